@@ -1,0 +1,91 @@
+"""The error types of the whole project.
+
+Everything a user can do wrong, and everything the outside world can refuse, ends in one of
+these.  Each message says *what* is wrong, *where*, and *what to do about it*.  The types live on
+the lowest floor so that every package can raise them; ``htvm.errors`` hands them on.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "HtvmError",
+    "ModelError",
+    "UnsupportedError",
+    "InputError",
+    "TargetError",
+    "TilingError",
+    "L2OverflowError",
+    "ExportError",
+    "ToolchainError",
+    "SimulationError",
+    "IntegerFormError",
+]
+
+
+class HtvmError(Exception):
+    """Base of all errors of this project.
+
+    Args:
+        what: what is wrong, with the offending value.
+        where: the file, layer, tensor or address it concerns; empty if there is no such place.
+        hint: what the reader can do about it; empty if nothing sensible can be said.
+
+    ``str(error)`` is one message of the non-empty parts, separated by ``"; "``.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return "; ".join(part for part in (self.what, self.where, self.hint) if part)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception pickles positional arguments only; the keywords must survive process borders.
+        return (_rebuild, (type(self), self.what, self.where, self.hint))
+
+
+def _rebuild(kind: type[HtvmError], what: str, where: str, hint: str) -> HtvmError:
+    return kind(what, where=where, hint=hint)
+
+
+class ModelError(HtvmError):
+    """The file or module is not a model, or is corrupt."""
+
+
+class UnsupportedError(HtvmError):
+    """The model is sound, but uses an operator or quantization that is not supported."""
+
+
+class InputError(HtvmError):
+    """An input of a run has the wrong name, shape or dtype."""
+
+
+class TargetError(HtvmError):
+    """The target is not known."""
+
+
+class TilingError(HtvmError):
+    """No tile of the layer satisfies the limits of L1; names demand, limit and levers."""
+
+
+class L2OverflowError(HtvmError):
+    """Code, constants, arena and stack together exceed L2; names demand and limit."""
+
+
+class ExportError(HtvmError):
+    """The project folder cannot be written."""
+
+
+class ToolchainError(HtvmError):
+    """There is no C compiler, or it failed."""
+
+
+class SimulationError(HtvmError):
+    """The simulated core trapped, or a device model complained."""
+
+
+class IntegerFormError(HtvmError):
+    """A module is not in the integer form (raised by the checker)."""

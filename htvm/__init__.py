@@ -1,0 +1,1 @@
+"""HTVM: quantized networks on microcontroller-class SoCs with accelerators."""

@@ -1,0 +1,31 @@
+"""The error types a user of :mod:`htvm` meets (defined in :mod:`byoc_dory.errors`)."""
+
+from __future__ import annotations
+
+from byoc_dory.errors import (
+    ExportError,
+    HtvmError,
+    InputError,
+    IntegerFormError,
+    L2OverflowError,
+    ModelError,
+    SimulationError,
+    TargetError,
+    TilingError,
+    ToolchainError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "ExportError",
+    "HtvmError",
+    "InputError",
+    "IntegerFormError",
+    "L2OverflowError",
+    "ModelError",
+    "SimulationError",
+    "TargetError",
+    "TilingError",
+    "ToolchainError",
+    "UnsupportedError",
+]

@@ -1,0 +1,1 @@
+"""The simulated machines: compiler, instruction-set simulator, firmware."""

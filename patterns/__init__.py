@@ -1,0 +1,1 @@
+"""Per operator: how it is written, found again, and read into a layer."""

@@ -1,0 +1,1 @@
+"""C sources of the runtime, shipped as package data; there is no Python in here."""
