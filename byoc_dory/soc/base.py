@@ -1,0 +1,447 @@
+"""The vocabulary of SoC descriptions.
+
+A SoC is three things: data (the dataclasses of this module), rules and heuristics (a *toolkit*,
+see :class:`Toolkit`), and C instructions with a device model (``runtime_c/soc/<soc>``).  Every
+hardware number of the project lives in such data and nowhere else: tiler, cost model, device
+model and firmware read it from here, the C side through :mod:`byoc_dory.soc.header`.
+
+Units: sizes in bytes, times in cycles of the SoC's one clock, addresses as the 32-bit host sees
+them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from byoc_dory.errors import TargetError
+
+if TYPE_CHECKING:
+    from byoc_dory.layer import Layer
+
+__all__ = [
+    "Accelerator",
+    "Accepted",
+    "DigitalCore",
+    "Dma",
+    "Host",
+    "HostCost",
+    "Memory",
+    "Refused",
+    "Rule",
+    "SimControl",
+    "Soc",
+    "Target",
+    "TargetSpec",
+    "Toolkit",
+    "Verdict",
+    "round_up",
+]
+
+
+def round_up(value: int, step: int) -> int:
+    """Return ``value`` rounded up to a multiple of ``step``."""
+    return -(-value // step) * step
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A rule has nothing against the layer."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A rule turns the layer down.
+
+    Attributes:
+        reason: one sentence for the user, with the offending value ("stride is 3x3, the core
+            steps by 1 or 2").
+    """
+
+    reason: str
+
+
+Verdict = Accepted | Refused
+
+# A rule's docstring is its public statement, e.g. "Stride is 1x1 or 2x2."
+Rule = Callable[["Layer", "Soc"], Verdict]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory of the SoC.
+
+    Attributes:
+        name: "L1", "L2", ...; accelerators and messages refer to it.
+        base: device address of its first byte.
+        size: usable bytes.
+        title: what it is called in reports.
+    """
+
+    name: str
+    base: int
+    size: int
+    title: str = ""
+
+    @property
+    def end(self) -> int:
+        """First device address behind the memory."""
+        return self.base + self.size
+
+
+@dataclass(frozen=True)
+class Dma:
+    """The DMA engine between L2 and L1: one-dimensional commands, blocking.
+
+    A call of the driver moves a block; where its dimensions are contiguous in both memories the
+    driver collapses them.  A block that is one command costs ``call_cycles`` plus its bytes; one
+    of n > 1 commands costs ``call_cycles + n * command_cycles`` plus its bytes.  Both constants
+    include the host's driver code, whose measured share is ``driver_*``: the device itself is
+    busy for the difference.
+
+    Attributes:
+        registers: device address of the register block.
+        bytes_per_cycle: width of the port.
+        granule: the bytes of each command are charged rounded up to this.
+        l1_align, l2_align: required alignment of each command's addresses.
+        call_cycles, command_cycles: see above.
+        driver_single_cycles: host cycles of a call that is one command.
+        driver_first_cycles: host cycles of a call of several commands, entry, exit and one
+            command (the device charges the rest of call + command with the first one).
+        driver_next_cycles: host cycles of each further command of such a call.
+    """
+
+    name: str
+    registers: int
+    bytes_per_cycle: int
+    granule: int
+    l1_align: int
+    l2_align: int
+    call_cycles: int
+    command_cycles: int
+    driver_single_cycles: int
+    driver_first_cycles: int
+    driver_next_cycles: int
+
+    def cycles(self, command_bytes: int, commands: int = 1) -> int:
+        """Return the cycles of one driver call.
+
+        Args:
+            command_bytes: bytes of each 1-D command, after collapsing contiguous dimensions.
+            commands: how many such commands the call issues.
+        """
+        moved = -(-round_up(command_bytes, self.granule) // self.bytes_per_cycle)
+        setup = self.call_cycles + (self.command_cycles * commands if commands > 1 else 0)
+        return setup + commands * moved
+
+
+@dataclass(frozen=True)
+class HostCost:
+    """Rough cycles of CPU kernels, for estimates in verdicts only (runs measure the real ones).
+
+    Attributes:
+        conv_mac, pointwise_mac, dense_mac, depthwise_mac: cycles per multiply-accumulate.
+        add_element, pool_element: cycles per element.
+        layout_byte: cycles per byte converted between the host's and the accelerator's layout.
+        softmax: cycles of a small softmax.
+    """
+
+    conv_mac: float
+    pointwise_mac: float
+    dense_mac: float
+    depthwise_mac: float
+    add_element: float
+    pool_element: float
+    layout_byte: float
+    softmax: float
+
+
+@dataclass(frozen=True)
+class Host:
+    """The host core that runs the firmware.
+
+    Attributes:
+        name: what it is called in reports.
+        isa: instruction set for which firmware is compiled.
+        stack: bytes of L2 reserved for the stack (the simulator reports how much is used).
+        cost: estimates for CPU kernels.
+    """
+
+    name: str
+    isa: str
+    stack: int
+    cost: HostCost
+
+
+@dataclass(frozen=True)
+class SimControl:
+    """Registers of the simulator, not of any chip: print, end of run, trace marks.
+
+    Attributes:
+        putchar: a byte stored here is printed.
+        exit: a word stored here ends the run with that exit code.
+        trace: a word stored here is a mark, (index << 1) | (0 begin, 1 end).
+    """
+
+    putchar: int
+    exit: int
+    trace: int
+
+
+class Toolkit(Protocol):
+    """What the author of an accelerator writes besides numbers: a module with these names.
+
+    Attributes:
+        RULES: judged in order; the first refusal is the verdict.
+        HEURISTICS: named tiling heuristics with default weights.
+        EMITTER: what turns a schedule into C for this accelerator.
+    """
+
+    RULES: tuple[Rule, ...]
+    HEURISTICS: Any
+    EMITTER: Any
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int) -> Any:
+        """Return the tiling problem of ``layer`` with ``l1_budget`` bytes of L1."""
+
+    def cost(self, layer: Layer, tile: Any, soc: Soc) -> int:
+        """Return the predicted cycles of ``layer`` with this tile."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One accelerator: its place in the SoC and where its toolkit is found.
+
+    Attributes:
+        name: short name, unique in the SoC; composites are called "<name>.<op>".
+        title: what it is called in reports.
+        registers: device address of the register block.
+        l1: name of the memory it works on.
+        toolkit_module: importable module that satisfies :class:`Toolkit`.  Named, not held, so
+            that a description stays plain data that loads without a solver.
+    """
+
+    name: str
+    title: str
+    registers: int
+    l1: str
+    toolkit_module: str
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """The toolkit, imported on first use."""
+        return cast(Toolkit, importlib.import_module(self.toolkit_module))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules a layer must pass, in the order in which they are judged."""
+        return self.toolkit.RULES
+
+    @property
+    def heuristics(self) -> Any:
+        """The named tiling heuristics."""
+        return self.toolkit.HEURISTICS
+
+    @property
+    def emitter(self) -> Any:
+        """What turns a schedule into C."""
+        return self.toolkit.EMITTER
+
+    def judge(self, layer: Layer, soc: Soc) -> Verdict:
+        """Return the first refusal of :attr:`rules`, or :class:`Accepted`."""
+        for rule in self.rules:
+            verdict = rule(layer, soc)
+            if isinstance(verdict, Refused):
+                return verdict
+        return Accepted()
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> Any:
+        """Return the tiling problem of ``layer``; the budget defaults to the whole L1."""
+        budget = soc.memory(self.l1).size if l1_budget is None else l1_budget
+        return self.toolkit.tiling_problem(layer, soc, budget)
+
+    def cost(self, layer: Layer, tile: Any, soc: Soc) -> int:
+        """Return the predicted cycles of ``layer`` with this tile."""
+        return self.toolkit.cost(layer, tile, soc)
+
+
+@dataclass(frozen=True)
+class DigitalCore(Accelerator):
+    """A 2-D array that computes ``lanes`` output maps by ``columns`` output columns at a time.
+
+    Cycles of a trigger = constant + weight bytes / ``weight_bytes_per_cycle`` + sum over
+    (block of lanes, block of columns, output row) of ``C*fy'*fx + row_cycles*C*fy' +
+    output_cycles``, with fy' the filter rows inside the tile; dense ceil(C/columns) *
+    ceil(K/lanes), add ceil(elements/columns) instead of the sum.  The constants include the
+    host's driver code, whose measured share is ``*_driver_cycles``.
+
+    Attributes:
+        lanes, columns: output maps and output columns of the array.
+        row_pitch: rows of activations are padded to this many bytes, in L1 and in L2.
+        group: aligned groups of this many bytes are stored reversed.
+        weight_memory: bytes of weights and bias one trigger may load.
+        weight_bytes_per_cycle: how fast the trigger loads them from L2.
+        bias_bytes: bytes of one block of ``lanes`` biases of a conv.
+        dense_bias_bytes: the same of a dense trigger.
+        row_cycles, output_cycles: alpha and beta of the cycle model.
+        *_trigger_cycles: constant of one trigger, driver included (depthwise: per channel).
+        *_driver_cycles: host cycles in it (depthwise: of each channel, loop included).
+        layer_cycles: host code around one layer, for estimates only (a run measures it).
+        filters: filter sizes per axis.
+        strides: strides (both axes alike).
+        max_shift: largest right shift of the requantization.
+        dense_max_k: outputs of one dense trigger.
+    """
+
+    lanes: int
+    columns: int
+    row_pitch: int
+    group: int
+    weight_memory: int
+    weight_bytes_per_cycle: int
+    bias_bytes: int
+    dense_bias_bytes: int
+    row_cycles: int
+    output_cycles: int
+    conv_trigger_cycles: int
+    depthwise_trigger_cycles: int
+    dense_trigger_cycles: int
+    add_trigger_cycles: int
+    conv_driver_cycles: int
+    depthwise_driver_cycles: int
+    dense_driver_cycles: int
+    add_driver_cycles: int
+    layer_cycles: int
+    filters: tuple[int, ...]
+    strides: tuple[int, ...]
+    max_shift: int
+    dense_max_k: int
+
+    def conv_weight_bytes(self, k: int, c: int, fy: int, fx: int) -> int:
+        """Bytes of the packed weights and biases of a conv trigger."""
+        blocks = -(-k // self.lanes)
+        return blocks * (self.lanes * c * fy * fx + self.bias_bytes)
+
+    def dense_weight_bytes(self, c: int) -> int:
+        """Bytes of the packed weights and biases of one dense trigger (up to ``lanes`` outputs)."""
+        return self.lanes * round_up(c, self.columns) + self.dense_bias_bytes
+
+
+@dataclass(frozen=True)
+class TargetSpec:
+    """A name a user can build for, and the accelerators it may use (by name)."""
+
+    name: str
+    accelerators: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Soc:
+    """A SoC description.
+
+    Attributes:
+        name: also the folder ``runtime_c/soc/<driver>`` unless ``driver`` says otherwise.
+        clock_hz: clock with which cycles become times.
+        memories: all memories; "L2" holds code, constants, arena and stack.
+        host: the core that runs the firmware.
+        sim: the simulator's registers.
+        dma: the DMA engine, None where there is none.
+        accelerators: in the order in which they are offered a layer.
+        targets: names to build for.
+        driver: folder under ``runtime_c/soc`` with driver and device models ("none" for a SoC
+            without devices).
+        adjustable: names of memories whose size the user may ask for.
+    """
+
+    name: str
+    title: str
+    clock_hz: int
+    memories: tuple[Memory, ...]
+    host: Host
+    sim: SimControl
+    dma: Dma | None
+    accelerators: tuple[Accelerator, ...]
+    targets: tuple[TargetSpec, ...]
+    driver: str
+    adjustable: tuple[str, ...] = ()
+
+    def memory(self, name: str) -> Memory:
+        """Return the memory called ``name``.
+
+        Raises:
+            TargetError: the SoC has no such memory.
+        """
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        raise TargetError(
+            f"there is no memory {name!r}",
+            where=f"SoC {self.name}",
+            hint="it has " + ", ".join(memory.name for memory in self.memories),
+        )
+
+    def accelerator(self, name: str) -> Accelerator:
+        """Return the accelerator called ``name``.
+
+        Raises:
+            TargetError: the SoC has no such accelerator.
+        """
+        for accelerator in self.accelerators:
+            if accelerator.name == name:
+                return accelerator
+        known = ", ".join(accelerator.name for accelerator in self.accelerators) or "none"
+        raise TargetError(
+            f"there is no accelerator {name!r}",
+            where=f"SoC {self.name}",
+            hint=f"its accelerators: {known}",
+        )
+
+    def cycles_to_ms(self, cycles: int) -> float:
+        """Return the time of ``cycles`` in milliseconds."""
+        return cycles * 1000.0 / self.clock_hz
+
+    def resized(self, memory: str, size: int) -> Soc:
+        """Return the SoC with another size of an adjustable memory (bytes).
+
+        Raises:
+            TargetError: the memory's size is fixed, or ``size`` does not fit the address map.
+        """
+        old = self.memory(memory)
+        if memory not in self.adjustable:
+            raise TargetError(
+                f"the size of {memory} is fixed at {old.size} B",
+                where=f"SoC {self.name}",
+                hint="use a target whose memory is adjustable, such as generic.cpu",
+            )
+        # Device registers lie above every memory; a memory must not grow into them.
+        limit = min(
+            [other.base for other in self.memories if other.base > old.base]
+            + [self.sim.putchar, 1 << 32]
+        )
+        if size <= 0 or size % 16 or old.base + size > limit:
+            raise TargetError(
+                f"{memory} cannot have {size} B",
+                where=f"SoC {self.name}",
+                hint=f"ask for a multiple of 16 between 16 and {limit - old.base}",
+            )
+        memories = tuple(
+            replace(entry, size=size) if entry.name == memory else entry for entry in self.memories
+        )
+        return replace(self, memories=memories)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a user builds for: a SoC and the accelerators that may be used.
+
+    Attributes:
+        name: as the user wrote it, e.g. "diana.digital".
+        soc: the description.
+        accelerators: subset of ``soc.accelerators``, empty for a CPU target.
+    """
+
+    name: str
+    soc: Soc
+    accelerators: tuple[Accelerator, ...]

@@ -1,0 +1,131 @@
+"""DIANA in numbers.
+
+Every number carries its kind and source: *published* (HTVM paper, DATE 2023), *public code*
+(DORY's Diana_TVM target, dory-hal, MATCH, ODiMO, HTVM's own repository), *derived* (fitted here
+to the published latency tables, or arithmetic) or *assumed* (ours, not the chip's).
+"""
+
+from __future__ import annotations
+
+from byoc_dory.soc.base import (
+    DigitalCore,
+    Dma,
+    Host,
+    HostCost,
+    Memory,
+    SimControl,
+    Soc,
+    TargetSpec,
+)
+
+__all__ = ["soc"]
+
+# assumed: the address map.  The chip's own is not public.
+L2_BASE = 0x1C000000
+L1_BASE = 0x10000000
+DMA_REGISTERS = 0x1A100000
+DIGITAL_REGISTERS = 0x1A101000
+SIM_REGISTERS = 0x1A10F000
+
+# published: 512 kB; public code: DORY's HW_description.json constrains it to 512 000 B.
+L2_BYTES = 512_000
+# published: 256 kB; public code: DORY constrains it to 256 000 B.
+L1_BYTES = 256_000
+
+HOST = Host(
+    # published: RV32IMCF + XpulpV2 (paper III-C).  assumed: the simulated host runs RV32IMC with
+    # the timing of CV32E40P, the successor of the chip's core family, without its SIMD.
+    name="RV32IMC host (CV32E40P timing)",
+    isa="rv32imc",
+    # assumed: generous for generated code, which recurses nowhere.
+    stack=4_096,
+    # derived: fitted to the published CPU column (compiled with XpulpV2).
+    cost=HostCost(
+        conv_mac=2.8,
+        pointwise_mac=4.0,
+        dense_mac=4.6,
+        depthwise_mac=10.8,
+        add_element=7.8,
+        pool_element=16.3,
+        layout_byte=6.0,
+        softmax=3_000.0,
+    ),
+)
+
+DMA = Dma(
+    name="DMA",
+    registers=DMA_REGISTERS,  # assumed
+    bytes_per_cycle=16,  # public code: MATCH diana/digital; the derived fit agrees
+    granule=32,  # public code: dory.c pads lengths to 32 B
+    l1_align=16,  # public code: dory.h addresses L1 in units of 16 B
+    l2_align=4,  # assumed: the byte-reversed groups of four are words of L2
+    # derived: HTVM minus "Peak" of Table I over calls and row commands of four networks.
+    call_cycles=50,
+    command_cycles=36,
+    # derived: measured on the simulated host (tests/soc/test_trigger_constants.py).
+    driver_single_cycles=30,
+    driver_first_cycles=50,
+    driver_next_cycles=18,
+)
+
+DIGITAL = DigitalCore(
+    name="digital",
+    title="digital 16x16 array",
+    registers=DIGITAL_REGISTERS,  # assumed
+    l1="L1",
+    toolkit_module="byoc_dory.soc.diana.digital",
+    lanes=16,  # published: 16 rows = K (paper III-C)
+    columns=16,  # published: 16 columns = ox
+    row_pitch=16,  # published: ox and ix are rounded up to 16 in memory
+    group=4,  # public code: every aligned group of 4 bytes is byte-reversed
+    weight_memory=64_000,  # published: 64 kB; public code: DORY constrains it to 64 000 B
+    weight_bytes_per_cycle=16,  # public code: MATCH; published: part of "Peak" (paper IV-B)
+    bias_bytes=64,  # public code: 16 int32, byte-planar, behind each block's weights
+    dense_bias_bytes=256,  # public code: 16 B for each of 16 outputs
+    # derived: fitted; depthwise 3x3 gives 144/38 = 3.79 MAC/cycle (published: 3.75).
+    row_cycles=1,
+    output_cycles=26,
+    # derived: fitted to Table I, driver code of the real host included.
+    conv_trigger_cycles=485,
+    depthwise_trigger_cycles=518,
+    dense_trigger_cycles=485,
+    add_trigger_cycles=485,
+    # derived: measured on the simulated host (tests/soc/test_trigger_constants.py).
+    conv_driver_cycles=50,
+    depthwise_driver_cycles=30,
+    dense_driver_cycles=45,
+    add_driver_cycles=40,
+    layer_cycles=400,  # derived: fitted with the DMA constants, per layer
+    filters=(1, 3, 5, 7),  # public code: HTVM's matcher
+    strides=(1, 2),  # public code: HTVM's matcher
+    max_shift=31,  # public code: HTVM's matcher
+    dense_max_k=16,  # public code: DORY forces output tiles of dense to 16
+)
+
+DIANA = Soc(
+    name="diana",
+    title="DIANA",
+    clock_hz=260_000_000,  # published: all tables are at 260 MHz (paper IV)
+    memories=(
+        Memory("L1", L1_BASE, L1_BYTES, "shared L1 activation memory"),
+        Memory("L2", L2_BASE, L2_BYTES, "L2: code, constants, arena, stack"),
+    ),
+    host=HOST,
+    # assumed: the simulator's own registers.
+    sim=SimControl(
+        putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
+    ),
+    dma=DMA,
+    accelerators=(DIGITAL,),
+    targets=(
+        TargetSpec("diana", ("digital",)),
+        TargetSpec("diana.digital", ("digital",)),
+        TargetSpec("diana.cpu", ()),
+    ),
+    driver="diana",
+)
+
+
+def soc() -> Soc:
+    """Return the description of DIANA (entry point ``diana`` of the group ``htvm.socs``)."""
+    return DIANA
