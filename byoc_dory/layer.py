@@ -1,0 +1,354 @@
+"""`Layer`: one quantized operator with exact shapes, as every later stage sees it.
+
+A layer knows nothing of how it was found (no compiler IR) and nothing of where it will run (no
+SoC).  Rules judge it, the tiler tiles it, the code generator turns it into C.  All shapes are
+without the batch axis and in the order C-y-x, weights in the order K-C-fy-fx, whatever the
+source's layout was; only the tensors at the border of a region remember the source's layout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.errors import ModelError
+
+__all__ = [
+    "Array",
+    "Layer",
+    "Layout",
+    "MulShift",
+    "Op",
+    "Requant",
+    "Shift",
+    "Tensor",
+    "TfliteRequant",
+    "add_layer",
+    "conv2d_layer",
+    "dense_layer",
+    "depthwise_layer",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+Op: TypeAlias = Literal["conv2d", "depthwise", "dense", "add"]
+Layout: TypeAlias = Literal["CHW", "NHWC", "NCHW", "C"]
+
+_OPS = ("conv2d", "depthwise", "dense", "add")
+_LAYOUTS = ("CHW", "NHWC", "NCHW", "C")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named activation without its batch axis.
+
+    Attributes:
+        name: unique within the model.
+        shape: ``(C, y, x)``, or ``(C,)`` for a vector; always in this order, in elements.
+        dtype: numpy name of the element type.
+        layout: how the bytes lie in L2.  ``"CHW"`` is the accelerator's own layout (the one used
+            inside a region); ``"NHWC"``, ``"NCHW"`` and ``"C"`` (a vector) are the source's
+            layouts, met only at the border of a region.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "int8"
+    layout: Layout = "CHW"
+
+    def __post_init__(self) -> None:
+        where = f"tensor '{self.name}'"
+        if not self.name:
+            raise ModelError("a tensor has no name", where=f"shape {self.shape}")
+        if len(self.shape) not in (1, 3):
+            raise ModelError(
+                f"shape {self.shape} has {len(self.shape)} dimensions",
+                where=where,
+                hint="give (C, y, x) or (C,), without the batch axis",
+            )
+        if any(size < 1 for size in self.shape):
+            raise ModelError(f"shape {self.shape} has an empty dimension", where=where)
+        if self.layout not in _LAYOUTS:
+            raise ModelError(
+                f"unknown layout '{self.layout}'", where=where, hint=f"one of {_LAYOUTS}"
+            )
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape))
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Requantization by an arithmetic right shift that floors: ``y = clip(acc >> shift)``."""
+
+    shift: int
+
+
+@dataclass(frozen=True)
+class MulShift:
+    """Requantization ``y = clip((acc * mul + add) >> shift)``; one entry, or one per channel."""
+
+    mul: tuple[int, ...]
+    shift: tuple[int, ...]
+    add: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class TfliteRequant:
+    """TFLite's fixed-point requantization with double rounding; one entry, or one per channel.
+
+    Attributes:
+        multiplier: Q31 multipliers, per tensor (one entry) or per output channel.
+        shift: TFLite's exponents (positive: left), as many as multipliers.
+        output_zero_point: added after scaling.
+        input_zero_points: one per input tensor; subtracted from the activations.
+    """
+
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    output_zero_point: int = 0
+    input_zero_points: tuple[int, ...] = (0,)
+
+
+Requant: TypeAlias = Shift | MulShift | TfliteRequant
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One operator together with its bias, requantization and clip.
+
+    ``out[k,y,x] = clip(requant(sum in[c, y*sy - top + i*dy, x*sx - left + j*dx] * weight + bias))``
+    with zeros outside the input.  An add is ``clip(requant(a + b))``.
+
+    Attributes:
+        name: unique within the model; names the generated function.
+        op: ``conv2d``, ``depthwise`` (``groups == C == K``), ``dense`` or ``add``.
+        inputs: one tensor, two for an add.
+        output: the result.
+        K, C: output and input channels.
+        iy, ix, oy, ox: input and output height and width (1 for vectors).
+        fy, fx: kernel height and width (1 for dense and add).
+        stride: (y, x).
+        pad: zeros added at (top, left, bottom, right).
+        weight: ``[K, C / groups, fy, fx]``; ``None`` for an add.
+        bias: int32 ``[K]``, or ``None`` for zero.
+        requant: how the int32 accumulator becomes the output type.
+        clip: inclusive (low, high) of the output.
+        dilation: (y, x).
+        groups: 1, or the number of channel groups.
+
+    Raises:
+        ModelError: where the fields contradict each other.
+    """
+
+    name: str
+    op: Op
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    K: int
+    C: int
+    iy: int
+    ix: int
+    oy: int
+    ox: int
+    fy: int
+    fx: int
+    stride: tuple[int, int]
+    pad: tuple[int, int, int, int]
+    weight: Array | None
+    bias: Array | None
+    requant: Requant
+    clip: tuple[int, int]
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ModelError("a layer has no name", where=f"a {self.op} layer")
+        if self.op not in _OPS:
+            raise self._error(f"unknown operator '{self.op}'", f"one of {_OPS}")
+        self._check_geometry()
+        self._check_tensors()
+        self._check_parameters()
+
+    # ------------------------------------------------------------------ derived quantities
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the layer, without padding (0 for an add)."""
+        if self.op == "add":
+            return 0
+        return self.K * (self.C // self.groups) * self.oy * self.ox * self.fy * self.fx
+
+    @property
+    def relu(self) -> bool:
+        """Whether the clip range starts at zero."""
+        return self.clip[0] == 0
+
+    @property
+    def shape_text(self) -> str:
+        """The geometry in a few words, for comments and messages."""
+        if self.op == "dense":
+            return f"C={self.C} -> K={self.K}"
+        if self.op == "add":
+            return "x".join(str(size) for size in self.output.shape)
+        return (
+            f"C={self.C} {self.iy}x{self.ix} -> K={self.K} {self.oy}x{self.ox}, "
+            f"kernel {self.fy}x{self.fx}, stride {self.stride[0]}x{self.stride[1]}"
+        )
+
+    # ------------------------------------------------------------------ validation
+
+    def _error(self, what: str, hint: str = "") -> ModelError:
+        return ModelError(what, where=f"layer '{self.name}' ({self.op})", hint=hint)
+
+    def _check_geometry(self) -> None:
+        sizes = (self.K, self.C, self.iy, self.ix, self.oy, self.ox, self.fy, self.fx, self.groups)
+        if any(size < 1 for size in (*sizes, *self.stride, *self.dilation)):
+            raise self._error(f"a size is below 1 in {self.shape_text}")
+        if any(pad < 0 for pad in self.pad):
+            raise self._error(f"negative padding {self.pad}")
+        if self.C % self.groups or self.K % self.groups:
+            raise self._error(f"groups={self.groups} does not divide C={self.C} and K={self.K}")
+        if self.op == "depthwise" and not self.groups == self.C == self.K:
+            raise self._error(
+                f"depthwise needs groups == C == K, got groups={self.groups}, C={self.C}, "
+                f"K={self.K}"
+            )
+        top, left, bottom, right = self.pad
+        for axis, size, before, after, kernel, stride, dilation, out in (
+            ("y", self.iy, top, bottom, self.fy, self.stride[0], self.dilation[0], self.oy),
+            ("x", self.ix, left, right, self.fx, self.stride[1], self.dilation[1], self.ox),
+        ):
+            span = size + before + after - dilation * (kernel - 1) - 1
+            expected = span // stride + 1 if span >= 0 else 0
+            if expected != out:
+                raise self._error(
+                    f"o{axis}={out}, but i{axis}={size}, pads {before}+{after}, kernel {kernel}, "
+                    f"stride {stride}, dilation {dilation} give {expected}"
+                )
+
+    def _check_tensors(self) -> None:
+        wanted_inputs = 2 if self.op == "add" else 1
+        if len(self.inputs) != wanted_inputs:
+            raise self._error(f"{len(self.inputs)} input tensors instead of {wanted_inputs}")
+        for tensor in self.inputs:
+            self._check_shape(tensor, (self.C, self.iy, self.ix))
+        self._check_shape(self.output, (self.K, self.oy, self.ox))
+        if self.op == "add" and (self.K, self.oy, self.ox) != (self.C, self.iy, self.ix):
+            raise self._error("an add changes the shape of its operands")
+        if self.op == "dense" and (self.iy, self.ix, self.fy, self.fx) != (1, 1, 1, 1):
+            raise self._error("a dense layer has i and f sizes other than 1")
+
+    def _check_shape(self, tensor: Tensor, expected: tuple[int, int, int]) -> None:
+        vector = expected[1:] == (1, 1) and tensor.shape == expected[:1]
+        if tensor.shape != expected and not vector:
+            raise self._error(f"tensor '{tensor.name}' has shape {tensor.shape}, not {expected}")
+
+    def _check_parameters(self) -> None:
+        low, high = self.clip
+        if low > high:
+            raise self._error(f"clip range [{low}, {high}] is empty")
+        if self.op == "add":
+            if self.weight is not None or self.bias is not None:
+                raise self._error("an add has neither weight nor bias")
+            return
+        expected = (self.K, self.C // self.groups, self.fy, self.fx)
+        if self.weight is None:
+            raise self._error("the weight is missing")
+        if self.weight.shape != expected:
+            raise self._error(f"weight has shape {self.weight.shape}, not {expected}")
+        if self.bias is not None and self.bias.shape != (self.K,):
+            raise self._error(f"bias has shape {self.bias.shape}, not ({self.K},)")
+
+
+# ---------------------------------------------------------------------- builders
+
+
+def _out_size(size: int, pads: int, kernel: int, stride: int) -> int:
+    return (size + pads - kernel) // stride + 1
+
+
+def conv2d_layer(
+    name: str,
+    source: Tensor,
+    output: str,
+    weight: Array,
+    bias: Array | None,
+    *,
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    requant: Requant,
+    clip: tuple[int, int] = (-128, 127),
+) -> Layer:
+    """A convolution of one group; output shape derived.  ``source`` is (C, y, x)."""
+    channels, iy, ix = source.shape
+    k, _, fy, fx = weight.shape
+    oy = _out_size(iy, pad[0] + pad[2], fy, stride[0])
+    ox = _out_size(ix, pad[1] + pad[3], fx, stride[1])
+    return Layer(
+        name, "conv2d", (source,), Tensor(output, (k, oy, ox)), k, channels, iy, ix, oy, ox,
+        fy, fx, stride, pad, weight, bias, requant, clip,
+    )  # fmt: skip
+
+
+def depthwise_layer(
+    name: str,
+    source: Tensor,
+    output: str,
+    weight: Array,
+    bias: Array | None,
+    *,
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    requant: Requant,
+    clip: tuple[int, int] = (-128, 127),
+) -> Layer:
+    """A depthwise convolution (weight ``[C, 1, fy, fx]``); output shape derived."""
+    channels, iy, ix = source.shape
+    _, _, fy, fx = weight.shape
+    oy = _out_size(iy, pad[0] + pad[2], fy, stride[0])
+    ox = _out_size(ix, pad[1] + pad[3], fx, stride[1])
+    return Layer(
+        name, "depthwise", (source,), Tensor(output, (channels, oy, ox)), channels, channels,
+        iy, ix, oy, ox, fy, fx, stride, pad, weight, bias, requant, clip, groups=channels,
+    )  # fmt: skip
+
+
+def dense_layer(
+    name: str,
+    source: Tensor,
+    output: str,
+    weight: Array,
+    bias: Array | None,
+    *,
+    requant: Requant,
+    clip: tuple[int, int] = (-128, 127),
+) -> Layer:
+    """A fully connected layer (weight ``[K, C]`` or ``[K, C, 1, 1]``) of a vector ``(C,)``."""
+    k, channels = weight.shape[:2]
+    return Layer(
+        name, "dense", (source,), Tensor(output, (k,)), k, channels, 1, 1, 1, 1, 1, 1, (1, 1),
+        (0, 0, 0, 0), weight.reshape(k, channels, 1, 1), bias, requant, clip,
+    )  # fmt: skip
+
+
+def add_layer(
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    output: str,
+    *,
+    requant: Requant,
+    clip: tuple[int, int] = (-128, 127),
+) -> Layer:
+    """The element-wise sum of two tensors of one shape."""
+    k, y, x = a.shape if len(a.shape) == 3 else (a.shape[0], 1, 1)
+    return Layer(
+        name, "add", (a, b), Tensor(output, a.shape), k, k, y, x, y, x, 1, 1, (1, 1),
+        (0, 0, 0, 0), None, None, requant, clip,
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""Regions (what goes into code generation) and their code (what comes out of it)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from byoc_dory.errors import ModelError
+from byoc_dory.layer import Array, Layer, Tensor
+
+if TYPE_CHECKING:
+    from byoc_dory.schedule import Schedule
+    from byoc_dory.tiling.problem import Solution
+
+__all__ = ["Buffer", "Constant", "Kernel", "Region", "RegionCode"]
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Layers that run one after another on one accelerator.
+
+    Attributes:
+        name: unique within the model.
+        layers: in execution order; tensors connect them by name.
+        inputs: what the region reads, with the layout the outside has it in.
+        outputs: what the region leaves behind, with the layout the outside wants.
+
+    Raises:
+        ModelError: where a tensor is read before it is written, written twice, has two shapes,
+            or an output is never written.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+    def __post_init__(self) -> None:
+        shapes: dict[str, tuple[int, ...]] = {}
+        for tensor in self.inputs:
+            self._define(shapes, tensor)
+        for layer in self.layers:
+            for tensor in layer.inputs:
+                self._read(shapes, tensor, f"layer '{layer.name}'")
+            self._define(shapes, layer.output)
+        for tensor in self.outputs:
+            self._read(shapes, tensor, "outputs")
+        if not self.layers or not self.outputs:
+            raise ModelError("a region without layers or outputs", where=f"region '{self.name}'")
+        if {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}:
+            raise ModelError("an output is also an input", where=f"region '{self.name}'")
+
+    def _define(self, shapes: dict[str, tuple[int, ...]], tensor: Tensor) -> None:
+        if tensor.name in shapes:
+            raise ModelError(
+                f"tensor '{tensor.name}' is written twice", where=f"region '{self.name}'"
+            )
+        shapes[tensor.name] = tensor.shape
+
+    def _read(self, shapes: dict[str, tuple[int, ...]], tensor: Tensor, place: str) -> None:
+        where = f"region '{self.name}', {place}"
+        if tensor.name not in shapes:
+            raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
+        if shapes[tensor.name] != tensor.shape:
+            raise ModelError(
+                f"tensor '{tensor.name}' is {shapes[tensor.name]} where written and "
+                f"{tensor.shape} where read",
+                where=where,
+                hint="end the region at the reshape",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Read-only data of a kernel, to be defined as a C array of that name.
+
+    Attributes:
+        name: C symbol.
+        data: uint8, int8 or int32, one-dimensional.
+        comment: what it holds, for the generated source.
+        align: required alignment of its first byte in L2, in bytes.
+    """
+
+    name: str
+    data: Array
+    comment: str
+    align: int = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One generated C function ``int32_t symbol(const int8_t *in0, ..., int8_t *out)``.
+
+    It returns 0, or the first nonzero code of the driver.
+
+    Attributes:
+        symbol: C name of the function.
+        layer_name: the layer it belongs to (for a prologue or epilogue: the tensor).
+        kind: ``layer``, or the conversion of layouts at a border of the region.
+        source: the complete C definition; it declares the constants it uses as ``extern``.
+        prototype: the C declaration.
+        inputs, outputs: names of the tensors or buffers passed, in argument order.
+        constants: the data its source refers to.
+        layer, solution, schedule: what it was made from; ``None`` for conversions.
+        predicted_cycles: host and accelerator cycles by the cost model.
+    """
+
+    symbol: str
+    layer_name: str
+    kind: Literal["layer", "prologue", "epilogue"]
+    source: str
+    prototype: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: tuple[Constant, ...]
+    layer: Layer | None
+    solution: Solution | None
+    schedule: Schedule | None
+    predicted_cycles: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Bytes in L2 that live inside the region, to be planned by the caller (16-byte aligned)."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class RegionCode:
+    """The code of a region: call the kernels in order.
+
+    Attributes:
+        name: of the region.
+        accelerator: its name.
+        kernels: in execution order.
+        buffers: internal tensors in the accelerator's layout, including the accelerator-layout
+            copies of the region's inputs and outputs.
+        inputs, outputs: of the region, with the layouts of the outside.
+        headers: C headers the sources need.
+    """
+
+    name: str
+    accelerator: str
+    kernels: tuple[Kernel, ...]
+    buffers: tuple[Buffer, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    headers: tuple[str, ...]
