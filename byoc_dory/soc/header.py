@@ -1,0 +1,69 @@
+"""Renders ``htvm_soc.h``: the SoC description as C constants.
+
+Driver, device models and linker glue read their numbers from this header and from nowhere else.
+Machine-wide names start with ``HTVM_``, those of devices with the name of the SoC's driver:
+every integer field of a DMA or accelerator dataclass becomes ``<DRIVER>_<DEVICE>_<FIELD>``, a
+tuple of integers a comma-separated list for an initializer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from byoc_dory.soc.base import Soc
+
+__all__ = ["render"]
+
+
+def _value(name: str, value: int) -> str:
+    is_address = name in ("registers", "base")
+    return f"0x{value:08X}u" if is_address else f"{value}u"
+
+
+def _device(prefix: str, device: Any) -> list[str]:
+    lines = []
+    for field in fields(device):
+        value = getattr(device, field.name)
+        macro = f"{prefix}_{field.name}".upper()
+        if isinstance(value, int):
+            lines.append(f"#define {macro} {_value(field.name, value)}")
+        elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
+            lines.append(f"#define {macro} " + ", ".join(f"{v}u" for v in value))
+    return lines
+
+
+def render(soc: Soc) -> str:
+    """Return the text of ``htvm_soc.h`` (the same text for the same description).
+
+    Addresses, bytes, cycles and hertz are unsigned decimal or hexadecimal constants.
+    """
+    lines = [
+        f"/* {soc.title}: generated from its description; change it there. */",
+        "#ifndef HTVM_SOC_H",
+        "#define HTVM_SOC_H",
+        "",
+        f'#define HTVM_SOC_NAME "{soc.name}"',
+        f"#define HTVM_SOC_{soc.driver.upper()} 1",
+        f"#define HTVM_CLOCK_HZ {soc.clock_hz}u",
+        f"#define HTVM_STACK_BYTES {soc.host.stack}u",
+    ]
+    for memory in soc.memories:
+        lines += ["", f"/* {memory.title or memory.name} */"]
+        lines.append(f"#define HTVM_{memory.name.upper()}_BASE 0x{memory.base:08X}u")
+        lines.append(f"#define HTVM_{memory.name.upper()}_SIZE {memory.size}u")
+    lines += [
+        "",
+        "/* registers of the simulator */",
+        f"#define HTVM_SIM_PUTCHAR 0x{soc.sim.putchar:08X}u",
+        f"#define HTVM_SIM_EXIT 0x{soc.sim.exit:08X}u",
+        f"#define HTVM_SIM_TRACE 0x{soc.sim.trace:08X}u",
+    ]
+    driver = soc.driver.upper()
+    if soc.dma is not None:
+        lines += ["", "/* DMA */", *_device(f"{driver}_DMA", soc.dma)]
+    for accelerator in soc.accelerators:
+        prefix = f"{driver}_{accelerator.name.upper()}"
+        lines += ["", f"/* {accelerator.title} */", *_device(prefix, accelerator)]
+    lines += ["", "#endif", ""]
+    return "\n".join(lines)
