@@ -1,0 +1,42 @@
+/* Device models of a SoC, as the instruction-set simulator and the host platform see them.
+ *
+ * A model is a set of devices behind 32-bit registers, with their private memories.  It has no
+ * clock of its own: each access says how late it is (in cycles), and the model says when
+ * something will change next, so that a simulator can skip the polling in between.  All state is
+ * in the object; any number of them may live side by side.
+ */
+#ifndef HTVM_SOC_MODEL_H
+#define HTVM_SOC_MODEL_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct {
+    void *ctx;
+    /* Host pointer to `bytes` bytes of memory at device address `addr`; NULL unless all of them
+     * are mapped. */
+    uint8_t *(*map)(void *ctx, uint32_t addr, uint32_t bytes);
+} htvm_bus_t;
+
+typedef struct htvm_soc htvm_soc_t;
+
+/* NULL when out of memory.  The bus is copied. */
+htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus);
+void htvm_soc_free(htvm_soc_t *soc);
+
+/* Whether a register access to this address is for the devices. */
+int htvm_soc_owns(uint32_t addr);
+
+uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now);
+void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now);
+
+/* Earliest time after `now` at which a status register changes; UINT64_MAX if none will. */
+uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now);
+
+/* The first complaint (device, address, size), or NULL. */
+const char *htvm_soc_error(const htvm_soc_t *soc);
+
+/* What the devices did, as JSON lines: {"unit":...,"start":...,"end":...,"what":...,...}. */
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
+
+#endif
