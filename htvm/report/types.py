@@ -1,0 +1,312 @@
+"""What reports are made of: plain frozen values, filled by a build or a run, drawn by this room.
+
+Nothing here knows the compiler or the simulator, so a report can be made, stored and read again
+without either.  Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.
+A number that was not measured or predicted is ``None``, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Agreement",
+    "Comparison",
+    "ComparisonRow",
+    "LayerRow",
+    "Memory",
+    "Offer",
+    "Published",
+    "Report",
+    "SqnrRow",
+    "Summary",
+    "Unit",
+    "VerdictRow",
+]
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One step of a built network: a layer on an accelerator, or a CPU kernel.
+
+    Attributes:
+        name: layer name; a CPU kernel that computes several joins them with ``" + "``.
+        op: "conv2d", "depthwise", "dense", "add", "average_pool", "softmax", ...
+        accelerator: short name of the accelerator, or "cpu".
+        shape: sizes in words, e.g. ``"16x32x32 -> 32x16x16, 3x3/2"`` (see `shapes.describe`).
+        macs: multiply-accumulates; 0 for operators without.
+        cycles: simulated; None before a run, and on a platform without host cycles.
+        predicted_cycles: what the cost model said; None where it has nothing to say.
+        tile: tile sizes in words, e.g. ``"K16 C16 32x32 (2 tiles)"``; empty off accelerators.
+        l1_bytes: most bytes of L1 in use at once; None off accelerators.
+        source: name of the operator in the source file; empty if it has none.
+    """
+
+    name: str
+    op: str
+    accelerator: str
+    shape: str = ""
+    macs: int = 0
+    cycles: int | None = None
+    predicted_cycles: int | None = None
+    tile: str = ""
+    l1_bytes: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One unit of the SoC and how long it was busy in a run.
+
+    Attributes:
+        name: "cpu", "dma", "digital", ...
+        cycles: busy cycles; units that overlap count twice in a sum.
+        what: what it did in words, e.g. "layout, pooling, softmax, drivers".
+    """
+
+    name: str
+    cycles: int
+    what: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How a build uses L2 (bytes).
+
+    Attributes:
+        code: instructions and their read-only data.
+        constants: weights, biases, tables.
+        arena: planned peak of intermediates and workspaces.
+        stack: reserved for the stack, or its high-water mark if a run measured it.
+        limit: size of L2; None where there is no limit.
+        arena_bound: largest sum of live buffers, which no plan can beat; None if unknown.
+    """
+
+    code: int
+    constants: int
+    arena: int
+    stack: int
+    limit: int | None = None
+    arena_bound: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Bytes of L2 taken altogether."""
+        return self.code + self.constants + self.arena + self.stack
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A whole build, and its run if there was one.
+
+    Attributes:
+        network: name of the model.
+        target: e.g. "diana.digital".
+        platform: "rv32" or "host".
+        clock_hz: clock with which cycles become milliseconds.
+        memory: use of L2.
+        cycles: of the whole inference; None before a run and on a platform without cycles.
+        units: busy cycles per unit of the SoC; empty without a run.
+        notes: sentences to print below the tables, e.g. what the numbers leave out.
+    """
+
+    network: str
+    target: str
+    platform: str
+    clock_hz: int
+    memory: Memory
+    cycles: int | None = None
+    units: tuple[Unit, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Time of the whole inference in ms, None without cycles."""
+        return None if self.cycles is None else self.cycles * 1000.0 / self.clock_hz
+
+
+@dataclass(frozen=True)
+class SqnrRow:
+    """What retargeting cost one layer.
+
+    Attributes:
+        layer: layer name.
+        sqnr_db: signal to quantization noise of the layer's output against the source model.
+        source: name in the source file; empty if it has none.
+    """
+
+    layer: str
+    sqnr_db: float
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything `Module.report()` shows.
+
+    Attributes:
+        summary: the whole.
+        layers: one row per step, in execution order.
+        sqnr: what retargeting cost, per layer; empty if the scheme was not changed.
+        output_sqnr_db: the same at the output; None if the scheme was not changed.
+    """
+
+    summary: Summary
+    layers: tuple[LayerRow, ...]
+    sqnr: tuple[SqnrRow, ...] = ()
+    output_sqnr_db: float | None = None
+
+    def __str__(self) -> str:
+        """The report as text."""
+        from htvm.report.layers import report_text
+
+        return report_text(self)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one accelerator said to one operator.
+
+    Attributes:
+        accelerator: short name.
+        accepted: whether every rule is met.
+        reason: the first objection in words; empty if accepted.
+        rule: public statement of the rule that objects; empty if accepted, or if no pattern
+            of this accelerator matches at all.
+        cycles: estimated cycles there; None if refused or unknown.
+    """
+
+    accelerator: str
+    accepted: bool
+    reason: str = ""
+    rule: str = ""
+    cycles: int | None = None
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """Where one operator runs, and why.
+
+    Attributes:
+        layer: layer name.
+        op: operator.
+        placed: accelerator it runs on, or "cpu".
+        offers: one per accelerator of the SoC.
+        cpu_cycles: estimated cycles on the CPU; None if unknown.
+        shape: sizes in words.
+        source: name in the source file; empty if it has none.
+    """
+
+    layer: str
+    op: str
+    placed: str
+    offers: tuple[Offer, ...] = ()
+    cpu_cycles: int | None = None
+    shape: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How a configuration's outputs compare with the source model's, over all inputs tried.
+
+    Attributes:
+        inputs: how many inputs were tried.
+        equal: on how many of them every output element is the same.
+        max_difference: largest absolute difference of any output element (quantized steps).
+        top1: on how many the largest element is the same one; None if that means nothing.
+        sqnr_db: of all outputs together; None if they are equal or it was not computed.
+    """
+
+    inputs: int
+    equal: int
+    max_difference: int
+    top1: int | None = None
+    sqnr_db: float | None = None
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One configuration of a comparison.
+
+    Attributes:
+        configuration: in words, e.g. "plain TVM on the CPU" or "diana.digital".
+        target: target name.
+        cycles: simulated; None if it does not run (then ``failure`` says why).
+        memory: use of L2; None if it was not built.
+        agreement: with the source model; None if it was not compared.
+        failure: why there are no numbers, in a few words; empty if there are.
+        exact: whether the outputs equal `Module.reference`; None if it was not checked.
+    """
+
+    configuration: str
+    target: str
+    cycles: int | None = None
+    memory: Memory | None = None
+    agreement: Agreement | None = None
+    failure: str = ""
+    exact: bool | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published figure to stand beside ours.
+
+    Attributes:
+        configuration: in words.
+        latency_ms: at the published clock; None if it did not run.
+        size_kb: published size of the binary in kB; None if not given.
+        source: where it was published.
+        remark: what must be known to compare it with ours.
+    """
+
+    configuration: str
+    latency_ms: float | None
+    size_kb: int | None
+    source: str
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything `htvm.compare` shows.
+
+    Attributes:
+        network: name of the model.
+        macs: multiply-accumulates of one inference.
+        clock_hz: clock with which cycles become milliseconds.
+        rows: the configurations.
+        baseline: ``configuration`` of the row speed-ups refer to.
+        published: published figures of the same network.
+        notes: sentences to print below the table.
+    """
+
+    network: str
+    macs: int
+    clock_hz: int
+    rows: tuple[ComparisonRow, ...]
+    baseline: str
+    published: tuple[Published, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def row(self, configuration: str) -> ComparisonRow:
+        """The row of that configuration.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for row in self.rows:
+            if row.configuration == configuration:
+                return row
+        raise KeyError(configuration)
+
+    def speed_up(self, row: ComparisonRow) -> float | None:
+        """Cycles of the baseline over those of ``row``; None where either did not run."""
+        base = self.row(self.baseline).cycles
+        return None if base is None or not row.cycles else base / row.cycles
+
+    def __str__(self) -> str:
+        """The comparison as text."""
+        from htvm.report.compare import comparison_text
+
+        return comparison_text(self)
