@@ -1,0 +1,265 @@
+"""Partitioning: which operator runs where, and the regions that follow from it.
+
+Two steps that can be run alone.  :func:`dispatch` judges every operator by the rules of every
+accelerator and places it; :func:`partition` then lets TVM's pattern matcher group the placed
+operators into composites and merge neighbouring composites of one accelerator into regions.
+Nothing here knows a SoC: the rules judge a `Layer`, and accelerators are names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layer import Layer, Tensor
+from byoc_dory.region import Region
+from byoc_dory.verdict import Refused
+from patterns.names import name_of
+from patterns.table import LAYER_ATTRIBUTE, pattern_table
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Call, Function, Var
+
+    from byoc_dory.soc.base import Accelerator, Soc
+    from patterns.read import Node
+
+__all__ = ["CPU", "Dispatch", "OperatorVerdict", "Partition", "codegen_name", "dispatch", "partition"]
+
+CPU = "cpu"
+"""Placement of an operator that no accelerator takes."""
+
+
+@dataclass(frozen=True)
+class OperatorVerdict:
+    """What one accelerator says to one operator.
+
+    Attributes:
+        layer: the operator's name.
+        kind: conv2d, depthwise, dense, add, softmax, ...
+        accelerator: the accelerator's name.
+        accepted: whether the operator may run there.
+        reason: if not, one sentence with the offending value.
+        rule: public statement of the rule that objects, empty where no pattern matches.
+    """
+
+    layer: str
+    kind: str
+    accelerator: str
+    accepted: bool
+    reason: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatch:
+    """Where each operator runs, and why.
+
+    Attributes:
+        placement: operator name -> accelerator name or "cpu", in execution order.
+        verdicts: one per operator and accelerator, in execution order.
+        layers: the operators a pattern describes, by name.
+    """
+
+    placement: Mapping[str, str]
+    verdicts: tuple[OperatorVerdict, ...]
+    layers: Mapping[str, Layer]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A module cut into regions.
+
+    Attributes:
+        module: "main" calls one function per region (attribute "Codegen"); the rest is unchanged.
+        regions: by the name of the region's function, in execution order.
+        accelerators: accelerator name of each region.
+    """
+
+    module: IRModule
+    regions: Mapping[str, Region]
+    accelerators: Mapping[str, str]
+
+
+def codegen_name(soc: Soc, accelerator: Accelerator) -> str:
+    """Return the codegen under which TVM knows the accelerator (``relax.ext.<this>``)."""
+    return f"htvm_{soc.name}_{accelerator.name}"
+
+
+def dispatch(nodes: Sequence[Node], soc: Soc, accelerators: Sequence[Accelerator]) -> Dispatch:
+    """Judge every operator and place it on the first accelerator that accepts it.
+
+    Args:
+        nodes: the operators of a module in integer form, as `patterns.read.read_graph` gives them.
+        soc: passed to the rules.
+        accelerators: in order of preference; none places everything on the CPU.
+    """
+    placement: dict[str, str] = {}
+    verdicts: list[OperatorVerdict] = []
+    for node in nodes:
+        placement[node.name] = CPU
+        for accelerator in accelerators:
+            verdict = _judge(node, soc, accelerator)
+            verdicts.append(verdict)
+            if verdict.accepted and placement[node.name] == CPU:
+                placement[node.name] = accelerator.name
+    layers = {node.name: node.layer for node in nodes if node.layer is not None}
+    return Dispatch(placement, tuple(verdicts), layers)
+
+
+def _judge(node: Node, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
+    if node.layer is None:
+        return OperatorVerdict(
+            node.name, node.kind, accelerator.name, False,
+            f"no pattern of the {accelerator.title} describes {node.kind}",
+        )  # fmt: skip
+    verdict = accelerator.judge(node.layer, soc)
+    if isinstance(verdict, Refused):
+        return OperatorVerdict(
+            node.name, node.kind, accelerator.name, False, verdict.reason, verdict.rule
+        )
+    return OperatorVerdict(node.name, node.kind, accelerator.name, True)
+
+
+def partition(
+    module: IRModule, placed: Dispatch, soc: Soc, accelerators: Sequence[Accelerator]
+) -> Partition:
+    """Group the placed operators into regions.
+
+    Args:
+        module: integer form; function "main".
+        placed: result of :func:`dispatch` for this module.
+        soc: gives the codegens their names.
+        accelerators: those of ``placed``.
+
+    Raises:
+        IntegerFormError: an operator was placed on an accelerator, but its pattern does not match
+            (it is written in a form no builder writes).
+    """
+    from tvm import relax
+
+    codegens = {codegen_name(soc, entry): entry.name for entry in accelerators}
+    for codegen, name in codegens.items():
+        table = pattern_table(
+            codegen, lambda layer, name=name: placed.placement.get(layer) == name
+        )
+        module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
+    module = relax.transform.MergeCompositeFunctions()(module)
+    reader = _RegionReader(module, placed.layers)
+    regions = reader.read(codegens)
+    _check_all_grouped(regions, placed)
+    functions = {
+        symbol: codegens[str(module[symbol].attrs["Codegen"])] for symbol in regions
+    }
+    return Partition(module, regions, functions)
+
+
+def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
+    grouped = {layer.name for region in regions.values() for layer in region.layers}
+    for name, place in placed.placement.items():
+        if place != CPU and name not in grouped:
+            raise IntegerFormError(
+                f"operator '{name}' was placed on {place}, but no pattern matched it",
+                where=f"operator '{name}'",
+                hint="one of its inner values is used elsewhere; write it with the builders of "
+                "`patterns`",
+            )
+
+
+class _RegionReader:
+    """Follows tensor names through "main" and the regions' functions."""
+
+    def __init__(self, module: IRModule, layers: Mapping[str, Layer]) -> None:
+        self._module = module
+        self._layers = layers
+
+    def read(self, codegens: Mapping[str, str]) -> dict[str, Region]:
+        """Return the region of every function with one of these codegens, in calling order."""
+        from tvm import relax
+
+        main = self._module["main"]
+        names: dict[Var, str] = {param: param.name for param in main.params}
+        tuples: dict[Var, tuple[str, ...]] = {}
+        regions: dict[str, Region] = {}
+        for block in main.body.blocks:
+            for binding in block.bindings:
+                var, value = binding.var, binding.value
+                if isinstance(value, relax.TupleGetItem):
+                    names[var] = tuples[value.tuple_value][value.index]
+                elif isinstance(value, relax.Var):
+                    names[var] = names[value]
+                elif self._is_region(value, codegens):
+                    symbol = value.op.name_hint
+                    arguments = [names[argument] for argument in value.args]
+                    region = self._region(symbol, len(regions), arguments)
+                    regions[symbol] = region
+                    tuples[var] = tuple(tensor.name for tensor in region.outputs)
+                    names[var] = tuples[var][0]
+                else:
+                    names[var] = name_of(value) or var.name
+        return regions
+
+    def _is_region(self, value: object, codegens: Mapping[str, str]) -> bool:
+        from tvm import ir, relax
+
+        if not isinstance(value, relax.Call) or not isinstance(value.op, ir.GlobalVar):
+            return False
+        attrs = self._module[value.op].attrs
+        return attrs is not None and "Codegen" in attrs and str(attrs["Codegen"]) in codegens
+
+    def _region(self, symbol: str, index: int, arguments: Sequence[str]) -> Region:
+        """Read one region's function; its composites are local functions with a layer name."""
+        from tvm import relax
+
+        function = self._module[symbol]
+        composites: dict[Var, Function] = {}
+        produced: dict[Var, str] = {}
+        layers: list[Layer] = []
+        for block in function.body.blocks:
+            for binding in block.bindings:
+                value = binding.value
+                if isinstance(value, relax.Function):
+                    composites[binding.var] = value
+                elif isinstance(value, relax.Var):
+                    produced[binding.var] = produced[value]
+                elif isinstance(value, relax.Call):
+                    layers.append(self._layer(composites[value.op], value))
+                    produced[binding.var] = layers[-1].name
+        body = function.body.body
+        results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
+        border = _border_tensors(layers, self._layers)
+        return Region(
+            name=f"region_{index}",
+            layers=tuple(_inner(layer) for layer in layers),
+            inputs=tuple(border[name] for name in arguments),
+            outputs=tuple(border[produced[var]] for var in results),
+        )
+
+    def _layer(self, composite: Function, call: Call) -> Layer:
+        name = str(composite.attrs[LAYER_ATTRIBUTE])
+        if name not in self._layers:
+            raise IntegerFormError(
+                f"composite {call.op} carries the name '{name}', which no operator has",
+                where=f"operator '{name}'",
+            )
+        return self._layers[name]
+
+
+def _border_tensors(layers: Sequence[Layer], known: Mapping[str, Layer]) -> dict[str, Tensor]:
+    """Return every tensor the layers touch, with the layout the outside has it in."""
+    tensors: dict[str, Tensor] = {}
+    for layer in layers:
+        for tensor in (*layer.inputs, replace(layer.output, name=layer.name)):
+            tensors.setdefault(tensor.name, tensor)
+    return tensors
+
+
+def _inner(layer: Layer) -> Layer:
+    """Return the layer with its tensors in the accelerator's layout."""
+    return replace(
+        layer,
+        inputs=tuple(replace(tensor, layout="CHW") for tensor in layer.inputs),
+        output=replace(layer.output, name=layer.name, layout="CHW"),
+    )

@@ -1,0 +1,73 @@
+"""The pattern table: which dataflow patterns are offered to an accelerator.
+
+One entry per operator, each made from the pattern that stands beside the operator's builder, so
+that what is written is what is matched.  The table knows no SoC: it takes the accelerator's name
+as a prefix and a function that says whether a named layer goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from patterns.conv import conv2d_pattern
+from patterns.elementwise import add_pattern
+from patterns.gemm import dense_pattern
+from patterns.names import name_of
+
+if TYPE_CHECKING:
+    from tvm.ir import RelaxExpr
+    from tvm.relax.transform import FusionPattern, PatternCheckContext
+
+    from patterns.requantize import Match
+
+__all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
+
+LAYER_ATTRIBUTE = "layer"
+"""Attribute of a composite function that carries the layer's name."""
+
+
+def pattern_table(prefix: str, takes: Callable[[str], bool]) -> list[FusionPattern]:
+    """Return the fusion patterns of one accelerator.
+
+    Args:
+        prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
+        takes: whether the layer of that name is placed on this accelerator.
+    """
+    operators = {"conv2d": conv2d_pattern(), "dense": dense_pattern(), "add": add_pattern()}
+    return [
+        _fusion_pattern(f"{prefix}.{operator}", match, takes)
+        for operator, match in operators.items()
+    ]
+
+
+def _fusion_pattern(name: str, match: Match, takes: Callable[[str], bool]) -> FusionPattern:
+    from tvm.relax.transform import FusionPattern
+
+    def layer_name(annotated: Mapping[str, RelaxExpr]) -> str:
+        return name_of(annotated["root"]) or ""
+
+    def check(context: PatternCheckContext) -> bool:
+        return takes(layer_name(context.annotated_expr)) and not _leaks(context)
+
+    def attributes(annotated: Mapping[str, RelaxExpr]) -> dict[str, str]:
+        return {LAYER_ATTRIBUTE: layer_name(annotated)}
+
+    annotations = {"root": match.pattern}
+    return FusionPattern(name, match.pattern, annotations, check, attributes)
+
+
+def _leaks(context: PatternCheckContext) -> bool:
+    """Whether a value inside the match is used outside it.
+
+    TVM would fuse anyway and return the inner int32 value as a second output.
+    """
+    inside = {var for var, _ in context.matched_bindings.items()}
+    root = context.value_to_bound_var[context.matched_expr]
+    for var in inside:
+        if var.same_as(root):
+            continue
+        users = context.var_usages[var] if var in context.var_usages else ()
+        if any(not any(user.same_as(other) for other in inside) for user in users):
+            return True
+    return False
