@@ -277,7 +277,7 @@ class Comparison:
         clock_hz: clock with which cycles become milliseconds.
         rows: the configurations.
         baseline: ``configuration`` of the row speed-ups refer to.
-        published: published figures of the same network.
+        published: published figures of the same network; the first is the published baseline.
         notes: sentences to print below the table.
     """
 

@@ -1,0 +1,125 @@
+"""The comparison of several builds of one network, with published figures beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
+from htvm.report.types import Agreement, Comparison, ComparisonRow, Published
+
+__all__ = ["comparison_csv", "comparison_json", "comparison_table", "comparison_text"]
+
+
+def agreement_words(agreement: Agreement | None) -> str:
+    """Agreement with the source model in one cell."""
+    if agreement is None:
+        return ""
+    if agreement.equal == agreement.inputs:
+        return f"equal on {agreement.inputs} of {agreement.inputs}"
+    parts = [f"differs by up to {agreement.max_difference}"]
+    if agreement.top1 is not None:
+        parts.insert(0, f"top-1 {agreement.top1} of {agreement.inputs}")
+    if agreement.sqnr_db is not None:
+        parts.append(f"SQNR {agreement.sqnr_db:.1f} dB")
+    return ", ".join(parts)
+
+
+def _cells(comparison: Comparison, row: ComparisonRow) -> tuple[str, ...]:
+    ms = None if row.cycles is None else row.cycles * 1000.0 / comparison.clock_hz
+    memory = row.memory
+    speed_up = comparison.speed_up(row)
+    exact = {None: "", True: "yes", False: "NO"}[row.exact]
+    return (
+        row.configuration,
+        count(row.cycles) if not row.failure else row.failure,
+        milliseconds(ms),
+        ratio(row.cycles, comparison.macs),
+        ratio(comparison.macs, row.cycles),
+        "" if speed_up is None else f"{speed_up:.1f}x",
+        "" if memory is None else count(memory.code + memory.constants),
+        "" if memory is None else count(memory.total),
+        exact,
+        agreement_words(row.agreement),
+    )
+
+
+def _published_cells(comparison: Comparison, row: Published) -> tuple[str, ...]:
+    ms = milliseconds(row.latency_ms) or "out of memory"
+    size = "" if row.size_kb is None else f"{row.size_kb} kB"
+    base = comparison.published[0].latency_ms
+    speed_up = "" if base is None or not row.latency_ms else f"{base / row.latency_ms:.1f}x"
+    return (f"published: {row.configuration}", "", ms, "", "", speed_up, size, "", "", row.remark)
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """One row per configuration, then the published ones, labelled so."""
+    columns = (
+        Column("configuration"),
+        Column("cycles", number=True),
+        Column("ms", number=True),
+        Column("cycles/MAC", number=True),
+        Column("MAC/cycle", number=True),
+        Column("speed-up", number=True),
+        Column("code+const. B", number=True),
+        Column("L2 peak B", number=True),
+        Column("= reference"),
+        Column("source model"),
+    )
+    rows = [_cells(comparison, row) for row in comparison.rows]
+    rows += [_published_cells(comparison, row) for row in comparison.published]
+    return Table(columns, tuple(rows))
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The comparison as text: no speed-up without its baseline, its clock and what is published."""
+    base = comparison.row(comparison.baseline)
+    rate = ratio(base.cycles, comparison.macs)
+    baseline = f"speed-up: over {comparison.baseline}"
+    if rate:
+        baseline += f", which needs {rate} cycles per MAC in the same simulator"
+    sources = dict.fromkeys(row.source for row in comparison.published)
+    if comparison.published:
+        baseline += f"; published ones over {comparison.published[0].configuration}"
+    lines = [
+        f"{comparison.network}: {count(comparison.macs)} MACs, "
+        f"times at {comparison.clock_hz / 1e6:g} MHz",
+        "",
+        text(comparison_table(comparison)),
+        "",
+        baseline,
+        *(f"published figures: {source}" for source in sources),
+        *comparison.notes,
+    ]
+    return "\n".join(lines)
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """The comparison as JSON: the fields of `Comparison`, and per row what derives from them."""
+    data = dataclasses.asdict(comparison)
+    for row, entry in zip(comparison.rows, data["rows"], strict=True):
+        ms = None if row.cycles is None else row.cycles * 1000.0 / comparison.clock_hz
+        entry["latency_ms"] = ms
+        entry["speed_up"] = comparison.speed_up(row)
+        if row.memory is not None:
+            entry["memory"]["total"] = row.memory.total
+    return json.dumps(data, indent=2)
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """The configurations as CSV, numbers unrounded; published ones carry their source."""
+    columns = ["configuration", "target", "cycles", "latency_ms", "speed_up", "code", "constants"]
+    columns += ["arena", "stack", "l2_peak", "failure", "source"]
+    rows: list[list[object]] = []
+    for row in comparison.rows:
+        ms = None if row.cycles is None else row.cycles * 1000.0 / comparison.clock_hz
+        memory = row.memory
+        sizes: list[object] = [None] * 5
+        if memory is not None:
+            sizes = [memory.code, memory.constants, memory.arena, memory.stack, memory.total]
+        head = [row.configuration, row.target, row.cycles, ms, comparison.speed_up(row)]
+        rows.append([*head, *sizes, row.failure, ""])
+    for entry in comparison.published:
+        head = [entry.configuration, None, None, entry.latency_ms, None]
+        rows.append([*head, *[None] * 5, "", entry.source])
+    return csv_text(columns, rows)

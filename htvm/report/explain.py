@@ -1,0 +1,86 @@
+"""Where each operator runs, and why not elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from htvm.report.table import Column, Table, count, csv_text, text
+from htvm.report.types import Offer, VerdictRow
+
+__all__ = ["explain_csv", "explain_json", "explain_text", "verdict_table"]
+
+
+def _says(offer: Offer) -> str:
+    """What an accelerator answered, in one cell."""
+    if offer.accepted:
+        return "yes" if offer.cycles is None else f"yes, {count(offer.cycles)} cycles"
+    return f"no: {offer.reason}"
+
+
+def verdict_table(rows: Sequence[VerdictRow]) -> Table:
+    """One row per operator, one column per accelerator that was asked."""
+    asked = tuple(dict.fromkeys(offer.accelerator for row in rows for offer in row.offers))
+    columns = (
+        Column("layer"),
+        Column("op"),
+        Column("shape"),
+        Column("runs on"),
+        Column("est. cycles on cpu", number=True),
+        *(Column(f"{name}?") for name in asked),
+        Column("source"),
+    )
+    body = []
+    for row in rows:
+        answers = {offer.accelerator: _says(offer) for offer in row.offers}
+        body.append(
+            (
+                row.layer,
+                row.op,
+                row.shape,
+                row.placed,
+                count(row.cpu_cycles),
+                *(answers.get(name, "not asked") for name in asked),
+                row.source,
+            )
+        )
+    return Table(columns, tuple(body))
+
+
+def explain_text(rows: Sequence[VerdictRow]) -> str:
+    """The verdicts as text: the table, then the rules that objected, in the accelerator's words."""
+    placed: dict[str, int] = {}
+    for row in rows:
+        placed[row.placed] = placed.get(row.placed, 0) + 1
+    head = f"{len(rows)} operators: " + ", ".join(f"{n} on {name}" for name, n in placed.items())
+    objections = dict.fromkeys(
+        (offer.accelerator, offer.rule)
+        for row in rows
+        for offer in row.offers
+        if not offer.accepted and offer.rule
+    )
+    parts = [head if rows else "no operators", text(verdict_table(rows)) if rows else ""]
+    if objections:
+        lines = [f"  {accelerator}: {rule}" for accelerator, rule in objections]
+        parts.append("\n".join(["rules that objected:", *lines]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def explain_json(rows: Sequence[VerdictRow]) -> str:
+    """The verdicts as a JSON list (the fields of `VerdictRow`)."""
+    return json.dumps([dataclasses.asdict(row) for row in rows], indent=2)
+
+
+def explain_csv(rows: Sequence[VerdictRow]) -> str:
+    """The verdicts as CSV, one line per operator and accelerator."""
+    columns = ["layer", "op", "placed", "cpu_cycles", "accelerator", "accepted", "reason", "cycles"]
+    lines = []
+    for row in rows:
+        head = [row.layer, row.op, row.placed, row.cpu_cycles]
+        for offer in row.offers:
+            tail = [offer.accelerator, offer.accepted, offer.reason, offer.cycles]
+            lines.append([*head, *tail])
+        if not row.offers:
+            lines.append([*head, None, None, None, None])
+    return csv_text(columns, lines)

@@ -1,0 +1,146 @@
+"""The report of one build: a row per step, where the cycles went, what memory is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
+from htvm.report.types import LayerRow, Memory, Report, Summary
+
+__all__ = ["layer_table", "memory_text", "report_csv", "report_json", "report_text", "units_text"]
+
+
+def layer_table(report: Report) -> Table:
+    """The table of steps, in execution order, with a total below."""
+    columns = (
+        Column("layer"),
+        Column("op"),
+        Column("runs on"),
+        Column("shape"),
+        Column("MACs", number=True),
+        Column("cycles", number=True),
+        Column("predicted", number=True),
+        Column("%", number=True),
+        Column("MAC/cycle", number=True),
+        Column("tile"),
+        Column("L1 bytes", number=True),
+        Column("source"),
+    )
+    total = report.summary.cycles
+    rows = tuple(_layer_cells(row, total) for row in report.layers)
+    macs = sum(row.macs for row in report.layers)
+    predicted = [row.predicted_cycles for row in report.layers]
+    known = sum(value for value in predicted if value is not None)
+    footer = (
+        "total",
+        "",
+        "",
+        "",
+        count(macs),
+        count(total),
+        # A sum over some of the rows would look like a prediction of the whole.
+        count(known) if predicted and None not in predicted else "",
+        "",
+        ratio(macs, total),
+        "",
+        "",
+        "",
+    )
+    return Table(columns, rows, footer=footer)
+
+
+def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
+    share = ratio(None if row.cycles is None else 100 * row.cycles, total, 1)
+    rate = ratio(row.macs, row.cycles) if row.macs else ""
+    return (
+        row.name,
+        row.op,
+        row.accelerator,
+        row.shape,
+        count(row.macs) if row.macs else "",
+        count(row.cycles),
+        count(row.predicted_cycles),
+        share,
+        rate,
+        row.tile,
+        count(row.l1_bytes),
+        row.source,
+    )
+
+
+def memory_text(memory: Memory) -> str:
+    """One or two lines on the use of L2."""
+    parts = (
+        f"code {count(memory.code)} + constants {count(memory.constants)} + "
+        f"arena {count(memory.arena)} + stack {count(memory.stack)}"
+    )
+    limit = "" if memory.limit is None else f" of {count(memory.limit)}"
+    line = f"L2: {count(memory.total)}{limit} B = {parts} B"
+    if memory.arena_bound is None:
+        return line
+    gap = memory.arena - memory.arena_bound
+    proof = "no plan is smaller" if gap == 0 else f"{count(gap)} B above it"
+    return f"{line}\narena: largest sum of live buffers {count(memory.arena_bound)} B, {proof}"
+
+
+def units_text(summary: Summary) -> str:
+    """Where the cycles went, one line per unit of the SoC; empty without a run."""
+    if not summary.units:
+        return ""
+    columns = (Column("unit"), Column("busy cycles", True), Column("%", True), Column("doing"))
+    rows = tuple(
+        (unit.name, count(unit.cycles), ratio(100 * unit.cycles, summary.cycles, 1), unit.what)
+        for unit in summary.units
+    )
+    return text(Table(columns, rows))
+
+
+def _headline(report: Report) -> str:
+    summary = report.summary
+    line = f"{summary.network} for {summary.target}, platform {summary.platform}"
+    if summary.cycles is None:
+        return f"{line}: no cycles (not run, or a platform without host cycles)"
+    return (
+        f"{line}: {count(summary.cycles)} cycles = "
+        f"{milliseconds(summary.latency_ms)} ms at {summary.clock_hz / 1e6:g} MHz"
+    )
+
+
+def _sqnr_text(report: Report) -> str:
+    """What retargeting cost; empty if the scheme was not changed."""
+    if report.output_sqnr_db is None and not report.sqnr:
+        return ""
+    rows = [(row.layer, f"{row.sqnr_db:.1f}", row.source) for row in report.sqnr]
+    if report.output_sqnr_db is not None:
+        rows.append(("output", f"{report.output_sqnr_db:.1f}", ""))
+    columns = (Column("layer"), Column("SQNR dB", True), Column("source"))
+    title = "retargeted: signal to quantization noise against the source model"
+    return text(Table(columns, tuple(rows), title=title))
+
+
+def report_text(report: Report) -> str:
+    """The whole report as text."""
+    parts = [
+        _headline(report),
+        text(layer_table(report)),
+        units_text(report.summary),
+        memory_text(report.summary.memory),
+        _sqnr_text(report),
+        "\n".join(report.summary.notes),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def report_json(report: Report) -> str:
+    """The whole report as JSON (the fields of `Report`, and the derived ``latency_ms``)."""
+    data = dataclasses.asdict(report)
+    data["summary"]["latency_ms"] = report.summary.latency_ms
+    data["summary"]["memory"]["total"] = report.summary.memory.total
+    return json.dumps(data, indent=2)
+
+
+def report_csv(report: Report) -> str:
+    """The rows of the steps as CSV, one column per field of `LayerRow`."""
+    names = [field.name for field in dataclasses.fields(LayerRow)]
+    return csv_text(names, ([getattr(row, name) for name in names] for row in report.layers))

@@ -1,0 +1,108 @@
+"""One way to draw a table, for all reports: as text, and the same rows as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.box import Box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+__all__ = ["Column", "Table", "count", "csv_text", "milliseconds", "ratio", "text"]
+
+# ASCII only, so that a table survives every terminal, log file and source comment.
+_RULED = Box(
+    "    \n"
+    "    \n"
+    " -- \n"
+    "    \n"
+    " -- \n"
+    " -- \n"
+    "    \n"
+    "    \n",
+    ascii=True,
+)  # fmt: skip
+
+# Wide enough for every table: a table is never wrapped to a terminal, so that its text is the
+# same everywhere and can be searched.
+_WIDTH = 400
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and whether its cells are numbers (set flush right)."""
+
+    title: str
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings, with an optional footer row and a caption above."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+    footer: tuple[str, ...] = ()
+
+
+def _used(table: Table) -> list[int]:
+    """Indices of the columns that hold anything; empty ones are not drawn."""
+    rows = [*table.rows, *([table.footer] if table.footer else [])]
+    return [i for i in range(len(table.columns)) if not rows or any(row[i] for row in rows)]
+
+
+def text(table: Table) -> str:
+    """Draw a table as plain ASCII lines without trailing spaces."""
+    used = _used(table)
+    drawn = RichTable(
+        box=_RULED,
+        show_edge=False,
+        show_footer=bool(table.footer),
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for i in used:
+        column = table.columns[i]
+        drawn.add_column(
+            Text(column.title),
+            justify="right" if column.number else "left",
+            footer=Text(table.footer[i]) if table.footer else "",
+            no_wrap=True,
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(row[i]) for i in used))
+    stream = io.StringIO()
+    Console(file=stream, width=_WIDTH, color_system=None, force_terminal=False).print(drawn)
+    lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
+    return "\n".join([table.title, "", *lines] if table.title else lines)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV with a header line; None becomes an empty cell."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+    return stream.getvalue()
+
+
+def count(value: int | None) -> str:
+    """An integer with thousands separated; empty for None."""
+    return "" if value is None else f"{value:,}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A time in ms with two decimals, as published; empty for None."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def ratio(numerator: float | None, denominator: float | None, digits: int = 2) -> str:
+    """A quotient; empty where either is missing or the denominator is zero."""
+    if numerator is None or not denominator:
+        return ""
+    return f"{numerator / denominator:.{digits}f}"
