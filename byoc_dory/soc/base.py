@@ -12,31 +12,27 @@ them.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from byoc_dory.errors import TargetError
+from byoc_dory.verdict import Rule, Verdict, judge
 
 if TYPE_CHECKING:
     from byoc_dory.layer import Layer
 
 __all__ = [
     "Accelerator",
-    "Accepted",
     "DigitalCore",
     "Dma",
     "Host",
     "HostCost",
     "Memory",
-    "Refused",
-    "Rule",
     "SimControl",
     "Soc",
     "Target",
     "TargetSpec",
     "Toolkit",
-    "Verdict",
     "round_up",
 ]
 
@@ -44,29 +40,6 @@ __all__ = [
 def round_up(value: int, step: int) -> int:
     """Return ``value`` rounded up to a multiple of ``step``."""
     return -(-value // step) * step
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """A rule has nothing against the layer."""
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A rule turns the layer down.
-
-    Attributes:
-        reason: one sentence for the user, with the offending value ("stride is 3x3, the core
-            steps by 1 or 2").
-    """
-
-    reason: str
-
-
-Verdict = Accepted | Refused
-
-# A rule's docstring is its public statement, e.g. "Stride is 1x1 or 2x2."
-Rule = Callable[["Layer", "Soc"], Verdict]
 
 
 @dataclass(frozen=True)
@@ -250,12 +223,8 @@ class Accelerator:
         return self.toolkit.EMITTER
 
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
-        """Return the first refusal of :attr:`rules`, or :class:`Accepted`."""
-        for rule in self.rules:
-            verdict = rule(layer, soc)
-            if isinstance(verdict, Refused):
-                return verdict
-        return Accepted()
+        """Return the first refusal of :attr:`rules`, or acceptance."""
+        return judge(layer, soc, self.rules)
 
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> Any:
         """Return the tiling problem of ``layer``; the budget defaults to the whole L1."""
