@@ -1,0 +1,224 @@
+"""`Program`: a model as a straight line of C calls over one planned L2 arena.
+
+A :class:`Call` or :class:`Alias` is what a model does with its tensors; a :class:`Step` is the C
+call that comes of it (:func:`htvm.aot.assemble.assemble` makes the one from the other).  Nothing
+here knows the compiler IR.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import ModelError
+from byoc_dory.region import Constant
+from htvm.aot.memory import BufferUse, MemoryPlan
+
+__all__ = [
+    "Alias",
+    "BufferUse",
+    "Call",
+    "CpuCode",
+    "Operand",
+    "Program",
+    "Step",
+    "TensorLike",
+    "Value",
+    "c_identifier",
+    "parameter_types",
+]
+
+OperandKind: TypeAlias = Literal["input", "output", "buffer", "constant"]
+StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
+
+
+class TensorLike(Protocol):
+    """An input or output of the model: name, shape (with batch axis) and numpy dtype name."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+
+class CpuCode(Protocol):
+    """A CPU kernel: a C function ``symbol(inputs..., outputs..., workspaces...)``.
+
+    ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype says
+    whether the function returns a code (``int32_t``) or nothing (``void``).
+    """
+
+    @property
+    def symbol(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def prototype(self) -> str: ...
+
+    @property
+    def workspaces(self) -> tuple[int, ...]: ...
+
+    @property
+    def layers(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor between two calls: its name, shape and numpy dtype name."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Call:
+    """The model calls a CPU kernel or a region.
+
+    Attributes:
+        target: symbol of a CPU kernel, or name of a region.
+        inputs: names of tensors, model inputs or constants, in argument order.
+        outputs: the tensors it defines, in argument order.
+        macs: multiply-accumulates, for reports (regions bring their own).
+    """
+
+    target: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    macs: int = 0
+
+
+@dataclass(frozen=True)
+class Alias:
+    """``output`` is ``source`` under another name and shape (a reshape): no code, same bytes."""
+
+    source: str
+    output: Value
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One argument of a step.
+
+    Attributes:
+        kind: a pointer of the caller (``input``, ``output``), a place in the arena (``buffer``)
+            or a C array (``constant``).
+        name: C identifier: of the parameter, the buffer in the plan, or the array.
+    """
+
+    kind: OperandKind
+    name: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One C call of the entry function.
+
+    Attributes:
+        symbol: C function, empty for kind ``copy`` (first operand to the second, ``bytes``).
+        args: in argument order.
+        returns_code: ``int32_t`` with 0 for success, else ``void``.
+        layer: layer name (several joined by "+" where TVM fused them).
+        accelerator: "cpu", or the accelerator's name.
+        kind: what the step does for the layer.
+        predicted_cycles: by the cost model; 0 where there is no estimate (CPU kernels).
+        macs: multiply-accumulates.
+        comment: shapes, for the generated source.
+        bytes: of a copy, else 0.
+    """
+
+    symbol: str
+    args: tuple[Operand, ...]
+    returns_code: bool
+    layer: str
+    accelerator: str
+    kind: StepKind
+    predicted_cycles: int
+    macs: int
+    comment: str
+    bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Everything of a built model that becomes C.
+
+    Attributes:
+        name: C identifier; every external symbol of the model starts with it.
+        inputs, outputs: of the model, in the order of the entry function's parameters.
+        steps: in execution order; the index is the trace mark's index.
+        buffers: what the arena holds.
+        constants: C arrays, sorted by name.
+        plan: where each buffer lies in the arena.
+        cpu_source, layers_source: the kernels' C definitions.
+        prototypes: one declaration per kernel, in order of first use.
+        headers: C headers ``layers_source`` needs.
+        aliases: (name, name of the tensor whose bytes it shares).
+    """
+
+    name: str
+    inputs: tuple[TensorLike, ...]
+    outputs: tuple[TensorLike, ...]
+    steps: tuple[Step, ...]
+    buffers: tuple[BufferUse, ...]
+    constants: tuple[Constant, ...]
+    plan: MemoryPlan
+    cpu_source: str
+    layers_source: str
+    prototypes: tuple[str, ...]
+    headers: tuple[str, ...]
+    aliases: tuple[tuple[str, str], ...]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of all constants, without alignment gaps."""
+        return sum(int(constant.data.nbytes) for constant in self.constants)
+
+
+# Words that must not become names of locals in the entry function.
+_RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while arena code".split()
+)
+
+
+def c_identifier(text: str) -> str:
+    """Return ``text`` with everything that is not legal in a C identifier replaced by ``_``."""
+    word = re.sub(r"\W", "_", text, flags=re.ASCII)
+    if not word or word[0].isdigit() or word[0] == "_" or word in _RESERVED:
+        word = "t" + word if word.startswith("_") or not word else "t_" + word
+    return word
+
+
+def parameter_types(prototype: str) -> tuple[str, ...]:
+    """Return the C type of every parameter of a declaration, e.g. ``("const int8_t *",)``."""
+    inner = prototype[prototype.index("(") + 1 : prototype.rindex(")")].strip()
+    if inner in ("", "void"):
+        return ()
+    types = []
+    for parameter in inner.split(","):
+        text = re.sub(r"\b(restrict|__restrict__|__restrict)\b", " ", parameter)
+        match = re.fullmatch(r"\s*((?:const\s+)?\w+)\s*\*\s*\w*\s*", text)
+        if match is None:
+            raise ModelError(
+                f"parameter '{parameter.strip()}' is not a plain pointer",
+                where=f"prototype '{prototype.strip()}'",
+            )
+        types.append(" ".join(match.group(1).split()) + " *")
+    return tuple(types)

@@ -1,0 +1,172 @@
+"""The L2 planner against brute force, and its promises: valid, certified, repeatable, fast."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byoc_dory.errors import HtvmError
+from htvm.aot import memory
+from htvm.aot.memory import BufferUse, MemoryPlan, check_plan, plan_memory
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 16) * 16
+
+
+def _brute_force(buffers: list[BufferUse]) -> int:
+    """Smallest first-fit peak over all orders; some order of an optimal plan reaches it."""
+    best = 1 << 60
+    for order in permutations(buffers):
+        placed: list[tuple[int, int, BufferUse]] = []
+        for buffer in order:
+            clash = sorted(
+                (low, high)
+                for low, high, other in placed
+                if other.first <= buffer.last and buffer.first <= other.last
+            )
+            offset = 0
+            for low, high in clash:
+                if offset + _aligned(buffer.bytes) <= low:
+                    break
+                offset = max(offset, high)
+            placed.append((offset, offset + _aligned(buffer.bytes), buffer))
+        best = min(best, max(high for _, high, _ in placed))
+    return best
+
+
+def _random_graph(draw: random.Random, count: int, steps: int) -> list[BufferUse]:
+    buffers = []
+    for index in range(count):
+        first = draw.randrange(steps)
+        last = min(steps - 1, first + draw.choice([0, 1, 1, 1, 2, 2, 5, steps // 3]))
+        buffers.append(BufferUse(f"b{index}", draw.randrange(1, 40_000), first, last))
+    return buffers
+
+
+@st.composite
+def _small(draw: st.DrawFn) -> list[BufferUse]:
+    count = draw(st.integers(1, 6))
+    buffers = []
+    for index in range(count):
+        first = draw(st.integers(0, 5))
+        last = draw(st.integers(first, 5))
+        buffers.append(BufferUse(f"b{index}", draw(st.integers(1, 100)), first, last))
+    return buffers
+
+
+@settings(max_examples=150, deadline=None)
+@given(_small())
+def test_small_instances_are_optimal_and_say_so(buffers: list[BufferUse]) -> None:
+    plan = plan_memory(buffers)
+    assert plan.peak == _brute_force(buffers)
+    assert plan.optimal and plan.gap == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(_small())
+def test_each_exact_search_alone_finds_the_optimum(buffers: list[BufferUse]) -> None:
+    """Started from the worst plan (everything apart), so that it cannot lean on the greedy one."""
+    items = memory._items(buffers, 16)
+    apart, total = [], 0
+    for item in items:
+        apart.append(total)
+        total += item.size
+    live = memory._live(items)
+    expected = _brute_force(buffers)
+    offsets, peak, proven = memory._branch_and_bound(items, apart, total, live)
+    assert (peak, proven) == (expected, True)
+    assert not memory._clashes(items, offsets)
+    offsets, peak, bound = memory._milp(items, apart, total, live, 16)
+    assert (peak, bound) == (expected, expected)
+    assert not memory._clashes(items, offsets)
+
+
+def _units(rows: list[tuple[int, int, int]]) -> list[BufferUse]:
+    return [BufferUse(f"b{i}", 16 * size, a, b) for i, (size, a, b) in enumerate(rows)]
+
+
+# Tight by construction (every step needs the same sum), found by random search.
+NO_PLAN_AT_THE_SUM = _units(
+    [(4, 0, 1), (3, 0, 0), (2, 1, 2), (1, 1, 3), (2, 2, 3), (2, 2, 2), (3, 3, 4), (1, 3, 4)]
+    + [(3, 4, 4)]
+)
+HARD_TO_REACH = _units(
+    [(2, 0, 1), (1, 0, 3), (4, 0, 0), (1, 0, 2), (3, 1, 2), (1, 1, 1), (1, 2, 3), (1, 2, 3)]
+    + [(1, 2, 5), (2, 3, 4), (2, 3, 6), (1, 4, 5), (1, 4, 6), (1, 4, 6), (2, 5, 5), (4, 6, 6)]
+)
+
+
+def test_an_optimum_above_the_sum_of_live_buffers_is_proven() -> None:
+    plan = plan_memory(NO_PLAN_AT_THE_SUM)
+    assert (plan.live, plan.peak, plan.bound) == (112, 128, 128)
+    assert plan.method.endswith("proven by branch and bound")
+
+
+def test_the_proof_can_come_from_the_integer_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_BRANCH_AND_BOUND_BUFFERS", 0)
+    plan = plan_memory(NO_PLAN_AT_THE_SUM)
+    assert (plan.live, plan.peak, plan.bound) == (112, 128, 128)
+    assert plan.method.endswith("proven by integer program")
+
+
+def test_branch_and_bound_goes_where_the_hill_climb_does_not() -> None:
+    plan = plan_memory(HARD_TO_REACH)
+    assert plan.peak == plan.live == 128
+    assert plan.method == "branch and bound"
+
+
+def test_an_open_gap_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_BRANCH_AND_BOUND_NODES", 1)
+    monkeypatch.setattr(memory, "_MILP_PAIRS", 0)
+    plan = plan_memory(NO_PLAN_AT_THE_SUM)
+    assert (plan.peak, plan.bound, plan.optimal) == (128, 112, False)
+    assert plan.gap == pytest.approx(1 / 8)
+
+
+def test_a_chain_reaches_the_bound_without_search() -> None:
+    buffers = [BufferUse(f"t{i}", size, i, i + 1) for i, size in enumerate([100, 700, 50, 400])]
+    plan = plan_memory(buffers)
+    assert plan.peak == plan.live == _aligned(100) + _aligned(700)
+    assert plan.method.startswith("first fit")
+
+
+def test_nothing_to_plan() -> None:
+    assert plan_memory([]) == MemoryPlan((), 0, 0, 0, "nothing to plan")
+    assert plan_memory([BufferUse("empty", 0, 0, 3)]).peak == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs_are_valid_repeatable_and_near_the_bound(seed: int) -> None:
+    buffers = _random_graph(random.Random(seed), 60, 50)
+    plan = plan_memory(buffers)
+    check_plan(plan, buffers)
+    assert plan == plan_memory(buffers)
+    assert plan.live <= plan.bound <= plan.peak <= 1.1 * plan.live
+
+
+def test_a_hundred_buffers_take_less_than_a_second() -> None:
+    buffers = _random_graph(random.Random(7), 100, 80)
+    start = time.process_time()
+    plan_memory(buffers)
+    assert time.process_time() - start < 1.0
+
+
+def test_a_wrong_plan_is_noticed() -> None:
+    buffers = [BufferUse("a", 16, 0, 1), BufferUse("b", 16, 1, 2)]
+    with pytest.raises(HtvmError, match="'a' and 'b' overlap"):
+        check_plan(MemoryPlan((("a", 0), ("b", 0)), 16, 32, 32, ""), buffers)
+    with pytest.raises(HtvmError, match="outside"):
+        check_plan(MemoryPlan((("a", 0), ("b", 16)), 16, 32, 32, ""), buffers)
+
+
+def test_bad_buffers_are_refused() -> None:
+    with pytest.raises(ValueError, match="repeat"):
+        plan_memory([BufferUse("a", 1, 0, 0), BufferUse("a", 1, 0, 0)])
+    with pytest.raises(ValueError, match="not a buffer"):
+        plan_memory([BufferUse("a", 1, 2, 1)])

@@ -1,0 +1,156 @@
+"""Where tensors live and when: regions inlined, reshapes shared, outputs written in place."""
+
+from __future__ import annotations
+
+
+import numpy as np
+import pytest
+
+from byoc_dory.errors import ModelError
+from byoc_dory.region import Constant
+from htvm.aot.assemble import assemble
+from htvm.aot.program import Alias, Call, Operand, Value, c_identifier, parameter_types
+from tests.aot import tiny
+from tests.aot.tiny import Info
+
+
+def test_steps_are_the_kernels_in_order() -> None:
+    program = tiny.program()
+    assert [step.symbol for step in program.steps] == [
+        "tiny_scale",
+        "tiny_r_in",
+        "tiny_reverse",
+        "tiny_add",
+    ]
+    assert [step.kind for step in program.steps] == ["cpu", "prologue", "layer", "cpu"]
+    assert [step.accelerator for step in program.steps] == ["cpu", "digital", "digital", "cpu"]
+    assert [step.returns_code for step in program.steps] == [False, True, True, True]
+    assert program.steps[3].layer == "add_0+relu_0"
+    assert program.steps[0].comment == "1x4x8 int8 -> 1x4x8 int8"
+    assert program.steps[0].macs == 32
+
+
+def test_operands() -> None:
+    steps = tiny.program().steps
+    assert steps[0].args == (
+        Operand("input", "input_0"),
+        Operand("constant", "tiny_gain"),
+        Operand("buffer", "a"),
+        Operand("buffer", "tiny_scale_workspace_0"),
+    )
+    # The reshape makes output 0 the place of the region's result, and the add reads it back.
+    assert steps[2].args == (Operand("buffer", "x_packed"), Operand("output", "output_0"))
+    assert steps[3].args[1:] == (Operand("output", "output_0"), Operand("output", "output_1"))
+
+
+def test_lifetimes() -> None:
+    uses = {use.name: (use.bytes, use.first, use.last) for use in tiny.program().buffers}
+    assert uses == {
+        "a": (32, 0, 3),
+        "tiny_scale_workspace_0": (128, 0, 0),
+        "x_packed": (32, 1, 2),
+    }
+    plan = tiny.program().plan
+    assert plan.peak == plan.live == 160
+
+
+def test_constants_are_sorted_and_prefixed() -> None:
+    program = tiny.program("other")
+    assert [constant.name for constant in program.constants] == ["other_gain", "other_reverse_bias"]
+    assert program.constant_bytes == 32 + 16
+    assert program.aliases == (("c", "b"),)
+
+
+def _copying(results: list[str], calls: list[Call | Alias] | None = None) -> list[str]:
+    program = assemble(
+        "m",
+        [Info("x", (4,))],
+        [Info(f"o{i}", (4,)) for i in range(len(results))],
+        calls or [],
+        results,
+        constants={"k": Constant("k", np.zeros(4, np.int8), "")},
+    )
+    return [f"{step.args[0].name}>{step.args[1].name}" for step in program.steps]
+
+
+def test_a_result_that_has_a_place_already_is_copied() -> None:
+    assert _copying(["x"]) == ["input_0>output_0"]
+    assert _copying(["k"]) == ["m_k>output_0"]
+    reshape = Alias("x", Value("y", (2, 2), "int8"))
+    assert _copying(["y", "x"], [reshape]) == ["input_0>output_0", "input_0>output_1"]
+
+
+def test_the_same_result_twice() -> None:
+    kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
+    program = assemble(
+        "m",
+        [Info("x", (4,))],
+        [Info("o", (4,)), Info("p", (4,))],
+        [Call("m_f", ("x",), (Value("y", (4,), "int8"),))],
+        ["y", "y"],
+        cpu_kernels=[kernel],
+    )
+    assert [step.kind for step in program.steps] == ["cpu", "copy"]
+    assert program.steps[1].args == (Operand("output", "output_0"), Operand("output", "output_1"))
+    assert program.steps[0].layer == "m_f"
+
+
+def test_names_of_locals_never_clash() -> None:
+    kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
+    names = ["int", "a/b", "a:b", "input_0", "7"]
+    calls = [
+        Call("m_f", (source,), (Value(target, (4,), "int8"),))
+        for source, target in zip(["x", *names], [*names, "end"], strict=True)
+    ]
+    program = assemble(
+        "m", [Info("x", (4,))], [Info("o", (4,))], calls, ["end"], cpu_kernels=[kernel]
+    )
+    assert [use.name for use in program.buffers] == ["t_int", "a_b", "a_b_2", "input_0_2", "t_7"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"calls": [Call("nobody", (), ())]}, "neither a kernel nor a region called 'nobody'"),
+        ({"calls": [Call("m_f", ("z",), (Value("y", (4,), "int8"),))]}, "'z' is used, but"),
+        (
+            {"calls": [Call("m_f", ("x", "x"), (Value("y", (4,), "int8"),))]},
+            "3 pointers, but takes 2",
+        ),
+        ({"calls": [Call("m_f", ("x",), (Value("x", (4,), "int8"),))]}, "'x' is defined twice"),
+        ({"calls": [Alias("x", Value("y", (5,), "int8"))]}, "'y' has 5 B, but 'x'"),
+        ({"calls": [Call("r", ("x",), (Value("y", (4,), "int8"),))] * 2}, "'r' is called twice"),
+        ({"calls": [Call("r", (), (Value("y", (4,), "int8"),))]}, "called with 0 and 1"),
+        ({"results": ["y"]}, "'y' is used, but"),
+        ({"outputs": [Info("o", (5,))]}, "output 'o' has 5 B, but 'x' has 4 B"),
+        ({"name": "a-b"}, "not usable as a C identifier"),
+    ],
+)
+def test_contradictions_are_model_errors(change: dict, message: str) -> None:
+    arguments = {
+        "name": "m",
+        "inputs": [Info("x", (4,))],
+        "outputs": [Info("o", (4,))],
+        "calls": [],
+        "results": ["x"],
+        "cpu_kernels": [tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())],
+        "regions": {"r": tiny.region("m")},
+    }
+    with pytest.raises(ModelError, match=message):
+        assemble(**{**arguments, **change})
+
+
+def test_parameter_types() -> None:
+    assert parameter_types("void f(const int8_t *restrict a, int32_t* b)") == (
+        "const int8_t *",
+        "int32_t *",
+    )
+    assert parameter_types("int32_t f(void);") == ()
+    with pytest.raises(ModelError, match="'int n' is not a plain pointer"):
+        parameter_types("void f(int8_t *a, int n)")
+
+
+def test_c_identifier() -> None:
+    assert [c_identifier(t) for t in ["a", "1", "_x", "", "for", "ä.b"]] == [
+        "a", "t_1", "t_x", "t", "t_for", "t__b",
+    ]  # fmt: skip
