@@ -1,0 +1,195 @@
+/* The host platform: address mapping, register access, and the real main. */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#define HTVM_HOST_IMPLEMENTATION
+#include "htvm_host.h"
+
+#include <inttypes.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "htvm_soc.h"
+#include "htvm_soc_model.h"
+
+#define MAX_SEGMENTS 16
+
+typedef struct {
+    uintptr_t start, end;
+} segment_t;
+
+/* One native program is one machine; this is its state. */
+static struct {
+    segment_t segments[MAX_SEGMENTS]; /* the program's own loaded segments */
+    size_t segment_count;
+    uintptr_t lowest;
+    htvm_soc_t *soc;
+    uint64_t now; /* register accesses, plus the time spent waiting for devices */
+    char **inputs, **outputs;
+    int input_count, output_count;
+} machine;
+
+static int note_segments(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    (void)data;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD && machine.segment_count < MAX_SEGMENTS) {
+            segment_t *segment = &machine.segments[machine.segment_count++];
+            segment->start = (uintptr_t)(info->dlpi_addr + header->p_vaddr);
+            segment->end = segment->start + header->p_memsz;
+        }
+    }
+    return 1; /* the program itself comes first; libraries are not in its L2 */
+}
+
+static bool in_image(uintptr_t start, uint64_t bytes)
+{
+    for (size_t i = 0; i < machine.segment_count; i++) {
+        const segment_t *segment = &machine.segments[i];
+        if (start >= segment->start && start <= segment->end && bytes <= segment->end - start) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* L2 of this machine is the program's image: its lowest address is the base of L2. */
+static uint8_t *map(void *ctx, uint32_t addr, uint32_t bytes)
+{
+    (void)ctx;
+    if (addr < HTVM_L2_BASE) {
+        return NULL;
+    }
+    const uintptr_t start = machine.lowest + (addr - HTVM_L2_BASE);
+    return in_image(start, bytes) ? (uint8_t *)start : NULL;
+}
+
+static bool begin(void)
+{
+    const htvm_bus_t bus = {.ctx = NULL, .map = map};
+    dl_iterate_phdr(note_segments, NULL);
+    machine.lowest = UINTPTR_MAX;
+    for (size_t i = 0; i < machine.segment_count; i++) {
+        const uintptr_t page = machine.segments[i].start & ~(uintptr_t)15;
+        machine.lowest = page < machine.lowest ? page : machine.lowest;
+    }
+    machine.soc = htvm_soc_new(&bus);
+    return machine.soc != NULL;
+}
+
+uint32_t htvm_host_address(const void *p)
+{
+    const uintptr_t start = (uintptr_t)p;
+    if (!in_image(start, 0) || start - machine.lowest > UINT32_MAX - HTVM_L2_BASE) {
+        return 0;
+    }
+    return HTVM_L2_BASE + (uint32_t)(start - machine.lowest);
+}
+
+void htvm_host_register_write(uint32_t addr, uint32_t value)
+{
+    machine.now++;
+    htvm_soc_write(machine.soc, addr, value, machine.now);
+}
+
+uint32_t htvm_host_register_read(uint32_t addr)
+{
+    /* Whoever reads a register waits for something: let the next thing happen first. */
+    const uint64_t next = htvm_soc_next_event(machine.soc, machine.now);
+    machine.now = next == UINT64_MAX ? machine.now + 1 : next;
+    return htvm_soc_read(machine.soc, addr, machine.now);
+}
+
+static int usage(const char *what, const char *name)
+{
+    fprintf(stderr, "host platform: %s %s\n", what, name);
+    return HTVM_HOST_USAGE;
+}
+
+int htvm_host_read(int index, void *dst, uint32_t bytes)
+{
+    if (index < 0 || index >= machine.input_count) {
+        fprintf(stderr, "host platform: no file given for input %d\n", index);
+        return HTVM_HOST_USAGE;
+    }
+    FILE *file = fopen(machine.inputs[index], "rb");
+    if (file == NULL) {
+        return usage("cannot open", machine.inputs[index]);
+    }
+    const size_t got = fread(dst, 1, bytes, file);
+    const bool more = fgetc(file) != EOF;
+    fclose(file);
+    if (got != bytes || more) {
+        fprintf(stderr, "host platform: input %d is not %" PRIu32 " B: %s\n", index, bytes,
+                machine.inputs[index]);
+        return HTVM_HOST_USAGE;
+    }
+    return 0;
+}
+
+int htvm_host_write(int index, const void *src, uint32_t bytes)
+{
+    if (index < 0 || index >= machine.output_count) {
+        fprintf(stderr, "host platform: no file given for output %d\n", index);
+        return HTVM_HOST_USAGE;
+    }
+    FILE *file = fopen(machine.outputs[index], "wb");
+    if (file == NULL) {
+        return usage("cannot write", machine.outputs[index]);
+    }
+    const size_t put = fwrite(src, 1, bytes, file);
+    if (fclose(file) != 0 || put != bytes) {
+        return usage("cannot write", machine.outputs[index]);
+    }
+    return 0;
+}
+
+static void split_arguments(int argc, char **argv)
+{
+    machine.inputs = argv;
+    while (machine.input_count < argc && strcmp(argv[machine.input_count], "--") != 0) {
+        machine.input_count++;
+    }
+    if (machine.input_count < argc) {
+        machine.outputs = argv + machine.input_count + 1;
+        machine.output_count = argc - machine.input_count - 1;
+    }
+}
+
+static int write_events(const char *name)
+{
+    FILE *file = fopen(name, "w");
+    if (file == NULL) {
+        return usage("cannot write", name);
+    }
+    htvm_soc_events(machine.soc, file);
+    return fclose(file) != 0 ? usage("cannot write", name) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *events = NULL;
+    int first = 1;
+    if (argc > 2 && strcmp(argv[1], "--events") == 0) {
+        events = argv[2];
+        first = 3;
+    }
+    split_arguments(argc - first, argv + first);
+    if (!begin()) {
+        return usage("no memory for", "the device models");
+    }
+    int code = htvm_program_main();
+    if (htvm_soc_error(machine.soc) != NULL) {
+        fprintf(stderr, "%s\n", htvm_soc_error(machine.soc));
+        code = HTVM_HOST_COMPLAINT;
+    }
+    if (events != NULL) {
+        const int written = write_events(events);
+        code = code == 0 ? written : code;
+    }
+    htvm_soc_free(machine.soc);
+    return code;
+}

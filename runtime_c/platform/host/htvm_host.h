@@ -1,0 +1,39 @@
+/* The host platform: the generated C, the drivers and the device models in one native program.
+ *
+ * The generated main.c includes this file and defines `int main(void)`, which reads its inputs,
+ * runs the model and writes its outputs.  The platform keeps the real main for itself: it takes
+ * the file names from the command line
+ *
+ *     program [--events FILE] INPUT... -- OUTPUT...
+ *
+ * and after the model's main reports what the devices complained of.
+ * Exit code: that of the model's main; HTVM_HOST_COMPLAINT after a complaint; HTVM_HOST_USAGE when
+ * a file or an argument is wrong.
+ */
+#ifndef HTVM_HOST_H
+#define HTVM_HOST_H
+
+#include <stdint.h>
+
+#define HTVM_HOST_COMPLAINT 97
+#define HTVM_HOST_USAGE 98
+
+/* Fills dst with the input file of this index, which must have exactly `bytes` bytes, or writes
+ * the output file of this index.  Return 0, or HTVM_HOST_USAGE after a message on stderr. */
+int htvm_host_read(int index, void *dst, uint32_t bytes);
+int htvm_host_write(int index, const void *src, uint32_t bytes);
+
+/* Device address of an object of the program (static storage only: the models cannot see stack
+ * and heap).  0, which no device accepts, for any other pointer. */
+uint32_t htvm_host_address(const void *p);
+
+void htvm_host_register_write(uint32_t addr, uint32_t value);
+uint32_t htvm_host_register_read(uint32_t addr);
+
+#ifndef HTVM_HOST_IMPLEMENTATION
+#define main htvm_program_main
+#endif
+
+int htvm_program_main(void);
+
+#endif

@@ -1,0 +1,187 @@
+/* DIANA: driver of the DMA and the digital core.
+ *
+ * Runs on the simulated host too, where its cycles are part of the published cost of a transfer
+ * or trigger: keep it tight, and measure driver_cycles again after a change.
+ */
+#include "diana_driver.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "htvm_hal.h"
+
+#define DMA(reg) (DIANA_DMA_REGISTERS + DIANA_##reg)
+#define DIGITAL(reg) (DIANA_DIGITAL_REGISTERS + DIANA_##reg)
+
+/* The shape registers are images of the descriptors. */
+_Static_assert(offsetof(diana_conv_t, c) == 2 && offsetof(diana_conv_t, iy) == 4, "SHAPE0..1");
+_Static_assert(offsetof(diana_conv_t, oy) == 8 && offsetof(diana_conv_t, fy) == 12, "SHAPE2..3");
+_Static_assert(offsetof(diana_conv_t, pad_top) == 15, "SHAPE3");
+_Static_assert(offsetof(diana_conv_t, pad_left) == 16, "SHAPE4");
+_Static_assert(offsetof(diana_conv_t, shift) == 17, "SHAPE4");
+_Static_assert(offsetof(diana_conv_t, relu) == 18 && offsetof(diana_conv_t, in) == 20, "SHAPE4");
+
+static int32_t finish(uint32_t status_register, uint32_t error_register)
+{
+    uint32_t status;
+    do {
+        status = htvm_hal_read(status_register);
+    } while (status == DIANA_STATUS_BUSY);
+    if (status == DIANA_STATUS_IDLE) {
+        return 0;
+    }
+    return (int32_t)htvm_hal_read(error_register);
+}
+
+static inline int32_t dma_finish(void)
+{
+    return finish(DMA(REG_STATUS), DMA(REG_ERROR));
+}
+
+static inline int32_t digital_finish(void)
+{
+    return finish(DIGITAL(REG_STATUS), DIGITAL(REG_ERROR));
+}
+
+static inline int32_t dma_command(uint32_t l1, uint32_t l2, uint32_t command)
+{
+    htvm_hal_write(DMA(DMA_L2), l2);
+    htvm_hal_write(DMA(DMA_L1), l1);
+    htvm_hal_write(DMA(DMA_COMMAND), command);
+    return dma_finish();
+}
+
+/* `count` runs of `bytes` bytes at these strides; only the first may be the first of its call. */
+static inline int32_t dma_runs(uint32_t l1, uint32_t l2, uint32_t count, uint32_t l1_stride,
+                               uint32_t l2_stride, uint32_t command)
+{
+    do {
+        const int32_t error = dma_command(l1, l2, command);
+        if (error != 0) {
+            return error;
+        }
+        command = (command & ~DIANA_DMA_POSITION_MASK) | DIANA_DMA_NEXT;
+        l1 += l1_stride;
+        l2 += l2_stride;
+    } while (--count != 0);
+    return 0;
+}
+
+static int32_t dma_block(uint32_t l1, uint32_t l2, const diana_block_t *b, uint32_t direction)
+{
+    const uint32_t map = b->rows * b->bytes;
+    const uint32_t total = b->channels * map;
+    if (total - 1u >= DIANA_DMA_BYTES_MASK) {
+        return (int32_t)DIANA_ERROR_PARAMETER; /* nothing to move, or more than a command can say */
+    }
+    if (b->rows == 1 || (b->l2_row_stride == b->bytes && b->l1_row_stride == b->bytes)) {
+        if (b->channels == 1 || (b->l2_channel_stride == map && b->l1_channel_stride == map)) {
+            return dma_command(l1, l2, total | direction | DIANA_DMA_SINGLE);
+        }
+        return dma_runs(l1, l2, b->channels, b->l1_channel_stride, b->l2_channel_stride,
+                        map | direction | DIANA_DMA_FIRST);
+    }
+    uint32_t command = b->bytes | direction | DIANA_DMA_FIRST;
+    for (uint32_t left = b->channels; left != 0; left--) {
+        const int32_t error = dma_runs(l1, l2, b->rows, b->l1_row_stride, b->l2_row_stride, command);
+        if (error != 0) {
+            return error;
+        }
+        command = b->bytes | direction | DIANA_DMA_NEXT;
+        l1 += b->l1_channel_stride;
+        l2 += b->l2_channel_stride;
+    }
+    return 0;
+}
+
+int32_t diana_dma_in(uint32_t l1, const void *l2, const diana_block_t *block)
+{
+    return dma_block(l1, htvm_hal_addr(l2), block, 0u);
+}
+
+int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block)
+{
+    return dma_block(l1, htvm_hal_addr(l2), block, DIANA_DMA_TO_L2);
+}
+
+/* Copies the first `words` words of a descriptor into the shape registers. */
+static inline void write_shape(const void *descriptor, uint32_t words)
+{
+    /* Without the promise the compiler would load the words byte by byte. */
+    const uint8_t *from = __builtin_assume_aligned(descriptor, sizeof(uint32_t));
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word;
+        memcpy(&word, from + 4 * i, sizeof word);
+        htvm_hal_write(DIGITAL(DIGITAL_SHAPE0) + 4 * i, word);
+    }
+}
+
+int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights)
+{
+    write_shape(t, 5);
+    htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
+    htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
+    htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
+    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_CONV);
+    return digital_finish();
+}
+
+static inline uint32_t pitch(uint32_t columns)
+{
+    return (columns + DIANA_DIGITAL_ROW_PITCH - 1u) / DIANA_DIGITAL_ROW_PITCH *
+           DIANA_DIGITAL_ROW_PITCH;
+}
+
+int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
+{
+    const uint32_t in_map = t->iy * pitch(t->ix);
+    const uint32_t out_map = t->oy * pitch(t->ox);
+    const uint32_t block =
+        (uint32_t)t->fy * t->fx * DIANA_DIGITAL_LANES + DIANA_DIGITAL_BIAS_BYTES;
+    uint32_t in = t->in;
+    uint32_t out = t->out;
+    uint32_t w = htvm_hal_addr(weights);
+    uint32_t left = t->k;
+
+    if (left == 0) {
+        return (int32_t)DIANA_ERROR_PARAMETER;
+    }
+    write_shape(t, 5);
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), DIANA_DIGITAL_LANES | 1u << 16); /* k = 16, c = 1 */
+    do {
+        htvm_hal_write(DIGITAL(DIGITAL_IN), in);
+        htvm_hal_write(DIGITAL(DIGITAL_OUT), out);
+        htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), w);
+        htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DEPTHWISE);
+        in += in_map;
+        out += out_map;
+        w += block;
+        const int32_t error = digital_finish();
+        if (error != 0) {
+            return error;
+        }
+    } while (--left != 0);
+    return 0;
+}
+
+int32_t diana_digital_dense(const diana_dense_t *t, const void *weights)
+{
+    write_shape(t, 1);
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);
+    htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
+    htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
+    htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
+    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DENSE);
+    return digital_finish();
+}
+
+int32_t diana_digital_add(const diana_add_t *t)
+{
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), t->elements);
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);
+    htvm_hal_write(DIGITAL(DIGITAL_IN), t->a);
+    htvm_hal_write(DIGITAL(DIGITAL_IN2), t->b);
+    htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
+    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_ADD);
+    return digital_finish();
+}

@@ -1,0 +1,66 @@
+/* DIANA: driver of the DMA and the digital core.
+ *
+ * Every function starts the device, polls until it is done and returns 0, or the DIANA_ERROR_*
+ * code (diana_regs.h) with which the device refused.  L1 places are byte offsets in L1.
+ *
+ * Activations are stored C-y-x: byte (c*rows + y)*pitch + x with the row pitch rounded up to 16,
+ * at the physical index (that index) ^ 3: each aligned group of four bytes is reversed.
+ */
+#ifndef DIANA_DRIVER_H
+#define DIANA_DRIVER_H
+
+#include <stdint.h>
+
+#include "diana_regs.h"
+
+/* A block of channels * rows rows of `bytes` bytes; strides in bytes.  L1 strides and offsets are
+ * multiples of 16, L2 strides and addresses multiples of 4. */
+typedef struct {
+    uint32_t channels, rows, bytes;
+    uint32_t l2_channel_stride, l2_row_stride, l1_channel_stride, l1_row_stride;
+} diana_block_t;
+
+/* L2 -> L1 and L1 -> L2.  Dimensions that are contiguous on both sides are moved as one. */
+int32_t diana_dma_in(uint32_t l1, const void *l2, const diana_block_t *block);
+int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block);
+
+/* One conv tile: out[k][y][x] = clip((sum in[c][y*stride - pad_top + i][x*stride - pad_left + j] *
+ * w[k][c][i][j] + bias[k]) >> shift) to [-128, 127], or [0, 127] with relu.  Positions outside
+ * the iy * ix tile read as 0; a negative pad crops leading rows or columns.  Rows of `in` have
+ * the pitch of ix rounded up to 16, rows of `out` that of ox.  The core writes ceil(k/16)*16
+ * maps, and zeroes the columns from ox to the pitch.  For depthwise, k is the number of channels, c is
+ * ignored, and k + 15 maps are written.
+ * The layout is part of the register map (diana_regs.h). */
+typedef struct {
+    uint16_t k, c, iy, ix, oy, ox;
+    uint8_t fy, fx, stride;
+    int8_t pad_top, pad_left;
+    uint8_t shift, relu;
+    uint32_t in, out;
+} diana_conv_t;
+
+/* Weights in L2: per block of 16 k [c][fy][fx][16] int8, then 16 biases byte-planar (64 B). */
+int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights);
+/* Weights in L2: per channel [fy][fx][16] int8 of which lane 0 counts, then the biases (64 B). */
+int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights);
+
+/* One block of dense: k <= 16 outputs of c inputs; writes 16 bytes. */
+typedef struct {
+    uint16_t k, c;
+    uint8_t shift, relu;
+    uint32_t in, out;
+} diana_dense_t;
+
+/* Weights in L2: [ceil(c/16)][16 k][16 c] int8, then 16 B per output with its bias in front. */
+int32_t diana_digital_dense(const diana_dense_t *t, const void *weights);
+
+/* out = clip((a + b) >> shift), byte by byte. */
+typedef struct {
+    uint32_t elements;
+    uint8_t shift, relu;
+    uint32_t a, b, out;
+} diana_add_t;
+
+int32_t diana_digital_add(const diana_add_t *t);
+
+#endif

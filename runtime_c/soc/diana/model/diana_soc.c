@@ -1,0 +1,199 @@
+/* DIANA's devices behind their registers: the plug-in that simulators link. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "diana_model.h"
+
+#define WINDOW (DIANA_REGISTERS * 4u)
+
+htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
+{
+    htvm_soc_t *soc = calloc(1, sizeof *soc);
+    if (soc == NULL) {
+        return NULL;
+    }
+    soc->bus = *bus;
+    soc->dma.name = "DMA";
+    soc->digital.name = "digital core";
+    soc->l1 = calloc(HTVM_L1_SIZE, 1);
+    soc->shadow = calloc(HTVM_L1_SIZE, 1);
+    if (soc->l1 == NULL || soc->shadow == NULL) {
+        htvm_soc_free(soc);
+        return NULL;
+    }
+    return soc;
+}
+
+void htvm_soc_free(htvm_soc_t *soc)
+{
+    if (soc != NULL) {
+        free(soc->l1);
+        free(soc->shadow);
+        free(soc->events);
+        free(soc);
+    }
+}
+
+int htvm_soc_owns(uint32_t addr)
+{
+    return addr - DIANA_DMA_REGISTERS < WINDOW || addr - DIANA_DIGITAL_REGISTERS < WINDOW;
+}
+
+static diana_device_t *device_at(htvm_soc_t *soc, uint32_t addr, uint32_t *offset)
+{
+    if (addr - DIANA_DMA_REGISTERS < WINDOW) {
+        *offset = addr - DIANA_DMA_REGISTERS;
+        return &soc->dma;
+    }
+    *offset = addr - DIANA_DIGITAL_REGISTERS;
+    return *offset < WINDOW ? &soc->digital : NULL;
+}
+
+uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
+{
+    uint32_t offset;
+    diana_device_t *device = device_at(soc, addr, &offset);
+    if (device == NULL) {
+        return 0;
+    }
+    switch (offset) {
+    case DIANA_REG_STATUS:
+        if (device->error != DIANA_ERROR_NONE) {
+            return DIANA_STATUS_ERROR;
+        }
+        return now < device->busy_until ? DIANA_STATUS_BUSY : DIANA_STATUS_IDLE;
+    case DIANA_REG_ERROR:
+        return device->error;
+    default:
+        diana_complain(soc, device, DIANA_ERROR_OPERATION,
+                       "read of register 0x%08" PRIX32 " (4 B), which cannot be read", addr);
+        return 0;
+    }
+}
+
+/* Last register of each device that takes a value. */
+static uint32_t start_register(const htvm_soc_t *soc, const diana_device_t *device)
+{
+    return device == &soc->dma ? DIANA_DMA_COMMAND : DIANA_DIGITAL_START;
+}
+
+void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now)
+{
+    uint32_t offset;
+    diana_device_t *device = device_at(soc, addr, &offset);
+    if (device == NULL) {
+        return;
+    }
+    const uint32_t start = start_register(soc, device);
+    if (offset == DIANA_REG_STATUS) {
+        device->error = DIANA_ERROR_NONE;
+        return;
+    }
+    if (offset % 4u != 0 || offset < 0x10u || offset > start) {
+        diana_complain(soc, device, DIANA_ERROR_OPERATION,
+                       "write to 0x%08" PRIX32 " (4 B), which is no register to write", addr);
+        return;
+    }
+    if (now < device->busy_until) {
+        diana_complain(soc, device, DIANA_ERROR_BUSY,
+                       "register 0x%08" PRIX32 " (4 B) written while busy for another %" PRIu64
+                       " cycles",
+                       addr, device->busy_until - now);
+        return;
+    }
+    device->reg[offset / 4u] = value;
+    if (offset != start || device->error != DIANA_ERROR_NONE) {
+        return; /* a device in its error state does nothing until the error is forgotten */
+    }
+    if (device == &soc->dma) {
+        diana_dma_command(soc, now);
+    } else {
+        diana_digital_start(soc, now);
+    }
+}
+
+uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+    const diana_device_t *const devices[] = {&soc->dma, &soc->digital};
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        const uint64_t at = devices[i]->busy_until;
+        if (at > now && at < next) {
+            next = at;
+        }
+    }
+    return next;
+}
+
+const char *htvm_soc_error(const htvm_soc_t *soc)
+{
+    return soc->complained ? soc->message : NULL;
+}
+
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
+{
+    for (size_t i = 0; i < soc->event_count; i++) {
+        const diana_event_t *e = &soc->events[i];
+        fprintf(out,
+                "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
+                ",\"what\":\"%s\",\"bytes\":%" PRIu64 ",\"macs\":%" PRIu64 ",\"array\":%" PRIu64
+                ",\"weights\":%" PRIu64 "}\n",
+                e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights);
+    }
+}
+
+bool diana_complain(htvm_soc_t *soc, diana_device_t *device, uint32_t code, const char *format,
+                    ...)
+{
+    device->error = code;
+    if (!soc->complained) {
+        soc->complained = true;
+        const int used =
+            snprintf(soc->message, sizeof soc->message, "%s: ", device->name);
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(soc->message + used, sizeof soc->message - (size_t)used, format, arguments);
+        va_end(arguments);
+    }
+    return false;
+}
+
+bool diana_check_l1(htvm_soc_t *soc, diana_device_t *device, const char *role, uint32_t offset,
+                    uint64_t bytes, uint32_t align)
+{
+    if (offset % align != 0) {
+        return diana_complain(soc, device, DIANA_ERROR_ALIGNMENT,
+                              "%s at L1 0x%08" PRIX32 " (%" PRIu64
+                              " B) is not aligned to %" PRIu32 " B",
+                              role, HTVM_L1_BASE + offset, bytes, align);
+    }
+    if (offset > HTVM_L1_SIZE || bytes > HTVM_L1_SIZE - offset) {
+        return diana_complain(soc, device, DIANA_ERROR_RANGE,
+                              "%s at L1 offset %" PRIu32 " = 0x%08" PRIX32 " (%" PRIu64
+                              " B) leaves L1, which ends at offset %" PRIu32,
+                              role, offset, HTVM_L1_BASE + offset, bytes, HTVM_L1_SIZE);
+    }
+    return true;
+}
+
+void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t now,
+                 uint64_t cycles)
+{
+    device->busy_until = now + cycles;
+    event.unit = device == &soc->dma ? "dma" : "digital";
+    event.start = now;
+    event.end = device->busy_until;
+    if (soc->event_count == soc->event_room) {
+        const size_t room = soc->event_room == 0 ? 256 : 2 * soc->event_room;
+        diana_event_t *grown = realloc(soc->events, room * sizeof *grown);
+        if (grown == NULL) {
+            diana_complain(soc, device, DIANA_ERROR_OPERATION,
+                           "no memory on the simulating machine for %zu events", room);
+            return;
+        }
+        soc->events = grown;
+        soc->event_room = room;
+    }
+    soc->events[soc->event_count++] = event;
+}
