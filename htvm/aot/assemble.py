@@ -84,9 +84,6 @@ class _Assembler:
         self._pending: list[list[str | Operand]] = []
         self._model_constants = dict(constants)
         self._results = tuple(results)
-        taken = [f"input_{i}" for i in range(len(self.inputs))]
-        taken += [f"output_{i}" for i in range(len(self.outputs))]
-        self.names = _Names(taken)
         for index, info in enumerate(self.inputs):
             value = Value(info.name, tuple(info.shape), info.dtype)
             self.define(value, Operand("input", f"input_{index}"))
@@ -122,8 +119,14 @@ class _Assembler:
             self.define(value, Operand("constant", symbol))
         return tensor
 
+    def check_symbol(self, symbol: str, where: str) -> None:
+        """Refuse external symbols that could clash with those of another model."""
+        if not symbol.startswith(f"{self.name}_"):
+            raise ModelError(f"symbol '{symbol}' does not start with '{self.name}_'", where=where)
+
     def add_constant(self, constant: Constant) -> None:
         """Enter a C array; one symbol stands for one array."""
+        self.check_symbol(constant.name, "constants")
         known = self.constants.setdefault(constant.name, constant)
         if known is not constant and not np.array_equal(known.data, constant.data):
             raise ModelError(f"two constants are called '{constant.name}'", where=self.name)
@@ -156,13 +159,14 @@ class _Assembler:
 
     def append(self, step: Step, tensors: Sequence[str], prototype: str) -> None:
         """Append a step whose operands are ``tensors`` (resolved once all uses are known)."""
-        if prototype:
-            wanted = len(parameter_types(prototype))
-            if wanted != len(tensors):
-                raise ModelError(
-                    f"'{step.symbol}' is passed {len(tensors)} pointers, but takes {wanted}",
-                    where=f"step {len(self.steps)}, layer '{step.layer}'",
-                )
+        where = f"step {len(self.steps)}, layer '{step.layer}'"
+        self.check_symbol(step.symbol, where)
+        wanted = len(parameter_types(prototype))
+        if wanted != len(tensors):
+            raise ModelError(
+                f"'{step.symbol}' is passed {len(tensors)} pointers, but takes {wanted}",
+                where=where,
+            )
         self._pending.append([self.touch(tensor) for tensor in tensors])
         self.steps.append(step)
 
@@ -278,6 +282,9 @@ class _Assembler:
 
     def buffers(self) -> tuple[BufferUse, ...]:
         """Name what remains for the arena, in the order of first use."""
+        taken = [f"input_{i}" for i in range(len(self.inputs))]
+        taken += [f"output_{i}" for i in range(len(self.outputs))]
+        names = _Names([*taken, *self.constants, *(step.symbol for step in self.steps)])
         waiting = [
             storage
             for storage in self.storages.values()
@@ -285,7 +292,7 @@ class _Assembler:
         ]
         found = []
         for storage in sorted(waiting, key=lambda storage: storage.first):
-            name = self.names.fresh(storage.label)
+            name = names.fresh(storage.label)
             storage.operand = Operand("buffer", name)
             found.append(BufferUse(name, storage.bytes, storage.first, storage.last))
         return tuple(found)

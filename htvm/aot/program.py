@@ -194,7 +194,9 @@ class Program:
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while arena code".split()
+    "union unsigned void volatile while asm typeof "
+    "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uintptr_t size_t NULL STEP "
+    "arena base code copy misaligned".split()
 )
 
 

@@ -1,0 +1,284 @@
+"""C of a :class:`~htvm.aot.program.Program`: entry function, kernels, constants.
+
+The texts depend on the program alone; numbers are printed in one way only, so that equal
+programs give equal bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.region import Constant
+from htvm.aot.program import Operand, Program, Step, TensorLike, parameter_types
+
+__all__ = ["c_array", "c_type", "model_sources", "render"]
+
+_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "float32": "float",
+}
+_WIDTH = 100
+
+
+def c_type(dtype: str) -> str:
+    """Return the C type of a numpy dtype name.
+
+    Raises:
+        UnsupportedError: generated code has no such type.
+    """
+    try:
+        return _TYPES[dtype]
+    except KeyError:
+        raise UnsupportedError(
+            f"dtype '{dtype}' has no counterpart in the generated C",
+            hint="known are " + ", ".join(_TYPES),
+        ) from None
+
+
+def c_array(data: np.ndarray) -> str:
+    """Return the elements of an array as C initializers, in C order, in lines of 100 columns."""
+    flat = np.ascontiguousarray(data).reshape(-1)
+    if flat.size == 0:
+        raise UnsupportedError("an empty array has no counterpart in C")
+    if flat.dtype == np.float32:
+        words = [f"{float(value).hex()}f" for value in flat]
+    else:
+        words = [str(value) for value in flat.tolist()]
+        lowest = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"}
+        if flat.dtype.name in lowest:
+            minimum = str(np.iinfo(flat.dtype).min)
+            words = [lowest[flat.dtype.name] if word == minimum else word for word in words]
+        elif flat.dtype == np.uint32:
+            words = [word + "u" for word in words]
+    # Equal widths: a changed value changes one line.
+    width = max(map(len, words))
+    per_line = max(1, (_WIDTH - 4) // (width + 2))
+    lines = [
+        "    " + ", ".join(word.rjust(width) for word in words[start : start + per_line]) + ","
+        for start in range(0, len(words), per_line)
+    ]
+    return "\n".join(lines)
+
+
+def _comment(text: str) -> str:
+    """Make text harmless inside a C comment."""
+    plain = re.sub(r"[^\x20-\x7e]|\\|\?\?", "?", text)
+    return plain.replace("*/", "* /").replace("/*", "/ *")
+
+
+def _wrap(text: str, indent: str) -> str:
+    """Break a C expression at spaces, continuing under ``indent``."""
+    lines = textwrap.wrap(
+        text, _WIDTH - len(indent) - 4, break_long_words=False, break_on_hyphens=False
+    )
+    return ("\n" + indent).join(lines)
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters.update(
+        comment=_comment,
+        wrap=_wrap,
+        append=lambda text, tail: text + tail,
+        surround=lambda text, head, tail: head + text + tail,
+    )
+    return environment
+
+
+def render(template: str, **fields: Any) -> str:
+    """Fill in a template of this package; a missing field is an error."""
+    return _environment().get_template(template).render(**fields)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(str(size) for size in shape)
+
+
+def _quantization(info: TensorLike) -> str:
+    scale = getattr(info, "scale", None)
+    zero_point = getattr(info, "zero_point", None)
+    return "" if scale is None else f", real value = {scale!r} * (q - {zero_point or 0})"
+
+
+def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Inputs and outputs as the templates see them."""
+    groups = []
+    for kind, infos in (("input", program.inputs), ("output", program.outputs)):
+        groups.append(
+            [
+                {
+                    "parameter": f"{kind}_{index}",
+                    "name": info.name,
+                    "shape": _shape(tuple(info.shape)),
+                    "elements": math.prod(info.shape),
+                    "dtype": info.dtype,
+                    "type": c_type(info.dtype),
+                    "quantization": _quantization(info),
+                }
+                for index, info in enumerate(infos)
+            ]
+        )
+    return groups[0], groups[1]
+
+
+def _argument(operand: Operand, declared: str, parameter: str) -> str:
+    """Return an argument, cast where the kernel's parameter is less strict than what it is given.
+
+    Kernels printed by TVM take ``int8_t *`` for what they only read.
+    """
+    if operand.kind == "buffer" or declared == parameter:
+        return operand.name
+    const, base = declared.startswith("const "), declared.removeprefix("const ")
+    if parameter.removeprefix("const ") == base and (parameter.startswith("const ") or not const):
+        return operand.name
+    return f"({parameter}){operand.name}"
+
+
+class _Calls:
+    """Prints steps; knows the C types of operands and parameters."""
+
+    def __init__(self, program: Program) -> None:
+        inputs, outputs = _tensors(program)
+        self._declared = {tensor["parameter"]: f"const {tensor['type']} *" for tensor in inputs}
+        self._declared |= {tensor["parameter"]: f"{tensor['type']} *" for tensor in outputs}
+        for constant in program.constants:
+            self._declared[constant.name] = f"const {c_type(constant.data.dtype.name)} *"
+        self._parameters = {}
+        for prototype in program.prototypes:
+            symbol = re.split(r"\s*\(", prototype, maxsplit=1)[0].split()[-1].lstrip("*")
+            self._parameters[symbol] = parameter_types(prototype)
+
+    def text(self, step: Step) -> str:
+        """Return the C expression of a step, an ``int32_t`` code."""
+        if step.kind == "copy":
+            source, target = step.args
+            return f"(copy({source.name}, {target.name}, {step.bytes}u), 0)"
+        arguments = [
+            _argument(operand, self._declared.get(operand.name, "void *"), parameter)
+            for operand, parameter in zip(step.args, self._parameters[step.symbol], strict=True)
+        ]
+        call = f"{step.symbol}({', '.join(arguments)})"
+        return call if step.returns_code else f"({call}, 0)"
+
+
+def _step_comment(index: int, step: Step) -> str:
+    what = step.accelerator if step.kind in ("cpu", "layer") else f"{step.accelerator} {step.kind}"
+    if step.kind == "copy":
+        what = "cpu copy"
+    numbers = []
+    if step.macs:
+        numbers.append(f"{step.macs} MAC")
+    if step.predicted_cycles:
+        numbers.append(f"{step.predicted_cycles} cycles predicted")
+    tail = "; " + ", ".join(numbers) if numbers else ""
+    return f"{index}: {step.layer} [{what}] {step.comment}{tail}"
+
+
+def _life(first: int, last: int) -> str:
+    return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
+def _fields(program: Program) -> dict[str, Any]:
+    """Return what all templates share."""
+    inputs, outputs = _tensors(program)
+    parameters = [f"const {tensor['type']} *{tensor['parameter']}" for tensor in inputs]
+    parameters += [f"{tensor['type']} *{tensor['parameter']}" for tensor in outputs]
+    plan = program.plan
+    proof = "no smaller one exists" if plan.optimal else f"at least {plan.bound} are needed"
+    calls = _Calls(program)
+    offsets = dict(plan.offsets)
+    sizes = [np.dtype(info.dtype).itemsize for info in (*program.inputs, *program.outputs)]
+    return {
+        "name": program.name,
+        "NAME": program.name.upper(),
+        "inputs": inputs,
+        "outputs": outputs,
+        "pointers": [tensor["parameter"] for tensor in inputs + outputs],
+        "parameters": ", ".join(parameters),
+        # Layout conversion moves words, and the DMA addresses them.
+        "tensor_align": max([4, *sizes]),
+        "arena_bytes": plan.peak,
+        "arena_array": f"{program.name.upper()}_ARENA_BYTES" if plan.peak else "16",
+        "arena_comment": proof,
+        "constant_bytes": program.constant_bytes,
+        "constants": [_constant(constant) for constant in program.constants],
+        "buffers": [
+            {
+                "name": use.name,
+                "bytes": use.bytes,
+                "offset": offsets[use.name],
+                "life": _life(use.first, use.last),
+            }
+            for use in program.buffers
+        ],
+        "copies": any(step.kind == "copy" for step in program.steps),
+        "steps": [
+            {"index": index, "comment": _step_comment(index, step), "call": calls.text(step)}
+            for index, step in enumerate(program.steps)
+        ],
+        "prototypes": program.prototypes,
+    }
+
+
+def _constant(constant: Constant) -> dict[str, Any]:
+    return {
+        "name": constant.name,
+        "type": c_type(constant.data.dtype.name),
+        "elements": int(constant.data.size),
+        "align": constant.align,
+        "comment": f"{constant.comment or constant.name}, {constant.data.nbytes} B",
+        "data": constant.data,
+    }
+
+
+def model_sources(program: Program) -> dict[str, str]:
+    """Return the C files of a model: file name to text.
+
+    ``<name>.h`` and ``<name>.c`` (interface and entry), ``<name>_kernels.h`` (prototypes),
+    ``<name>_layers.c`` (accelerator layers), ``<name>_cpu.c`` (TVM's kernels),
+    ``<name>_weights.h`` and ``.c`` (constants); files that would be empty are left out.
+
+    Raises:
+        UnsupportedError: a dtype without a C counterpart.
+    """
+    fields = _fields(program)
+    name = program.name
+    files = {
+        f"{name}.h": render("model.h.jinja", **fields),
+        f"{name}.c": render("model.c.jinja", **fields),
+        f"{name}_kernels.h": render("kernels.h.jinja", **fields),
+    }
+    kernels = {**fields, "source": program.layers_source.strip(), "headers": program.headers}
+    if program.layers_source.strip():
+        title = "layers on accelerators, and conversion between layouts"
+        files[f"{name}_layers.c"] = render("kernels.c.jinja", **kernels, title=title)
+    if program.cpu_source.strip():
+        kernels |= {"source": program.cpu_source.strip(), "headers": ()}
+        files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
+    if program.constants:
+        for constant in fields["constants"]:
+            constant["text"] = c_array(constant["data"])
+        files[f"{name}_weights.h"] = render("weights.h.jinja", **fields)
+        files[f"{name}_weights.c"] = render("weights.c.jinja", **fields)
+    return files
