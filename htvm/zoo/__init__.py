@@ -1,0 +1,95 @@
+"""The MLPerf Tiny networks with seeded weights, in DIANA's own number scheme.
+
+They need no file and no retargeting: every layer has symmetric int8 weights and one right shift,
+so an accelerator build computes exactly what the model says.  They stand in for trained models in
+demos, tests and benchmarks of speed and size; they recognise nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import ModelError
+from htvm.zoo import topologies
+
+if TYPE_CHECKING:
+    from htvm.model import Model
+    from htvm.zoo.emit import Layout
+    from htvm.zoo.sketch import Sketch
+
+__all__ = ["build", "ds_cnn", "mobilenet_v1", "names", "resnet8", "sketch", "toyadmos"]
+
+_NETWORKS = {
+    "ds_cnn": topologies.ds_cnn,
+    "ds_cnn_7x5": topologies.ds_cnn_7x5,
+    "mobilenet_v1": topologies.mobilenet_v1,
+    "resnet8": topologies.resnet8,
+    "toyadmos": topologies.toyadmos,
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names `build` takes."""
+    return tuple(_NETWORKS)
+
+
+def sketch(name: str, seed: int = 0) -> Sketch:
+    """The network before it is written as a model: steps with weights, and their statistics.
+
+    Raises:
+        ModelError: there is no such network.
+    """
+    if name not in _NETWORKS:
+        raise ModelError(
+            f"there is no network {name!r}", where="htvm.zoo", hint=f"one of {', '.join(names())}"
+        )
+    return _NETWORKS[name](seed)
+
+
+def build(name: str, seed: int = 0, *, layout: Layout = "NHWC") -> Model:
+    """The network called ``name`` as a model.
+
+    Args:
+        name: one of `names`.
+        seed: of the weights; the same seed gives the same model everywhere.
+        layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX).
+
+    Raises:
+        ModelError: there is no such network.
+    """
+    drawn = sketch(name, seed)
+    from htvm.zoo.emit import model  # the compiler, which takes a second to import
+
+    return model(drawn, layout)
+
+
+def resnet8(seed: int = 0) -> Model:
+    """ResNet-8, 3x32x32 to 12 classes."""
+    return build("resnet8", seed)
+
+
+def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0) -> Model:
+    """DS-CNN keyword spotting, 12 classes.
+
+    Args:
+        filter: of the first layer, along time and frequency: (10, 4) as in MLPerf Tiny, or (7, 5)
+            as HTVM ran it, with the spectrogram transposed (1x10x49).
+        seed: of the weights.
+
+    Raises:
+        ModelError: for other filters.
+    """
+    variants = {(10, 4): "ds_cnn", (7, 5): "ds_cnn_7x5"}
+    if tuple(filter) not in variants:
+        raise ModelError(f"no DS-CNN has the filter {filter}", hint="take (10, 4) or (7, 5)")
+    return build(variants[(filter[0], filter[1])], seed)
+
+
+def mobilenet_v1(seed: int = 0) -> Model:
+    """MobileNetV1 of width 0.25, 3x96x96 to 4 classes."""
+    return build("mobilenet_v1", seed)
+
+
+def toyadmos(seed: int = 0) -> Model:
+    """The ToyADMOS autoencoder, 640 values to 640."""
+    return build("toyadmos", seed)
