@@ -90,7 +90,7 @@ class Compiler:
                 hint="pip install ziglang",
             )
         zig = (sys.executable, "-m", "ziglang", "cc")
-        command = zig
+        command: tuple[str, ...] = zig
         if host is not None:
             found = shutil.which(host)
             if found is None:

@@ -1,0 +1,416 @@
+/* The core: fetches decoded instructions and executes them one by one. */
+#include "iss.h"
+#include "timing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- decoding on demand ------------------------------------------------------------------- */
+
+static uint32_t address_of(const ram_t *ram, const insn_t *insn)
+{
+    return ram->base + 2u * (uint32_t)(insn - ram->insns);
+}
+
+/* Decodes what is at `offset`; OP_END_OF_RAM if the RAM ends before the instruction does. */
+static insn_t decode_at(const ram_t *ram, uint32_t offset)
+{
+    insn_t insn = {.op = OP_END_OF_RAM};
+    if (offset < ram->size) {
+        const uint16_t low = (uint16_t)get16(ram->bytes + offset);
+        const bool whole = !insn_is_long(low) || offset + 4 <= ram->size;
+        if (whole) {
+            const uint32_t high = insn_is_long(low) ? get16(ram->bytes + offset + 2) : 0;
+            htvm_iss_decode(&insn, low, (uint16_t)high, ram->base + offset);
+        }
+    }
+    return insn;
+}
+
+/* Whether fetching an instruction from here after a redirection takes two words. */
+static bool straddles(const ram_t *ram, uint32_t addr)
+{
+    const uint32_t offset = addr - ram->base;
+    return addr % 4 != 0 && offset < ram->size && insn_is_long((uint16_t)get16(ram->bytes + offset));
+}
+
+static void decode_in_place(const ram_t *ram, insn_t *insn)
+{
+    const uint32_t offset = 2u * (uint32_t)(insn - ram->insns);
+    *insn = decode_at(ram, offset);
+    const insn_t next = decode_at(ram, offset + 2u * insn->halfwords);
+    insn->cycles = htvm_iss_static_cycles(insn, &next);
+    if (insn_is_branch(insn)) {
+        const bool two = straddles(ram, ram->base + offset + (uint32_t)insn->imm);
+        insn->redirect = (uint8_t)(BRANCH_EXTRA + (two ? 1 : 0));
+    }
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Anything but an access to the RAM that the program runs from. */
+static bool load_elsewhere(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t size,
+                           uint32_t *value)
+{
+    const uint8_t *bytes = htvm_iss_bus_map(&iss->bus, addr, size);
+    if (bytes != NULL) {
+        *value = size == 1 ? bytes[0] : size == 2 ? get16(bytes) : get32(bytes);
+        return true;
+    }
+    if (size == 4 && addr % 4 == 0 && htvm_soc_owns(addr)) {
+        return htvm_iss_device_read(iss, insn, addr, value);
+    }
+    snprintf(iss->trap, sizeof iss->trap,
+             "load of %" PRIu32 " bytes from 0x%08" PRIx32 ", where there is no RAM and no %s", size,
+             addr, size == 4 ? "device register" : "byte-wide device");
+    return false;
+}
+
+static bool store_elsewhere(iss_t *iss, uint32_t addr, uint32_t size, uint32_t value)
+{
+    uint8_t *bytes = htvm_iss_bus_map(&iss->bus, addr, size);
+    if (bytes != NULL) {
+        for (uint32_t i = 0; i < size; ++i) {
+            bytes[i] = (uint8_t)(value >> (8 * i));
+        }
+        return true;
+    }
+    if (htvm_iss_bus_control(&iss->bus, addr, size, value, iss->cycles)) {
+        return true;
+    }
+    if (size == 4 && addr % 4 == 0 && htvm_soc_owns(addr)) {
+        return htvm_iss_device_write(iss, addr, value);
+    }
+    snprintf(iss->trap, sizeof iss->trap,
+             "store of %" PRIu32 " bytes to 0x%08" PRIx32 ", where there is no RAM and no %s", size,
+             addr, size == 4 ? "device register" : "byte-wide device");
+    return false;
+}
+
+static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + size > 4; }
+
+/* ---- arithmetic --------------------------------------------------------------------------- */
+
+static uint32_t high_product(op_t op, uint32_t a, uint32_t b)
+{
+    const int64_t signed_a = (int32_t)a;
+    switch (op) {
+    case OP_MULH:
+        return (uint32_t)((uint64_t)(signed_a * (int32_t)b) >> 32);
+    case OP_MULHSU:
+        return (uint32_t)((uint64_t)(signed_a * (int64_t)b) >> 32);
+    default:
+        return (uint32_t)((uint64_t)a * b >> 32);
+    }
+}
+
+static uint32_t divide(op_t op, uint32_t a, uint32_t b)
+{
+    const bool wants_quotient = op == OP_DIV || op == OP_DIVU;
+    if (b == 0) {
+        return wants_quotient ? UINT32_MAX : a;
+    }
+    if (op == OP_DIVU || op == OP_REMU) {
+        return wants_quotient ? a / b : a % b;
+    }
+    if (b == UINT32_MAX) { /* -1: the most negative number has no quotient that fits */
+        return wants_quotient ? 0u - a : 0;
+    }
+    const int32_t quotient = (int32_t)a / (int32_t)b;
+    return wants_quotient ? (uint32_t)quotient : a - (uint32_t)quotient * b;
+}
+
+/* The shift of a negative number is left to the compiler by C; all of them extend the sign. */
+static uint32_t shift_right(uint32_t value, uint32_t amount)
+{
+    return (uint32_t)((int32_t)value >> amount);
+}
+
+static int32_t as_signed(uint32_t value) { return (int32_t)value; }
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static bool stack_write(iss_t *iss, uint32_t sp)
+{
+    if (iss->has_stack && sp < iss->lowest_sp) {
+        if (sp < iss->stack_low) {
+            snprintf(iss->trap, sizeof iss->trap,
+                     "stack overflow: the stack pointer falls to 0x%08" PRIx32
+                     ", below the stack's end 0x%08" PRIx32,
+                     sp, iss->stack_low);
+            return false;
+        }
+        iss->lowest_sp = sp;
+    }
+    return true;
+}
+
+static void explain(iss_t *iss, const insn_t *insn)
+{
+    switch (insn->op) {
+    case OP_ECALL:
+        snprintf(iss->trap, sizeof iss->trap, "ecall, but there is no operating system");
+        break;
+    case OP_EBREAK:
+        snprintf(iss->trap, sizeof iss->trap, "ebreak");
+        break;
+    case OP_WFI:
+        snprintf(iss->trap, sizeof iss->trap, "wfi would wait for ever: there are no interrupts");
+        break;
+    case OP_END_OF_RAM:
+        snprintf(iss->trap, sizeof iss->trap, "the program runs over the end of RAM");
+        break;
+    default:
+        snprintf(iss->trap, sizeof iss->trap, "illegal instruction");
+        break;
+    }
+}
+
+/* Appends where it happened. */
+static void locate(iss_t *iss, uint32_t pc)
+{
+    size_t used = 0;
+    while (iss->trap[used] != '\0') {
+        ++used;
+    }
+    const uint8_t *low = htvm_iss_bus_map(&iss->bus, pc, 2);
+    if (low == NULL) {
+        snprintf(iss->trap + used, sizeof iss->trap - used, " (pc 0x%08" PRIx32 ")", pc);
+        return;
+    }
+    const uint8_t *whole = insn_is_long((uint16_t)get16(low)) ? htvm_iss_bus_map(&iss->bus, pc, 4)
+                                                              : NULL;
+    const int digits = whole != NULL ? 8 : 4;
+    snprintf(iss->trap + used, sizeof iss->trap - used,
+             " (pc 0x%08" PRIx32 ", instruction 0x%0*" PRIx32 ")", pc, digits,
+             whole != NULL ? get32(whole) : get16(low));
+}
+
+#define IMM ((uint32_t)d->imm)
+#define RS1 x[d->rs1]
+#define RS2 x[d->rs2]
+
+/* The loop keeps what it touches with every instruction in local variables; helpers that need
+ * them see the copies in *iss. */
+#define SYNC_OUT() (iss->cycles = cycles, iss->retired = retired, iss->last_effect = last_effect)
+#define SYNC_IN() (cycles = iss->cycles, retired = iss->retired)
+
+#define ALU(expression)           \
+    do {                          \
+        x[d->rd] = (expression);  \
+    } while (0);                  \
+    break
+
+#define BRANCH(condition)                        \
+    if (condition) {                             \
+        cycles += (uint64_t)d->cycles + d->redirect; \
+        retired += 1;                            \
+        target = address_of(ram, d) + IMM;       \
+        last = second = NULL;                    \
+        goto redirected;                         \
+    }                                            \
+    break
+
+/* `busy_at` is the number of the instruction behind a multi-cycle one. */
+#define BUSY(extra) (cycles += (extra), busy = (extra) + 1u, busy_at = retired + 1)
+
+#define LOAD(width, read, extend)                                             \
+    do {                                                                      \
+        const uint32_t addr = RS1 + IMM;                                      \
+        uint32_t value;                                                       \
+        if (addr - ram->base <= ram->size - (width)) {                        \
+            const uint8_t *p = ram->bytes + (addr - ram->base);               \
+            value = (read);                                                   \
+        } else {                                                              \
+            SYNC_OUT();                                                       \
+            if (!load_elsewhere(iss, d, addr, (width), &value)) {             \
+                goto trapped;                                                 \
+            }                                                                 \
+            SYNC_IN();                                                        \
+        }                                                                     \
+        if ((width) > 1 && crosses_word(addr, (width))) {                     \
+            BUSY(CROSSING_EXTRA);                                             \
+        }                                                                     \
+        x[d->rd] = (extend);                                                  \
+    } while (0);                                                              \
+    break
+
+#define STORE(width, write)                                                   \
+    do {                                                                      \
+        const uint32_t addr = RS1 + IMM;                                      \
+        const uint32_t value = RS2;                                           \
+        last_effect = retired;                                                \
+        if (addr - ram->base <= ram->size - (width)) {                        \
+            uint8_t *p = ram->bytes + (addr - ram->base);                     \
+            write;                                                            \
+        } else {                                                              \
+            SYNC_OUT();                                                       \
+            if (!store_elsewhere(iss, addr, (width), value)) {                \
+                goto trapped;                                                 \
+            }                                                                 \
+            if (iss->bus.ended) {                                             \
+                goto ended;                                                   \
+            }                                                                 \
+        }                                                                     \
+        if ((width) > 1 && crosses_word(addr, (width))) {                     \
+            BUSY(CROSSING_EXTRA);                                             \
+        }                                                                     \
+    } while (0);                                                              \
+    break
+
+bool htvm_iss_run(iss_t *iss)
+{
+    uint32_t *const x = iss->x;
+    uint64_t cycles = iss->cycles;
+    uint64_t retired = iss->retired;
+    uint64_t last_effect = iss->last_effect;
+    uint32_t target = iss->pc;
+    uint64_t busy_at = 0;
+    uint32_t busy = 1;
+    const insn_t *last = NULL;
+    const insn_t *second = NULL;
+    ram_t *ram = NULL;
+    insn_t *d = NULL;
+
+redirected:
+    if (ram == NULL || target - ram->base >= ram->size || target % 2 != 0) {
+        ram = target % 2 == 0 ? htvm_iss_bus_find(&iss->bus, target, 2) : NULL;
+        if (ram == NULL) {
+            SYNC_OUT();
+            snprintf(iss->trap, sizeof iss->trap, "instruction fetch from 0x%08" PRIx32 ", %s",
+                     target, target % 2 == 0 ? "where there is no RAM" : "an odd address");
+            iss->pc = target;
+            return false;
+        }
+    }
+    if (cycles > iss->max_cycles) {
+        SYNC_OUT();
+        iss->pc = target;
+        snprintf(iss->trap, sizeof iss->trap, "not finished after %" PRIu64 " cycles",
+                 iss->max_cycles);
+        locate(iss, target);
+        return false;
+    }
+    d = ram->insns + (target - ram->base) / 2;
+
+    for (;;) {
+        switch ((op_t)d->op) {
+        case OP_UNDECODED:
+            decode_in_place(ram, d);
+            continue;
+        case OP_CONST: ALU(IMM);
+        case OP_JAL:
+        case OP_JALR: {
+            const uint32_t pc = address_of(ram, d);
+            const pipeline_t pipe = {last, second, busy_at == retired ? busy : 1};
+            target = d->op == OP_JAL ? pc + IMM : (RS1 + IMM) & ~1u;
+            const jump_time_t time = htvm_iss_jump_cycles(d, &pipe, straddles(ram, target));
+            x[d->rd] = pc + 2u * d->halfwords;
+            cycles += time.cycles;
+            retired += 1;
+            second = time.hidden ? last : NULL;
+            last = time.hidden ? d : NULL;
+            goto redirected;
+        }
+        case OP_BEQ: BRANCH(RS1 == RS2);
+        case OP_BNE: BRANCH(RS1 != RS2);
+        case OP_BLT: BRANCH(as_signed(RS1) < as_signed(RS2));
+        case OP_BGE: BRANCH(as_signed(RS1) >= as_signed(RS2));
+        case OP_BLTU: BRANCH(RS1 < RS2);
+        case OP_BGEU: BRANCH(RS1 >= RS2);
+        case OP_LB: LOAD(1u, p[0], (value ^ 0x80u) - 0x80u);
+        case OP_LH: LOAD(2u, get16(p), (value ^ 0x8000u) - 0x8000u);
+        case OP_LW: LOAD(4u, get32(p), value);
+        case OP_LBU: LOAD(1u, p[0], value);
+        case OP_LHU: LOAD(2u, get16(p), value);
+        case OP_SB: STORE(1u, p[0] = (uint8_t)value);
+        case OP_SH: STORE(2u, put16(p, value));
+        case OP_SW: STORE(4u, put32(p, value));
+        case OP_ADDI: ALU(RS1 + IMM);
+        case OP_SLTI: ALU(as_signed(RS1) < d->imm);
+        case OP_SLTIU: ALU(RS1 < IMM);
+        case OP_XORI: ALU(RS1 ^ IMM);
+        case OP_ORI: ALU(RS1 | IMM);
+        case OP_ANDI: ALU(RS1 & IMM);
+        case OP_SLLI: ALU(RS1 << IMM);
+        case OP_SRLI: ALU(RS1 >> IMM);
+        case OP_SRAI: ALU(shift_right(RS1, IMM));
+        case OP_ADD: ALU(RS1 + RS2);
+        case OP_SUB: ALU(RS1 - RS2);
+        case OP_SLL: ALU(RS1 << (RS2 & 31u));
+        case OP_SLT: ALU(as_signed(RS1) < as_signed(RS2));
+        case OP_SLTU: ALU(RS1 < RS2);
+        case OP_XOR: ALU(RS1 ^ RS2);
+        case OP_SRL: ALU(RS1 >> (RS2 & 31u));
+        case OP_SRA: ALU(shift_right(RS1, RS2 & 31u));
+        case OP_OR: ALU(RS1 | RS2);
+        case OP_AND: ALU(RS1 & RS2);
+        case OP_ADDI_SP:
+        case OP_ADD_SP:
+        case OP_SUB_SP:
+            x[REG_SP] = d->op == OP_ADDI_SP ? RS1 + IMM
+                        : d->op == OP_ADD_SP ? RS1 + RS2
+                                             : RS1 - RS2;
+            if (!stack_write(iss, x[REG_SP])) {
+                goto trapped;
+            }
+            break;
+        case OP_MUL: ALU(RS1 * RS2);
+        case OP_MULH:
+        case OP_MULHSU:
+        case OP_MULHU:
+            busy = MULH_EXTRA + 1; /* in d->cycles already */
+            busy_at = retired + 1;
+            ALU(high_product((op_t)d->op, RS1, RS2));
+        case OP_DIV:
+        case OP_DIVU:
+        case OP_REM:
+        case OP_REMU: {
+            const bool is_signed = d->op == OP_DIV || d->op == OP_REM;
+            BUSY(htvm_iss_division_extra(RS2, is_signed));
+            ALU(divide((op_t)d->op, RS1, RS2));
+        }
+        case OP_FENCE:
+            htvm_iss_bus_forget_insns(&iss->bus);
+            break;
+        case OP_CSRRW:
+        case OP_CSRRS:
+        case OP_CSRRC:
+        case OP_CSRRWI:
+        case OP_CSRRSI:
+        case OP_CSRRCI: {
+            uint32_t result;
+            last_effect = retired;
+            SYNC_OUT();
+            if (!htvm_iss_csr(iss, d, &result)) {
+                explain(iss, d);
+                goto trapped;
+            }
+            ALU(result);
+        }
+        case OP_ILLEGAL:
+        case OP_END_OF_RAM:
+        case OP_ECALL:
+        case OP_EBREAK:
+        case OP_WFI:
+            explain(iss, d);
+            goto trapped;
+        }
+        cycles += d->cycles;
+        retired += 1;
+        second = last;
+        last = d;
+        d += d->halfwords;
+    }
+
+trapped:
+    SYNC_OUT();
+    iss->pc = address_of(ram, d);
+    locate(iss, iss->pc);
+    return false;
+
+ended:
+    SYNC_OUT();
+    iss->pc = address_of(ram, d);
+    return true;
+}

@@ -1,0 +1,115 @@
+/* Decoded RV32IMC instructions. */
+#ifndef HTVM_ISS_INSN_H
+#define HTVM_ISS_INSN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+    OP_UNDECODED = 0, /* what a zeroed decode cache holds */
+    OP_ILLEGAL,
+    OP_END_OF_RAM, /* the place after the last instruction of a RAM */
+    OP_CONST,      /* lui, auipc: imm is the result */
+    OP_JAL,
+    OP_JALR,
+    OP_BEQ,
+    OP_BNE,
+    OP_BLT,
+    OP_BGE,
+    OP_BLTU,
+    OP_BGEU,
+    OP_LB,
+    OP_LH,
+    OP_LW,
+    OP_LBU,
+    OP_LHU,
+    OP_SB,
+    OP_SH,
+    OP_SW,
+    OP_ADDI,
+    OP_SLTI,
+    OP_SLTIU,
+    OP_XORI,
+    OP_ORI,
+    OP_ANDI,
+    OP_SLLI,
+    OP_SRLI,
+    OP_SRAI,
+    OP_ADD,
+    OP_SUB,
+    OP_SLL,
+    OP_SLT,
+    OP_SLTU,
+    OP_XOR,
+    OP_SRL,
+    OP_SRA,
+    OP_OR,
+    OP_AND,
+    OP_ADDI_SP, /* addi, add, sub writing the stack pointer: its lowest value is recorded */
+    OP_ADD_SP,
+    OP_SUB_SP,
+    OP_MUL,
+    OP_MULH,
+    OP_MULHSU,
+    OP_MULHU,
+    OP_DIV,
+    OP_DIVU,
+    OP_REM,
+    OP_REMU,
+    OP_FENCE, /* fence and fence.i */
+    OP_ECALL,
+    OP_EBREAK,
+    OP_WFI,
+    OP_CSRRW,
+    OP_CSRRS,
+    OP_CSRRC,
+    OP_CSRRWI,
+    OP_CSRRSI,
+    OP_CSRRCI
+} op_t;
+
+enum {
+    REG_SP = 2,
+    REG_SINK = 32, /* where instructions with rd = x0 write, so that x0 needs no test */
+    REG_COUNT = 33
+};
+
+/* imm holds: the immediate; for OP_CONST the result; for branches and OP_JAL the distance in
+ * bytes; for shifts the amount; for CSR instructions the CSR's number, with rs1 the register or
+ * the immediate. */
+typedef struct {
+    uint8_t op;
+    uint8_t rd; /* REG_SINK instead of 0 */
+    uint8_t rs1;
+    uint8_t rs2;
+    int32_t imm;
+    uint8_t halfwords; /* its length: 1 or 2 */
+    uint8_t cycles;    /* cost, with the stalls it causes to the next instruction (timing.h) */
+    uint8_t redirect;  /* further cost when a branch is taken, or of a jump */
+    uint8_t uses;      /* of rs1, rs2: USES_* */
+} insn_t;
+
+enum { USES_RS1 = 1, USES_RS2 = 2 };
+
+/* Decodes the instruction of which `low` is the first and `high` the second halfword, at `pc`.
+ * Fills all of the fields but cycles and redirect.  A 16-bit instruction ignores `high`. */
+void htvm_iss_decode(insn_t *insn, uint16_t low, uint16_t high, uint32_t pc);
+
+/* The 32-bit instruction that a 16-bit one abbreviates; 0 (illegal) if it is reserved. */
+uint32_t htvm_iss_expand(uint16_t compressed);
+
+static inline bool insn_is_long(uint16_t low) { return (low & 3u) == 3u; }
+static inline bool insn_is_load(const insn_t *i) { return i->op >= OP_LB && i->op <= OP_LHU; }
+static inline bool insn_is_store(const insn_t *i) { return i->op >= OP_SB && i->op <= OP_SW; }
+static inline bool insn_is_branch(const insn_t *i) { return i->op >= OP_BEQ && i->op <= OP_BGEU; }
+static inline bool insn_is_jump(const insn_t *i) { return i->op == OP_JAL || i->op == OP_JALR; }
+static inline bool insn_is_csr(const insn_t *i) { return i->op >= OP_CSRRW && i->op <= OP_CSRRCI; }
+
+/* Whether it writes a register through the ALU's port: everything with a result but loads. */
+static inline bool insn_writes_from_alu(const insn_t *i)
+{
+    return i->op == OP_CONST || insn_is_jump(i) || (i->op >= OP_ADDI && i->op <= OP_REMU) ||
+           insn_is_csr(i);
+}
+
+#endif

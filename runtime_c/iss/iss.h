@@ -1,0 +1,61 @@
+/* The simulated core and its run. */
+#ifndef HTVM_ISS_H
+#define HTVM_ISS_H
+
+#include "bus.h"
+
+/* The last read of a device register, to recognise a program that polls it. */
+typedef struct {
+    const insn_t *insn; /* NULL: none */
+    uint32_t addr, value;
+    uint64_t cycle, retired;    /* when it happened */
+    uint64_t period, steps;     /* since the same read before that; 0 if it was another */
+    uint32_t x[REG_COUNT];
+} poll_t;
+
+typedef struct {
+    bus_t bus;
+    uint32_t x[REG_COUNT]; /* x[0] is always 0, x[REG_SINK] takes results for x0 */
+    uint32_t pc;
+    uint64_t cycles;  /* since the start, whatever the program does to its counters */
+    uint64_t retired; /* instructions */
+
+    /* The program's own counters: value = offset + ours, or frozen while inhibited. */
+    uint32_t mcountinhibit;
+    uint64_t mcycle_offset, minstret_offset;
+    uint64_t mcycle_frozen, minstret_frozen;
+    uint32_t mstatus, mtvec, mepc, mcause, mscratch, mie;
+
+    bool has_stack;
+    uint32_t stack_low, stack_high; /* the region that the stack may use */
+    uint32_t lowest_sp;
+
+    uint64_t max_cycles; /* UINT64_MAX: no limit */
+    bool step_polls;     /* execute every poll instead of skipping to the next event */
+    poll_t poll;
+    uint64_t last_effect; /* `retired` at the last store or CSR access: more than a pure step */
+
+    char trap[256]; /* why the run stopped before its end; empty if it did not */
+} iss_t;
+
+/* Sets up a core without memory.  Its counters run from the start, as if the program had cleared
+ * mcountinhibit: the real core leaves reset with them stopped, and every program starts them. */
+void htvm_iss_init(iss_t *iss);
+
+/* Runs from iss->pc until the program stores to the exit register (returns true) or traps. */
+bool htvm_iss_run(iss_t *iss);
+
+/* csr.c: executes a CSR instruction; false if the CSR does not exist or must not be written. */
+bool htvm_iss_csr(iss_t *iss, const insn_t *insn, uint32_t *result);
+
+/* device.c: word access to a device register; false after setting iss->trap. */
+bool htvm_iss_device_read(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t *value);
+bool htvm_iss_device_write(iss_t *iss, uint32_t addr, uint32_t value);
+
+/* elf.c: loads an executable and sets iss->pc; returns NULL or what is wrong with the file. */
+const char *htvm_iss_load_elf(iss_t *iss, const uint8_t *file, size_t size);
+
+/* report.c */
+bool htvm_iss_write_report(const iss_t *iss, const char *path);
+
+#endif

@@ -1,0 +1,312 @@
+/* Command line of the simulator.
+ *
+ *   iss FILE.elf [--ram BASE:SIZE]... [--putchar ADDR] [--exit ADDR] [--trace ADDR]
+ *       [--poke ADDR:FILE]... [--peek ADDR:SIZE:FILE]... [--stack LOW:HIGH]
+ *       [--max-cycles N] [--step-polls] [--report FILE.json] [--events FILE.jsonl]
+ *
+ * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
+ * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the run, also after one
+ * that trapped.  Ends with 0 if the program reached its exit (its code is in the report), 1 if it
+ * trapped, 2 if it could not be started.
+ */
+#include "iss.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RAN = 0, TRAPPED = 1, UNUSABLE = 2, MAX_TRANSFERS = 256 };
+
+typedef struct {
+    uint32_t addr, size;
+    const char *path;
+} transfer_t;
+
+typedef struct {
+    const char *elf, *report, *events;
+    transfer_t pokes[MAX_TRANSFERS], peeks[MAX_TRANSFERS];
+    size_t poke_count, peek_count;
+} options_t;
+
+static void complain(const char *what, const char *which)
+{
+    fprintf(stderr, "iss: %s: %s\n", which, what);
+}
+
+/* Reads a number up to `stop`; moves *text behind it. */
+static bool parse_number(const char **text, char stop, uint64_t limit, uint64_t *value)
+{
+    char *end;
+    if (**text < '0' || **text > '9') {
+        return false;
+    }
+    *value = strtoull(*text, &end, 0);
+    if (end == *text || *end != stop || *value > limit) {
+        return false;
+    }
+    *text = end + (stop != '\0');
+    return true;
+}
+
+static bool parse_u32(const char **text, char stop, uint32_t *value)
+{
+    uint64_t wide;
+    if (!parse_number(text, stop, UINT32_MAX, &wide)) {
+        return false;
+    }
+    *value = (uint32_t)wide;
+    return true;
+}
+
+static bool parse_address(const char *text, bool *has, uint32_t *addr)
+{
+    *has = true;
+    return parse_u32(&text, '\0', addr);
+}
+
+static bool parse_transfer(const char *text, bool sized, transfer_t *list, size_t *count)
+{
+    transfer_t one = {0};
+    if (*count == MAX_TRANSFERS || !parse_u32(&text, ':', &one.addr) ||
+        (sized && !parse_u32(&text, ':', &one.size)) || *text == '\0') {
+        return false;
+    }
+    one.path = text;
+    list[(*count)++] = one;
+    return true;
+}
+
+static bool parse_option(iss_t *iss, options_t *options, const char *name, const char *value)
+{
+    bus_t *bus = &iss->bus;
+    uint32_t base, size;
+
+    if (strcmp(name, "--ram") == 0) {
+        return parse_u32(&value, ':', &base) && parse_u32(&value, '\0', &size) &&
+               htvm_iss_bus_add_ram(bus, base, size);
+    }
+    if (strcmp(name, "--putchar") == 0) {
+        return parse_address(value, &bus->has_putchar, &bus->putchar_addr);
+    }
+    if (strcmp(name, "--exit") == 0) {
+        return parse_address(value, &bus->has_exit, &bus->exit_addr);
+    }
+    if (strcmp(name, "--trace") == 0) {
+        return parse_address(value, &bus->has_trace, &bus->trace_addr);
+    }
+    if (strcmp(name, "--poke") == 0) {
+        return parse_transfer(value, false, options->pokes, &options->poke_count);
+    }
+    if (strcmp(name, "--peek") == 0) {
+        return parse_transfer(value, true, options->peeks, &options->peek_count);
+    }
+    if (strcmp(name, "--stack") == 0) {
+        iss->has_stack = true;
+        const bool good = parse_u32(&value, ':', &iss->stack_low) &&
+                          parse_u32(&value, '\0', &iss->stack_high) &&
+                          iss->stack_low < iss->stack_high;
+        iss->lowest_sp = iss->stack_high;
+        return good;
+    }
+    if (strcmp(name, "--max-cycles") == 0) {
+        return parse_number(&value, '\0', UINT64_MAX - 1, &iss->max_cycles);
+    }
+    if (strcmp(name, "--report") == 0) {
+        options->report = value;
+        return true;
+    }
+    if (strcmp(name, "--events") == 0) {
+        options->events = value;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_command_line(iss_t *iss, options_t *options, int argc, char **argv)
+{
+    for (int i = 1; i < argc; ++i) {
+        if (strcmp(argv[i], "--step-polls") == 0) {
+            iss->step_polls = true;
+        } else if (argv[i][0] == '-' && argv[i][1] == '-') {
+            if (i + 1 == argc) {
+                complain("value is missing", argv[i]);
+                return false;
+            }
+            if (!parse_option(iss, options, argv[i], argv[i + 1])) {
+                complain("unknown option, or its value is not understood", argv[i]);
+                return false;
+            }
+            ++i;
+        } else if (options->elf == NULL) {
+            options->elf = argv[i];
+        } else {
+            complain("one program at a time", argv[i]);
+            return false;
+        }
+    }
+    if (options->elf == NULL) {
+        complain("FILE.elf is missing", "usage");
+        return false;
+    }
+    return true;
+}
+
+static bool bare_machine(bus_t *bus)
+{
+    bus->has_putchar = bus->has_exit = bus->has_trace = true;
+    bus->putchar_addr = 0x10000000u;
+    bus->exit_addr = 0x00100000u;
+    bus->trace_addr = 0x20000ff0u;
+    return htvm_iss_bus_add_ram(bus, 0x80000000u, 4u << 20);
+}
+
+/* The whole file in malloc'ed memory, at least one byte of it; NULL after a complaint. */
+static uint8_t *read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    uint8_t *bytes = NULL;
+    size_t room = 0;
+
+    *size = 0;
+    if (file == NULL) {
+        complain("cannot be opened", path);
+        return NULL;
+    }
+    for (;;) {
+        if (*size == room) {
+            room = room == 0 ? 1u << 16 : 2 * room;
+            uint8_t *grown = realloc(bytes, room);
+            if (grown == NULL) {
+                break;
+            }
+            bytes = grown;
+        }
+        const size_t got = fread(bytes + *size, 1, room - *size, file);
+        if (got == 0 && ferror(file) == 0) {
+            fclose(file);
+            return bytes;
+        }
+        if (got == 0) {
+            break;
+        }
+        *size += got;
+    }
+    complain("cannot be read", path);
+    free(bytes);
+    fclose(file);
+    return NULL;
+}
+
+static bool load(iss_t *iss, const char *path)
+{
+    size_t size;
+    uint8_t *file = read_file(path, &size);
+    if (file == NULL) {
+        return false;
+    }
+    const char *problem = htvm_iss_load_elf(iss, file, size);
+    free(file);
+    if (problem != NULL) {
+        complain(problem, path);
+    }
+    return problem == NULL;
+}
+
+static bool poke(iss_t *iss, const transfer_t *what)
+{
+    size_t size;
+    uint8_t *file = read_file(what->path, &size);
+    if (file == NULL) {
+        return false;
+    }
+    uint8_t *memory = size <= UINT32_MAX
+                          ? htvm_iss_bus_map(&iss->bus, what->addr, (uint32_t)size)
+                          : NULL;
+    if (memory != NULL) {
+        memcpy(memory, file, size);
+    } else {
+        complain("does not fit into RAM at the address given", what->path);
+    }
+    free(file);
+    return memory != NULL;
+}
+
+static bool peek(iss_t *iss, const transfer_t *what)
+{
+    const uint8_t *memory = htvm_iss_bus_map(&iss->bus, what->addr, what->size);
+    if (memory == NULL) {
+        complain("that memory is not in RAM", what->path);
+        return false;
+    }
+    FILE *file = fopen(what->path, "wb");
+    bool good = file != NULL && fwrite(memory, 1, what->size, file) == what->size;
+    good = file != NULL && fclose(file) == 0 && good;
+    if (!good) {
+        complain("cannot be written", what->path);
+    }
+    return good;
+}
+
+static bool write_events(const iss_t *iss, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        complain("cannot be written", path);
+        return false;
+    }
+    htvm_soc_events(iss->bus.soc, file);
+    return fclose(file) == 0;
+}
+
+static int simulate(iss_t *iss, const options_t *options)
+{
+    if (!load(iss, options->elf)) {
+        return UNUSABLE;
+    }
+    for (size_t i = 0; i < options->poke_count; ++i) {
+        if (!poke(iss, &options->pokes[i])) {
+            return UNUSABLE;
+        }
+    }
+    const bool ended = htvm_iss_run(iss);
+    fflush(stdout);
+    if (!ended) {
+        complain(iss->trap, options->elf);
+    }
+    for (size_t i = 0; i < options->peek_count; ++i) {
+        if (!peek(iss, &options->peeks[i])) {
+            return UNUSABLE;
+        }
+    }
+    if (options->events != NULL && !write_events(iss, options->events)) {
+        return UNUSABLE;
+    }
+    if (options->report != NULL && !htvm_iss_write_report(iss, options->report)) {
+        complain("cannot be written", options->report);
+        return UNUSABLE;
+    }
+    return ended ? RAN : TRAPPED;
+}
+
+int main(int argc, char **argv)
+{
+    static options_t options;
+    static iss_t iss;
+    int result = UNUSABLE;
+
+    htvm_iss_init(&iss);
+    if (parse_command_line(&iss, &options, argc, argv) &&
+        (iss.bus.ram_count > 0 || bare_machine(&iss.bus))) {
+        const htvm_bus_t bus = {&iss.bus, htvm_iss_bus_map};
+        iss.bus.soc = htvm_soc_new(&bus);
+        if (iss.bus.soc != NULL) {
+            result = simulate(&iss, &options);
+            htvm_soc_free(iss.bus.soc);
+        } else {
+            complain("out of memory", "soc");
+        }
+    }
+    htvm_iss_bus_free(&iss.bus);
+    return result;
+}

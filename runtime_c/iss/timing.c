@@ -1,0 +1,108 @@
+#include "timing.h"
+
+#include <stddef.h>
+
+bool htvm_iss_csr_flushes(uint32_t csr)
+{
+    switch (csr) {
+    case 0x300: /* mstatus */
+    case 0x305: /* mtvec */
+    case 0x341: /* mepc */
+    case 0x342: /* mcause */
+    case 0x320: /* mcountinhibit */
+        return true;
+    default:
+        return (csr >= 0x323 && csr <= 0x33f) || /* mhpmevent */
+               (csr & 0xf60u) == 0xb00u ||       /* mcycle, minstret, mhpmcounter, and ...h */
+               (csr & 0xf60u) == 0xc00u;         /* their read-only mirrors */
+    }
+}
+
+static bool reads(const insn_t *insn, uint8_t reg)
+{
+    return ((insn->uses & USES_RS1) != 0 && insn->rs1 == reg) ||
+           ((insn->uses & USES_RS2) != 0 && insn->rs2 == reg);
+}
+
+uint8_t htvm_iss_static_cycles(const insn_t *insn, const insn_t *next)
+{
+    uint32_t cycles = 1;
+
+    if (insn->op >= OP_MULH && insn->op <= OP_MULHU) {
+        cycles += MULH_EXTRA;
+    } else if (insn_is_csr(insn)) {
+        cycles += htvm_iss_csr_flushes((uint32_t)insn->imm) ? CSR_EXTRA : 0;
+    } else if (insn_is_load(insn) && !insn_is_jump(next)) {
+        /* A jump looks after itself: see htvm_iss_jump_cycles(). */
+        if (reads(next, insn->rd) || (insn_writes_from_alu(next) && next->rd == insn->rd)) {
+            cycles += 1;
+        }
+    }
+    return (uint8_t)cycles;
+}
+
+static uint32_t leading_zeros(uint32_t value)
+{
+    uint32_t count = 0;
+    while (count < 32 && (value & 0x80000000u) == 0) {
+        value <<= 1;
+        ++count;
+    }
+    return count;
+}
+
+uint32_t htvm_iss_division_extra(uint32_t divisor, bool is_signed)
+{
+    if (is_signed && (divisor & 0x80000000u) != 0) {
+        return 2 + leading_zeros(~divisor) - 1;
+    }
+    return 2 + leading_zeros(divisor);
+}
+
+/* The cycle, counted from the arrival of the jalr in decode, in which its base can be read. */
+static uint32_t base_ready(const insn_t *jump, const pipeline_t *pipe)
+{
+    const insn_t *last = pipe->last;
+    const insn_t *second = pipe->second;
+
+    if (jump->op != OP_JALR || jump->rs1 == 0 || last == NULL) {
+        return 0;
+    }
+    if (last->rd == jump->rs1 && insn_writes_from_alu(last)) {
+        const bool flushed = insn_is_csr(last) && htvm_iss_csr_flushes((uint32_t)last->imm);
+        return flushed ? 0 : pipe->busy;
+    }
+    if (last->rd == jump->rs1 && insn_is_load(last)) {
+        return pipe->busy + 1;
+    }
+    /* Unless the last one had to wait for the load, the load is now in write-back. */
+    if (second != NULL && insn_is_load(second) && second->rd == jump->rs1 &&
+        htvm_iss_static_cycles(second, last) == 1) {
+        return 1;
+    }
+    return 0;
+}
+
+jump_time_t htvm_iss_jump_cycles(const insn_t *jump, const pipeline_t *pipe, bool target_straddles)
+{
+    const uint32_t execute_free = pipe->busy - 1;
+    const uint32_t redirect = base_ready(jump, pipe);
+    const uint32_t leaves = redirect > execute_free ? redirect : execute_free;
+    uint32_t arrives = redirect + 2;
+
+    /* jalr that overwrites its own base: the decode stage, still holding it, waits once more. */
+    if (jump->op == OP_JALR && jump->rd == jump->rs1 && leaves == redirect) {
+        arrives += 1;
+    }
+    if (arrives < leaves + 1) {
+        arrives = leaves + 1;
+    }
+    /* The second word is asked for only when decode can take the first: this never hides. */
+    if (target_straddles) {
+        arrives += 1;
+    }
+    jump_time_t time;
+    time.hidden = arrives == leaves + 1;
+    time.cycles = arrives - execute_free;
+    return time;
+}
