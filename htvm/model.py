@@ -1,0 +1,83 @@
+"""`Model`: a quantized network in the integer form, and what its user sees of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+__all__ = ["Model", "TensorInfo", "c_identifier"]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output as the source model declares it.
+
+    Attributes:
+        name: the source's own name; unique among inputs, and among outputs.
+        shape: with the batch axis, in the source's layout, in elements.
+        dtype: numpy name of the element type.
+        scale: real value of one step; ``None`` where the tensor is not quantized or the source
+            does not say.
+        zero_point: the integer that stands for 0.0, or ``None`` with ``scale``.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None = None
+    zero_point: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A network in the integer form, ready to be built for a target.
+
+    Attributes:
+        name: a C identifier; prefix of all generated symbols.
+        module: the integer form: function ``main``, constants bound (see `htvm.frontend.check`).
+        inputs, outputs: the interface of the source model, in order.
+        source: file name the model came from, or ``"IRModule"``.
+        scheme: requantization of the layers: ``"tflite"``, ``"shift"``, ``"mul_shift"``, or
+            ``"mixed"``.
+        sources: layer name -> name of the tensor it computes in the source file, for messages.
+    """
+
+    name: str
+    module: IRModule
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    source: str = "IRModule"
+    scheme: str = "tflite"
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        def brief(infos: tuple[TensorInfo, ...]) -> str:
+            return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
+
+        return (
+            f"Model({self.name!r}, {brief(self.inputs)} -> {brief(self.outputs)}, "
+            f"scheme={self.scheme!r}, from {self.source!r})"
+        )
+
+
+_C_KEYWORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while main".split()
+)
+
+
+def c_identifier(text: Any) -> str:
+    """``text`` made a valid C identifier: other characters become one ``_``.
+
+    A name that would start with a digit, be reserved, or be empty gets the prefix ``model_``.
+    """
+    name = re.sub(r"[^0-9A-Za-z]+", "_", str(text)).strip("_")
+    if not name or name[0].isdigit() or name in _C_KEYWORDS:
+        name = f"model_{name}".rstrip("_")
+    return name

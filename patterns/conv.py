@@ -1,0 +1,178 @@
+"""Convolutions, depthwise ones included: conv2d, bias, requantization, clip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm import relax
+from tvm.relax import op as R
+from tvm.relax.dpl import is_const, is_op, wildcard
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layer import Layer, Requant, Tensor
+from patterns.match import Match
+from patterns.names import emit, tensor_name
+from patterns.primitive import shape_of
+from patterns.requantize import (
+    int_constant,
+    read_clip,
+    read_requantize,
+    requantize,
+    requantize_pattern,
+)
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layer import Array
+
+__all__ = ["conv2d", "conv2d_pattern", "read_conv2d"]
+
+# Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout.
+_KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
+
+
+def accumulator_bound(weight: Array, bias: Array) -> int:
+    """Largest magnitude of any accumulator: |bias| + 128 * sum |w|, worst channel."""
+    rows = np.abs(weight.astype("int64")).reshape(weight.shape[0], -1).sum(axis=1)
+    return int((rows * 128 + np.abs(bias.astype("int64"))).max())
+
+
+def conv2d(
+    bb: BlockBuilder,
+    x: Expr,
+    weight: Array,
+    bias: Array,
+    requant: Requant,
+    clip: tuple[int, int] = (-128, 127),
+    *,
+    name: str,
+    strides: tuple[int, int] = (1, 1),
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
+    layout: str = "NHWC",
+) -> Var:
+    """Write a convolution of int8 ``x`` in the integer form.
+
+    Args:
+        bb: where to write, inside a dataflow block.
+        x: int8, ``layout``.
+        weight: int8 ``[K, C / groups, fy, fx]``.
+        bias: int32 ``[K]``, with the input's zero point already folded in.
+        requant: to int8, output zero point included.
+        clip: inclusive range of the output.
+        name: of the operator.
+        strides: (y, x).
+        padding: zeros (top, left, bottom, right); pad other values explicitly, before.
+        dilation: (y, x).
+        groups: 1, or for a depthwise convolution the number of channels.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+    """
+    channels = weight.shape[1] * groups
+    depthwise = groups > 1 and groups == channels == weight.shape[0]
+    if layout == "NHWC":
+        kernel_layout = "HWOI" if depthwise else "HWIO"
+        bias_shape: tuple[int, ...] = (weight.shape[0],)
+    else:
+        kernel_layout = "OIHW"
+        bias_shape = (weight.shape[0], 1, 1)
+    kernel = np.ascontiguousarray(weight.transpose(_KERNEL_AXES[kernel_layout]))
+    call = R.nn.conv2d(
+        x,
+        relax.const(kernel, "int8"),
+        strides=strides,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        data_layout=layout,
+        kernel_layout=kernel_layout,
+        out_dtype="int32",
+    )
+    acc = emit(bb, call, name)
+    biased = emit(bb, R.add(acc, int_constant(tuple(bias.tolist()), bias_shape)), name)
+    return requantize(
+        bb,
+        biased,
+        requant,
+        clip,
+        name,
+        channel_axis=3 if layout == "NHWC" else 1,
+        bound=accumulator_bound(weight, bias),
+    )
+
+
+def conv2d_pattern() -> Match:
+    """A convolution with any requantization; slots ``x``, ``weight``, ``bias``, ``conv`` ..."""
+    x, weight, bias = wildcard(), is_const(), is_const()
+    conv = is_op("relax.nn.conv2d")(x, weight)
+    root, slots = requantize_pattern(is_op("relax.add")(conv, bias))
+    return Match("conv2d", root, {"x": x, "weight": weight, "bias": bias, "conv": conv, **slots})
+
+
+def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
+    """The layer of a match of `conv2d_pattern`, axes normalised.
+
+    Raises:
+        IntegerFormError: if the layouts are none of the integer form's, or the batch is not 1.
+    """
+    conv = slots["conv"]
+    name, attrs = tensor_name(conv), conv.attrs
+    layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    if layout not in ("NHWC", "NCHW") or kernel_layout not in _KERNEL_AXES:
+        raise IntegerFormError(
+            f"layouts {layout} and {kernel_layout}",
+            where=f"operator '{name}'",
+            hint=f"NHWC or NCHW with one of {', '.join(_KERNEL_AXES)}",
+        )
+    weight = slots["weight"].value.numpy()
+    weight = np.ascontiguousarray(weight.transpose(np.argsort(_KERNEL_AXES[kernel_layout])))
+    source = _tensor(tensor_name(slots["x"]), shape_of(conv.args[0]), layout, name)
+    output = _tensor(name, shape_of(conv), layout, name)
+    groups = int(attrs.groups)
+    channels, iy, ix = source.shape
+    k, oy, ox = output.shape
+    return Layer(
+        name=name,
+        op="depthwise" if groups > 1 and groups == channels == k else "conv2d",
+        inputs=(source,),
+        output=output,
+        K=k,
+        C=channels,
+        iy=iy,
+        ix=ix,
+        oy=oy,
+        ox=ox,
+        fy=int(weight.shape[2]),
+        fx=int(weight.shape[3]),
+        stride=_pair(attrs.strides),
+        pad=_four(attrs.padding),
+        weight=weight,
+        bias=slots["bias"].value.numpy().reshape(-1),
+        requant=read_requantize(slots),
+        clip=read_clip(slots),
+        dilation=_pair(attrs.dilation),
+        groups=groups,
+    )
+
+
+def _tensor(name: str, shape: tuple[int, ...], layout: str, operator: str) -> Tensor:
+    if shape[0] != 1:
+        raise IntegerFormError(
+            f"batch size {shape[0]}", where=f"operator '{operator}'", hint="only 1 is supported"
+        )
+    if layout == "NHWC":
+        return Tensor(name, (shape[3], shape[1], shape[2]), layout="NHWC")
+    return Tensor(name, shape[1:], layout="NCHW")
+
+
+def _pair(values: object) -> tuple[int, int]:
+    first, second = (int(value) for value in values)  # type: ignore[attr-defined]
+    return first, second
+
+
+def _four(values: object) -> tuple[int, int, int, int]:
+    top, left, bottom, right = (int(value) for value in values)  # type: ignore[attr-defined]
+    return top, left, bottom, right

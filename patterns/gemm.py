@@ -1,0 +1,108 @@
+"""Fully connected layers: matmul with a constant, bias, requantization, clip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm import relax
+from tvm.relax import op as R
+from tvm.relax.dpl import is_const, is_op, wildcard
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layer import Layer, Requant, Tensor
+from patterns.conv import accumulator_bound
+from patterns.match import Match
+from patterns.names import emit, tensor_name
+from patterns.primitive import shape_of
+from patterns.requantize import (
+    int_constant,
+    read_clip,
+    read_requantize,
+    requantize,
+    requantize_pattern,
+)
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layer import Array
+
+__all__ = ["dense", "dense_pattern", "read_dense"]
+
+
+def dense(
+    bb: BlockBuilder,
+    x: Expr,
+    weight: Array,
+    bias: Array,
+    requant: Requant,
+    clip: tuple[int, int] = (-128, 127),
+    *,
+    name: str,
+) -> Var:
+    """Write a fully connected layer of int8 ``x`` (1, C) in the integer form.
+
+    Args:
+        bb: where to write, inside a dataflow block.
+        x: int8 (1, C).
+        weight: int8 ``[K, C]`` or ``[K, C, 1, 1]``.
+        bias: int32 ``[K]``, with the input's zero point already folded in.
+        requant: to int8, output zero point included.
+        clip: inclusive range of the output.
+        name: of the operator.
+    """
+    matrix = weight.reshape(weight.shape[0], -1)
+    constant = relax.const(np.ascontiguousarray(matrix.T), "int8")
+    acc = emit(bb, R.matmul(x, constant, out_dtype="int32"), name)
+    biased = emit(bb, R.add(acc, int_constant(tuple(bias.tolist()))), name)
+    bound = accumulator_bound(matrix, bias)
+    return requantize(bb, biased, requant, clip, name, bound=bound)
+
+
+def dense_pattern() -> Match:
+    """A fully connected layer with any requantization; slots ``x``, ``weight``, ``bias`` ..."""
+    x, weight, bias = wildcard(), is_const(), is_const()
+    matmul = is_op("relax.matmul")(x, weight)
+    root, slots = requantize_pattern(is_op("relax.add")(matmul, bias))
+    return Match("dense", root, {"x": x, "weight": weight, "bias": bias, "matmul": matmul, **slots})
+
+
+def read_dense(slots: Mapping[str, Expr]) -> Layer:
+    """The layer of a match of `dense_pattern`, weight as ``[K, C, 1, 1]``.
+
+    Raises:
+        IntegerFormError: if the input is not (1, C).
+    """
+    matmul = slots["matmul"]
+    name = tensor_name(matmul)
+    shape = shape_of(matmul.args[0])
+    if len(shape) != 2 or shape[0] != 1:
+        raise IntegerFormError(
+            f"the input of a fully connected layer has shape {shape}",
+            where=f"operator '{name}'",
+            hint="reshape it to (1, C)",
+        )
+    matrix = slots["weight"].value.numpy()
+    channels, k = matrix.shape
+    return Layer(
+        name=name,
+        op="dense",
+        inputs=(Tensor(tensor_name(slots["x"]), (channels,), layout="C"),),
+        output=Tensor(name, (k,), layout="C"),
+        K=k,
+        C=channels,
+        iy=1,
+        ix=1,
+        oy=1,
+        ox=1,
+        fy=1,
+        fx=1,
+        stride=(1, 1),
+        pad=(0, 0, 0, 0),
+        weight=np.ascontiguousarray(matrix.T).reshape(k, channels, 1, 1),
+        bias=slots["bias"].value.numpy().reshape(-1),
+        requant=read_requantize(slots),
+        clip=read_clip(slots),
+    )

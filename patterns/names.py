@@ -1,0 +1,82 @@
+"""Names of operators and tensors, carried through the compiler in ``Call.span``.
+
+Variables are renamed by almost every pass; the span of a call is not.  An operator that consists
+of several Relax calls puts its name into all of them.  The tensor an operator computes has the
+operator's name; an input of the model has its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tvm import relax
+from tvm.ir import SourceName, Span
+
+from byoc_dory.errors import IntegerFormError
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Call, Expr, Var
+
+__all__ = ["NameCounter", "emit", "name_of", "tensor_name", "with_name"]
+
+
+class NameCounter:
+    """Hands out ``conv2d_0``, ``conv2d_1``, ``dense_0`` ... in the order asked for.
+
+    Args:
+        taken: names that must not be given, e.g. those of the model's inputs.
+    """
+
+    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+        self._next: Counter[str] = Counter()
+        self._taken = set(taken)
+
+    def fresh(self, kind: str) -> str:
+        """The next free name of this kind."""
+        while True:
+            name = f"{kind}_{self._next[kind]}"
+            self._next[kind] += 1
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+def with_name(call: Call, name: str) -> Call:
+    """The same call, belonging to the operator ``name``."""
+    span = Span(SourceName(name), 0, 0, 0, 0)
+    return relax.Call(call.op, call.args, call.attrs, call.ty_args, span)
+
+
+def name_of(expr: Expr) -> str | None:
+    """The operator a call belongs to, or ``None`` if it carries no name."""
+    span = getattr(expr, "span", None)
+    if span is None or not isinstance(span, Span):
+        return None
+    return str(span.source_name.name)
+
+
+def tensor_name(expr: Expr) -> str:
+    """The name of the tensor that ``expr`` stands for.
+
+    ``expr`` is a variable without a binding at hand (an input of the function), or the value
+    bound to one, as the pattern matcher reports it.
+
+    Raises:
+        IntegerFormError: if it is a call that carries no name.
+    """
+    name = name_of(expr)
+    if name is not None:
+        return name
+    if isinstance(expr, relax.Var):
+        return str(expr.name_hint)
+    raise IntegerFormError(
+        "an operator carries no name",
+        where=f"call '{expr}'",
+        hint="write operators with the builders of the package 'patterns'",
+    )
+
+
+def emit(bb: BlockBuilder, call: Call, name: str, *, last: bool = False) -> Var:
+    """Bind ``call`` as a part of operator ``name``; the ``last`` part also names the variable."""
+    return bb.emit(with_name(call, name), name if last else "")

@@ -1,0 +1,115 @@
+"""Operators that are clearer as a loop nest than as Relax: PrimFuncs that say what they are.
+
+Such a PrimFunc carries its kind and its parameters as attributes (``htvm.kind``,
+``htvm.<parameter>``), so that no reader has to understand its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tvm import relax, te, tirx
+
+from patterns.names import emit
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import BlockBuilder, Expr, Var
+
+__all__ = [
+    "Parameter",
+    "call_primitive",
+    "extents",
+    "kind_of",
+    "parameters_of",
+    "primitive",
+    "shape_of",
+]
+
+Parameter: TypeAlias = "int | str | tuple[int, ...]"
+_PREFIX = "htvm."
+
+
+def shape_of(expr: Expr) -> tuple[int, ...]:
+    """The static shape of a tensor expression."""
+    return tuple(int(size) for size in expr.ty.shape)
+
+
+def extents(shape: tuple[int, ...]) -> list[Any]:
+    """The shape as TE wants it: 64 bits, as Relax's own operators have, which get fused with it."""
+    return [tirx.const(size, "int64") for size in shape]
+
+
+def primitive(
+    kind: str,
+    inputs: Sequence[tuple[str, tuple[int, ...], str]],
+    body: Callable[..., te.Tensor],
+    parameters: Mapping[str, Parameter],
+) -> tirx.PrimFunc:
+    """A PrimFunc computing ``body`` of placeholders.
+
+    Args:
+        kind: name of the operator, kept as attribute ``htvm.kind``.
+        inputs: (name, shape, dtype) of each argument.
+        body: tensor expression of the placeholders.
+        parameters: integers, strings and tuples of integers, kept as ``htvm.<name>``.
+    """
+    placeholders = [te.placeholder(extents(shape), dtype, name) for name, shape, dtype in inputs]
+    func = te.create_prim_func([*placeholders, body(*placeholders)])
+    func = func.without_attr("global_symbol").with_attr(f"{_PREFIX}kind", kind)
+    for name, value in parameters.items():
+        attribute = list(value) if isinstance(value, tuple) else value
+        func = func.with_attr(f"{_PREFIX}{name}", attribute)
+    return func
+
+
+def call_primitive(
+    bb: BlockBuilder,
+    func: tirx.PrimFunc,
+    args: Sequence[Expr],
+    shape: tuple[int, ...],
+    dtype: str,
+    name: str,
+    *,
+    last: bool = False,
+) -> Var:
+    """Add ``func`` to the module (once) and bind its call as part of operator ``name``."""
+    global_var = bb.add_func(func, str(func.attrs[f"{_PREFIX}kind"]))
+    call = relax.call_tir(global_var, list(args), relax.TensorType(shape, dtype))
+    return emit(bb, call, name, last=last)
+
+
+def kind_of(module: IRModule, expr: Expr) -> str | None:
+    """The ``htvm.kind`` of the PrimFunc that ``expr`` calls, or ``None``."""
+    func = _callee(module, expr)
+    if func is None or func.attrs is None or f"{_PREFIX}kind" not in func.attrs:
+        return None
+    return str(func.attrs[f"{_PREFIX}kind"])
+
+
+def parameters_of(module: IRModule, expr: Expr) -> dict[str, Parameter]:
+    """The parameters of the PrimFunc that ``expr`` calls, by name without the prefix."""
+    func = _callee(module, expr)
+    if func is None or func.attrs is None:
+        return {}
+    return {
+        str(key)[len(_PREFIX) :]: _plain(value)
+        for key, value in func.attrs.items()
+        if str(key).startswith(_PREFIX) and str(key) != f"{_PREFIX}kind"
+    }
+
+
+def _callee(module: IRModule, expr: Expr) -> tirx.PrimFunc | None:
+    if not isinstance(expr, relax.Call) or not isinstance(expr.args[0], relax.GlobalVar):
+        return None
+    func = module[expr.args[0]]
+    return func if isinstance(func, tirx.PrimFunc) else None
+
+
+def _plain(value: Any) -> Parameter:
+    if isinstance(value, str):
+        return str(value)
+    if hasattr(value, "__len__"):
+        return tuple(int(item) for item in value)
+    return int(value)
