@@ -17,7 +17,8 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.region import Constant
-from htvm.aot.program import Operand, Program, Step, TensorLike, parameter_types
+from htvm.aot.program import Operand, Program, Step
+from htvm.aot.steps import TensorLike, parameter_types
 
 __all__ = ["c_array", "c_type", "model_sources", "render"]
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from byoc_dory.layer import Tensor
 from byoc_dory.region import Buffer, Constant, Kernel, RegionCode
-from htvm.aot.assemble import assemble
-from htvm.aot.program import Alias, Call, Program, Value
+from htvm.aot.program import Alias, Call, Program, Value, assemble
 
 
 @dataclass(frozen=True)

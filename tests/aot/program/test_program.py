@@ -7,8 +7,8 @@ import pytest
 
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant
-from htvm.aot.assemble import assemble
-from htvm.aot.program import Alias, Call, Operand, Value, c_identifier, parameter_types
+from htvm.aot.program import Alias, Call, Operand, Value, assemble
+from htvm.aot.steps import c_identifier, parameter_types
 from tests.aot import tiny
 from tests.aot.tiny import Info
 

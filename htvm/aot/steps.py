@@ -1,0 +1,186 @@
+"""The vocabulary of programs: calls between tensors, and the C calls that come of them.
+
+A :class:`Call` or :class:`Alias` is what a model does with its tensors; a :class:`Step` is one C
+call with its operands in their places (:func:`htvm.aot.program.assemble` makes the one from the
+other).  Nothing here knows the compiler IR.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import ModelError
+
+__all__ = [
+    "Alias",
+    "Call",
+    "CpuCode",
+    "Operand",
+    "Step",
+    "TensorLike",
+    "Value",
+    "c_identifier",
+    "parameter_types",
+]
+
+OperandKind: TypeAlias = Literal["input", "output", "buffer", "constant"]
+StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
+
+
+class TensorLike(Protocol):
+    """An input or output of the model: name, shape (with batch axis) and numpy dtype name."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+
+class CpuCode(Protocol):
+    """A CPU kernel: a C function ``symbol(inputs..., outputs..., workspaces...)``.
+
+    ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype says
+    whether the function returns a code (``int32_t``) or nothing (``void``).
+    """
+
+    @property
+    def symbol(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def prototype(self) -> str: ...
+
+    @property
+    def workspaces(self) -> tuple[int, ...]: ...
+
+    @property
+    def layers(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor between two calls: its name, shape and numpy dtype name."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Call:
+    """The model calls a CPU kernel or a region.
+
+    Attributes:
+        target: symbol of a CPU kernel, or name of a region.
+        inputs: names of tensors, model inputs or constants, in argument order.
+        outputs: the tensors it defines, in argument order.
+        macs: multiply-accumulates, for reports (regions bring their own).
+    """
+
+    target: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    macs: int = 0
+
+
+@dataclass(frozen=True)
+class Alias:
+    """``output`` is ``source`` under another name and shape (a reshape): no code, same bytes."""
+
+    source: str
+    output: Value
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One argument of a step.
+
+    Attributes:
+        kind: a pointer of the caller (``input``, ``output``), a place in the arena (``buffer``)
+            or a C array (``constant``).
+        name: C identifier: of the parameter, the buffer in the plan, or the array.
+    """
+
+    kind: OperandKind
+    name: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One C call of the entry function.
+
+    Attributes:
+        symbol: C function, empty for kind ``copy`` (first operand to the second, ``bytes``).
+        args: in argument order.
+        returns_code: ``int32_t`` with 0 for success, else ``void``.
+        layer: layer name (several joined by "+" where TVM fused them).
+        accelerator: "cpu", or the accelerator's name.
+        kind: what the step does for the layer.
+        predicted_cycles: by the cost model; 0 where there is no estimate (CPU kernels).
+        macs: multiply-accumulates.
+        comment: shapes, for the generated source.
+        bytes: of a copy, else 0.
+    """
+
+    symbol: str
+    args: tuple[Operand, ...]
+    returns_code: bool
+    layer: str
+    accelerator: str
+    kind: StepKind
+    predicted_cycles: int
+    macs: int
+    comment: str
+    bytes: int = 0
+
+
+# Words that must not become names of locals in the entry function.
+_RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while asm typeof "
+    "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uintptr_t size_t NULL STEP "
+    "arena base code copy misaligned".split()
+)
+
+
+def c_identifier(text: str) -> str:
+    """Return ``text`` with everything that is not legal in a C identifier replaced by ``_``."""
+    word = re.sub(r"\W", "_", text, flags=re.ASCII)
+    if not word or word[0].isdigit() or word[0] == "_" or word in _RESERVED:
+        word = "t" + word if word.startswith("_") or not word else "t_" + word
+    return word
+
+
+def parameter_types(prototype: str) -> tuple[str, ...]:
+    """Return the C type of every parameter of a declaration, e.g. ``("const int8_t *",)``."""
+    inner = prototype[prototype.index("(") + 1 : prototype.rindex(")")].strip()
+    if inner in ("", "void"):
+        return ()
+    types = []
+    for parameter in inner.split(","):
+        text = re.sub(r"\b(restrict|__restrict__|__restrict)\b", " ", parameter)
+        match = re.fullmatch(r"\s*((?:const\s+)?\w+)\s*\*\s*\w*\s*", text)
+        if match is None:
+            raise ModelError(
+                f"parameter '{parameter.strip()}' is not a plain pointer",
+                where=f"prototype '{prototype.strip()}'",
+            )
+        types.append(" ".join(match.group(1).split()) + " *")
+    return tuple(types)
