@@ -13,6 +13,7 @@ __all__ = [
     "Agreement",
     "Comparison",
     "ComparisonRow",
+    "Explanation",
     "LayerRow",
     "Memory",
     "Offer",
@@ -140,7 +141,7 @@ class SqnrRow:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Everything `Module.report()` shows.
 
@@ -161,6 +162,8 @@ class Report:
         from htvm.report.layers import report_text
 
         return report_text(self)
+
+    __repr__ = __str__  # so that an interactive session shows the table
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,25 @@ class VerdictRow:
     cpu_cycles: int | None = None
     shape: str = ""
     source: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Everything `Module.explain()` shows.
+
+    Attributes:
+        rows: one per operator, in execution order.
+    """
+
+    rows: tuple[VerdictRow, ...]
+
+    def __str__(self) -> str:
+        """The verdicts as text."""
+        from htvm.report.explain import explain_text
+
+        return explain_text(self.rows)
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -267,7 +289,7 @@ class Published:
     remark: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Everything `htvm.compare` shows.
 
@@ -310,3 +332,5 @@ class Comparison:
         from htvm.report.compare import comparison_text
 
         return comparison_text(self)
+
+    __repr__ = __str__
