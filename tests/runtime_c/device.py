@@ -1,0 +1,179 @@
+"""DIANA's device models as a shared library, for tests: Python plays bus, clock and driver."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byoc_dory.soc.base import DigitalCore
+from byoc_dory.soc.header import render
+from byoc_dory.soc.registry import resolve
+from htvm.sim.host import include_folders, model_sources
+from htvm.sim.toolchain import Compiler
+
+DIANA = resolve("diana").soc
+L2 = DIANA.memory("L2")
+L1 = DIANA.memory("L1")
+_core = DIANA.accelerator("digital")
+assert isinstance(_core, DigitalCore)
+CORE: DigitalCore = _core
+DMA = 0x1A100000
+DIGITAL = 0x1A101000
+TO_L2 = 0x80000000
+CONV, DEPTHWISE, DENSE, ADD = 1, 2, 3, 4
+
+_MAP = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+
+
+class _Bus(ctypes.Structure):
+    _fields_ = [("ctx", ctypes.c_void_p), ("map", _MAP)]
+
+
+def library() -> ctypes.CDLL:
+    """Build (once per change) and load the models."""
+    path = Compiler.zig().built(
+        "libdiana_models.so",
+        model_sources(DIANA),
+        include_folders(DIANA),
+        generated=(("htvm_soc.h", render(DIANA)),),
+        shared=True,
+    )
+    lib = ctypes.CDLL(str(path))
+    u32, u64, ptr = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+    lib.htvm_soc_new.argtypes, lib.htvm_soc_new.restype = [ctypes.POINTER(_Bus)], ptr
+    lib.htvm_soc_free.argtypes = [ptr]
+    lib.htvm_soc_read.argtypes, lib.htvm_soc_read.restype = [ptr, u32, u64], u32
+    lib.htvm_soc_write.argtypes = [ptr, u32, u32, u64]
+    lib.htvm_soc_next_event.argtypes, lib.htvm_soc_next_event.restype = [ptr, u64], u64
+    lib.htvm_soc_error.argtypes, lib.htvm_soc_error.restype = [ptr], ctypes.c_char_p
+    lib.htvm_soc_events.argtypes = [ptr, ptr]
+    return lib
+
+
+class Device:
+    """The devices with an L2 of their own; every operation ends when the device is idle."""
+
+    def __init__(self, lib: ctypes.CDLL) -> None:
+        self._lib = lib
+        self.l2 = np.zeros(L2.size, np.uint8)
+        base = self.l2.ctypes.data
+
+        def translate(_ctx: int, addr: int, size: int) -> int | None:
+            ok = L2.base <= addr and addr + size <= L2.end
+            return base + addr - L2.base if ok else None
+
+        self._bus = _Bus(None, _MAP(translate))
+        self._soc = lib.htvm_soc_new(ctypes.byref(self._bus))
+        assert self._soc
+        self.now = 0
+
+    def close(self) -> None:
+        self._lib.htvm_soc_free(self._soc)
+
+    @property
+    def error(self) -> str | None:
+        text = self._lib.htvm_soc_error(self._soc)
+        return None if text is None else text.decode()
+
+    def write(self, address: int, value: int) -> None:
+        self._lib.htvm_soc_write(self._soc, address, value & 0xFFFFFFFF, self.now)
+
+    def read(self, address: int) -> int:
+        return self._lib.htvm_soc_read(self._soc, address, self.now)
+
+    def finish(self, base: int) -> int:
+        """Wait for the device; return the cycles it took."""
+        start = self.now
+        if self.read(base) == 1:
+            self.now = self._lib.htvm_soc_next_event(self._soc, self.now)
+        assert self.read(base) == 0, self.error
+        return self.now - start
+
+    def dma(self, l2: int, l1: int, size: int, flags: int = 0) -> int:
+        for offset, value in ((0x10, L2.base + l2), (0x14, l1), (0x18, size | flags)):
+            self.write(DMA + offset, value)
+        return self.finish(DMA)
+
+    def put(self, l1: int, data: np.ndarray) -> None:
+        """DMA bytes into L1 through the top of L2."""
+        raw = np.ascontiguousarray(data).view(np.uint8).ravel()
+        at = L2.size - -(-raw.size // 4) * 4
+        self.l2[at : at + raw.size] = raw
+        self.dma(at, l1, raw.size)
+
+    def get(self, l1: int, size: int) -> np.ndarray:
+        at = L2.size - -(-size // 4) * 4
+        self.dma(at, l1, size, TO_L2)
+        return self.l2[at : at + size].view(np.int8).copy()
+
+    def start(self, operation: int, registers: dict[int, int]) -> int:
+        for offset, value in registers.items():
+            self.write(DIGITAL + offset, value)
+        self.write(DIGITAL + 0x34, operation)
+        return self.finish(DIGITAL)
+
+    def events(self) -> list[dict[str, Any]]:
+        libc = ctypes.CDLL(None)
+        libc.fopen.restype = ctypes.c_void_p
+        libc.fclose.argtypes = [ctypes.c_void_p]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "events"
+            file = libc.fopen(str(path).encode(), b"w")
+            self._lib.htvm_soc_events(self._soc, file)
+            libc.fclose(file)
+            return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def up(value: int, step: int = 16) -> int:
+    return -(-value // step) * step
+
+
+def swap(data: np.ndarray) -> np.ndarray:
+    """Reverse every aligned group of four bytes; the size is a multiple of four."""
+    return np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, ::-1].ravel()
+
+
+def pack_maps(maps: np.ndarray) -> np.ndarray:
+    """[C][y][x] int8 -> the accelerator's layout."""
+    channels, rows, columns = maps.shape
+    padded = np.zeros((channels, rows, up(columns)), np.int8)
+    padded[:, :, :columns] = maps
+    return swap(padded)
+
+
+def unpack_maps(data: np.ndarray, channels: int, rows: int, columns: int) -> np.ndarray:
+    plain = swap(data).view(np.int8).reshape(-1, rows, up(columns))
+    assert not plain[:, :, columns:].any(), "void columns are not zero"
+    return plain[:channels, :, :columns]
+
+
+def pack_conv(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """[K][C][fy][fx] int8 and [K] int32 -> blocks of 16 K, each followed by its biases."""
+    k = weights.shape[0]
+    padded = np.zeros((up(k), *weights.shape[1:]), np.int8)
+    padded[:k] = weights
+    biases = np.zeros(up(k), np.int32)
+    biases[:k] = bias
+    parts = []
+    for block in range(0, up(k), 16):
+        lanes = padded[block : block + 16]
+        parts.append(lanes.transpose(1, 2, 3, 0).ravel().view(np.uint8))
+        planes = biases[block : block + 16].astype("<i4").view(np.uint8).reshape(16, 4).T
+        parts.append(planes.ravel())
+    return swap(np.concatenate(parts))
+
+
+def pack_dense(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """[K <= 16][C] int8 and [K] int32 -> one block of a dense trigger."""
+    k, c = weights.shape
+    padded = np.zeros((16, up(c)), np.int8)
+    padded[:k, :c] = weights
+    values = padded.reshape(16, -1, 16).transpose(1, 0, 2).ravel().view(np.uint8)
+    biases = np.zeros((16, 16), np.uint8)
+    biases[:k, :4] = bias.astype("<i4").view(np.uint8).reshape(k, 4)
+    return swap(np.concatenate([values, biases.ravel()]))
