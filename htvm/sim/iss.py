@@ -1,0 +1,208 @@
+"""Running programs on the instruction-set simulator.
+
+``python -m htvm.sim.iss FILE.elf`` runs a bare-metal program on the machine
+:data:`~htvm.sim.machine.BARE` and prints what it prints, then its cycles and instructions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from byoc_dory.errors import HtvmError, SimulationError
+
+from .machine import BARE, Machine, SocModel
+from .paths import runtime_c
+from .toolchain import Compiler
+
+__all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
+
+MAX_CYCLES = 20_000_000_000
+"""Cycles after which a run is given up, unless told otherwise: about a minute."""
+
+_TRAPPED = 1
+
+
+@dataclass(frozen=True)
+class IssResult:
+    """What a run left behind.
+
+    Attributes:
+        exit_code: the program's; 0 is success.
+        cycles: of the core, from its first instruction to the store that ended the run.
+        instructions: executed in these cycles.
+        marks: (cycle, event) of each store to the machine's trace register.
+        output: bytes the program printed.
+        memory: contents of each address asked for, after the run.
+        stack_used: bytes between the stack's top and the lowest stack pointer; None if no stack
+            region was given.
+        events: what the devices did, in the order in which they finished.
+    """
+
+    exit_code: int
+    cycles: int
+    instructions: int
+    marks: tuple[tuple[int, int], ...]
+    output: bytes
+    memory: dict[int, bytes] = field(repr=False)
+    stack_used: int | None
+    events: tuple[dict[str, Any], ...] = field(repr=False)
+
+
+class TrapError(SimulationError):
+    """The simulated core stopped before the program's end.
+
+    Attributes:
+        pc: address of the instruction.
+        cycles: cycles until then.
+        output: bytes the program had printed.
+    """
+
+    pc: int = 0
+    cycles: int = 0
+    output: bytes = b""
+
+
+def build_iss(machine: Machine, compiler: Compiler) -> Path:
+    """Return the simulator's executable for a machine's devices, building it if need be.
+
+    Raises:
+        ToolchainError: there is no compiler, or the device models do not compile.
+    """
+    root = runtime_c()
+    model = machine.soc_model or SocModel(sources=(root / "soc" / "none" / "none_model.c",))
+    return compiler.built(
+        f"iss-{machine.name}",
+        [*sorted((root / "iss").glob("*.c")), *model.sources],
+        [root / "include", root / "iss", *model.includes],
+        generated=model.headers,
+    )
+
+
+def run_elf(
+    elf_path: Path,
+    machine: Machine = BARE,
+    *,
+    pokes: Mapping[int, bytes] | None = None,
+    peeks: Mapping[int, int] | None = None,
+    stack: tuple[int, int] | None = None,
+    max_cycles: int = MAX_CYCLES,
+    step_polls: bool = False,
+    compiler: Compiler | None = None,
+) -> IssResult:
+    """Run a program from its entry to its exit.
+
+    Args:
+        elf_path: a statically linked RV32IMC executable.
+        machine: what it runs on.
+        pokes: address -> bytes written into RAM after loading.
+        peeks: address -> number of bytes to read from RAM after the run.
+        stack: (lowest address, top) of the stack, to measure its use and catch its overflow.
+        max_cycles: give up after so many.
+        step_polls: execute every poll of a device register instead of skipping to the device's
+            next event; slower, same result.
+        compiler: builds the simulator; ziglang if not given.
+
+    Raises:
+        TrapError: illegal instruction, access outside of the machine, stack overflow, endless
+            wait, too many cycles, or a device model's complaint.
+        SimulationError: the file is not a program for this machine.
+        ToolchainError: the simulator cannot be built.
+    """
+    pokes, peeks = pokes or {}, peeks or {}
+    executable = build_iss(machine, compiler if compiler is not None else Compiler.zig())
+    with tempfile.TemporaryDirectory(prefix="htvm-iss-") as work:
+        folder = Path(work)
+        line = [str(executable), str(elf_path), *_machine_options(machine)]
+        for index, (address, data) in enumerate(pokes.items()):
+            file = folder / f"poke{index}"
+            file.write_bytes(data)
+            line += ["--poke", f"{address:#x}:{file}"]
+        peeked = {address: folder / f"peek{i}" for i, address in enumerate(peeks)}
+        for address, file in peeked.items():
+            line += ["--peek", f"{address:#x}:{peeks[address]}:{file}"]
+        if stack is not None:
+            line += ["--stack", f"{stack[0]:#x}:{stack[1]:#x}"]
+        if step_polls:
+            line += ["--step-polls"]
+        report, events = folder / "report.json", folder / "events.jsonl"
+        line += ["--max-cycles", str(max_cycles)]
+        line += ["--report", str(report), "--events", str(events)]
+        output = _run(line, elf_path, report)
+        facts = json.loads(report.read_text(encoding="utf-8"))
+        return IssResult(
+            exit_code=facts["exit_code"],
+            cycles=facts["cycles"],
+            instructions=facts["instructions"],
+            marks=tuple((cycle, event) for cycle, event in facts["marks"]),
+            output=output,
+            memory={address: file.read_bytes() for address, file in peeked.items()},
+            stack_used=facts["stack_used"],
+            events=tuple(
+                json.loads(text) for text in events.read_text(encoding="utf-8").splitlines()
+            ),
+        )
+
+
+def _machine_options(machine: Machine) -> list[str]:
+    options = []
+    for base, size in machine.ram:
+        options += ["--ram", f"{base:#x}:{size}"]
+    options += ["--putchar", f"{machine.putchar:#x}", "--exit", f"{machine.exit:#x}"]
+    if machine.trace is not None:
+        options += ["--trace", f"{machine.trace:#x}"]
+    return options
+
+
+def _run(line: Sequence[str], elf_path: Path, report: Path) -> bytes:
+    """Run the simulator; return what the program printed."""
+    done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    if done.returncode == _TRAPPED and report.is_file():
+        facts = json.loads(report.read_text(encoding="utf-8"))
+        trap = TrapError(
+            facts["trap"],
+            where=f"{elf_path} after {facts['cycles']} cycles",
+        )
+        trap.pc, trap.cycles, trap.output = facts["pc"], facts["cycles"], done.stdout
+        raise trap
+    message = done.stderr.decode("utf-8", "replace").strip()
+    raise SimulationError(
+        message.removeprefix("iss: ") or f"the simulator ended with code {done.returncode}",
+        where="" if str(elf_path) in message else str(elf_path),
+        hint="is it a statically linked RV32IMC program for this machine?",
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns its exit code (2 for an error, else the program's)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python -m htvm.sim.iss FILE.elf\n")
+        return 0 if list(arguments) in (["-h"], ["--help"]) else 2
+    try:
+        result = run_elf(Path(arguments[0]))
+    except TrapError as error:
+        sys.stdout.write(error.output.decode("latin-1"))
+        sys.stdout.flush()
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except HtvmError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    sys.stdout.write(result.output.decode("latin-1"))
+    if result.output and not result.output.endswith(b"\n"):
+        sys.stdout.write("\n")
+    sys.stdout.write(f"cycles {result.cycles}, instructions {result.instructions}\n")
+    return min(result.exit_code, 255)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
