@@ -236,18 +236,25 @@ class Layer:
         wanted_inputs = 2 if self.op == "add" else 1
         if len(self.inputs) != wanted_inputs:
             raise self._error(f"{len(self.inputs)} input tensors instead of {wanted_inputs}")
-        for tensor in self.inputs:
-            self._check_shape(tensor, (self.C, self.iy, self.ix))
-        self._check_shape(self.output, (self.K, self.oy, self.ox))
-        if self.op == "add" and (self.K, self.oy, self.ox) != (self.C, self.iy, self.ix):
-            raise self._error("an add changes the shape of its operands")
+        result = (self.K, self.oy, self.ox)
+        self._check_shape(self.output, result)
         if self.op == "dense" and (self.iy, self.ix, self.fy, self.fx) != (1, 1, 1, 1):
             raise self._error("a dense layer has i and f sizes other than 1")
+        if self.op == "add" and (self.C, self.iy, self.ix) != result:
+            raise self._error("an add has i sizes other than its o sizes")
+        if self.op == "add":
+            # Operands may still be broadcast; that is for rules to judge.
+            return
+        self._check_shape(self.inputs[0], (self.C, self.iy, self.ix))
 
     def _check_shape(self, tensor: Tensor, expected: tuple[int, int, int]) -> None:
-        vector = expected[1:] == (1, 1) and tensor.shape == expected[:1]
-        if tensor.shape != expected and not vector:
-            raise self._error(f"tensor '{tensor.name}' has shape {tensor.shape}, not {expected}")
+        vector = self.op == "dense" or (self.op == "add" and len(tensor.shape) == 1)
+        wanted = expected[:1] if vector else expected
+        if tensor.shape != wanted or (vector and expected[1:] != (1, 1)):
+            hint = "dense layers take and give vectors (C,)" if self.op == "dense" else ""
+            raise self._error(
+                f"tensor '{tensor.name}' has shape {tensor.shape}, not {wanted}", hint
+            )
 
     def _check_parameters(self) -> None:
         low, high = self.clip

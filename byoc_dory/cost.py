@@ -1,0 +1,103 @@
+"""Predicted cycles: DMA, triggers, conversions and CPU kernels, from the SoC's description.
+
+The model of a trigger is DIANA's digital core as fitted to the published latency tables: a constant
+per trigger, the weights at 16 B per cycle, and per block of 16 maps, block of 16 columns and output
+row ``C*fx*fy' + alpha*C*fy' + beta`` cycles, where fy' counts the filter rows inside the tile.
+"""
+
+from __future__ import annotations
+
+from byoc_dory.layer import Layer, Tensor
+from byoc_dory.schedule import (
+    AddTrigger,
+    Block,
+    ConvTrigger,
+    DenseTrigger,
+    Load,
+    Schedule,
+    Step,
+    Store,
+)
+from byoc_dory.soc.base import DigitalCore, Dma, Soc
+
+__all__ = [
+    "array_cycles",
+    "conversion_cycles",
+    "cpu_cycles",
+    "dma_cycles",
+    "layer_cycles",
+    "step_cycles",
+]
+
+
+def _blocks(value: int, step: int) -> int:
+    return -(-value // step)
+
+
+def dma_cycles(block: Block, dma: Dma) -> int:
+    """Cycles of one DMA call that moves ``block``."""
+    commands, size = block.commands()
+    return dma.cycles(size, commands)
+
+
+def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
+    """Cycles a convolution (of one channel if depthwise) keeps the array busy."""
+    channels, k = (1, 1) if trigger.depthwise else (trigger.c, trigger.k)
+    total = 0
+    for row in range(trigger.oy):
+        first = row * trigger.stride - trigger.pad_top
+        inside = min(trigger.iy, first + trigger.fy) - max(0, first)
+        filter_rows = max(0, inside)
+        total += (
+            channels * trigger.fx * filter_rows
+            + core.row_cycles * channels * filter_rows
+            + core.output_cycles
+        )
+    return _blocks(k, core.lanes) * _blocks(trigger.ox, core.columns) * total
+
+
+def step_cycles(step: Step, dma: Dma, core: DigitalCore) -> int:
+    """Cycles of one DMA call or of one driver call of the core, host code included."""
+    if isinstance(step, Load | Store):
+        return dma_cycles(step.block, dma)
+    width = core.weight_bytes_per_cycle
+    if isinstance(step, ConvTrigger):
+        if step.depthwise:
+            weights = core.conv_weight_bytes(1, 1, step.fy, step.fx)
+            each = core.depthwise_trigger_cycles + _blocks(weights, width)
+            return step.k * (each + array_cycles(step, core))
+        weights = core.conv_weight_bytes(step.k, step.c, step.fy, step.fx)
+        return core.conv_trigger_cycles + _blocks(weights, width) + array_cycles(step, core)
+    if isinstance(step, DenseTrigger):
+        weights = core.dense_weight_bytes(step.c)
+        array = _blocks(step.c, core.columns) * _blocks(step.k, core.lanes)
+        return core.dense_trigger_cycles + _blocks(weights, width) + array
+    assert isinstance(step, AddTrigger)
+    return core.add_trigger_cycles + _blocks(step.elements, core.columns)
+
+
+def layer_cycles(schedule: Schedule, soc: Soc, core: DigitalCore) -> int:
+    """Cycles of a layer: all its steps, plus the host code around them."""
+    if soc.dma is None:
+        raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
+    dma = soc.dma
+    return core.layer_cycles + sum(step_cycles(step, dma, core) for step in schedule.steps())
+
+
+def conversion_cycles(tensor: Tensor, soc: Soc) -> int:
+    """Host cycles to convert a tensor between source and accelerator layout."""
+    return round(soc.host.cost.layout_byte * tensor.elements)
+
+
+def cpu_cycles(layer: Layer, soc: Soc) -> int:
+    """Rough cycles of the layer on the host, for verdicts."""
+    cost = soc.host.cost
+    if layer.op == "add":
+        return round(cost.add_element * layer.output.elements)
+    if layer.op == "dense":
+        each = cost.dense_mac
+    elif layer.op == "depthwise":
+        each = cost.depthwise_mac
+    else:
+        each = cost.pointwise_mac if (layer.fy, layer.fx) == (1, 1) else cost.conv_mac
+    return round(each * layer.macs)

@@ -1,0 +1,75 @@
+"""Small helpers to write C: names, comments, folded arithmetic, the template environment."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+import jinja2
+
+__all__ = ["Expr", "add", "c_identifier", "comment", "environment", "mul", "round_up_expr"]
+
+# A C expression: a number known now, or text evaluated at run time.
+Expr: TypeAlias = int | str
+
+
+def _atom(value: Expr) -> str:
+    text = str(value)
+    return text if re.fullmatch(r"[\w.\[\]]+", text) else f"({text})"
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    """``a * b``, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 0 or b == 0:
+        return 0
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    return f"{_atom(a)} * {_atom(b)}"
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """``a + b``, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    if b == 0:
+        return a
+    return f"{a} + {b}"
+
+
+def round_up_expr(value: Expr, step: int) -> Expr:
+    """``value`` rounded up to a multiple of a power of two."""
+    if isinstance(value, int):
+        return -(-value // step) * step
+    return f"({value} + {step - 1}u) & ~{step - 1}u"
+
+
+def c_identifier(text: str) -> str:
+    """``text`` with everything that C does not allow in a name replaced by ``_``."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def comment(text: str) -> str:
+    """``text`` fit for a C comment."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
+
+
+def environment(package: str) -> jinja2.Environment:
+    """A strict, deterministic template environment over ``<package>/templates``."""
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader(package, "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    env.filters["comment"] = comment
+    return env

@@ -1,0 +1,142 @@
+"""How activations and weights lie in memory for DIANA's digital core.
+
+Everything is stored with each aligned group of four bytes reversed: logical byte i is at address
+``i ^ 3``.  Weights of a conv come in blocks of 16 output channels, ``[C][fy][fx][16]`` int8, each
+followed by its 16 biases, byte-planar (all lowest bytes first); of a dense layer in blocks
+``[C / 16][16 k][16 c]`` followed by 16 bytes per bias (hardware layout from DORY's DIANA target).
+
+The ``unpack`` counterparts exist for tests and for reading dumps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byoc_dory.layer import Array, Layer
+from byoc_dory.soc.base import DigitalCore, round_up
+
+__all__ = [
+    "activation_from_l2",
+    "activation_to_l2",
+    "pack_weights",
+    "pad_filter",
+    "reverse_groups",
+    "unpack_conv_block",
+    "unpack_dense_block",
+]
+
+
+def pad_filter(size: int, filters: tuple[int, ...]) -> int:
+    """The smallest size the core executes that holds a filter of ``size`` (itself if none)."""
+    return min((entry for entry in filters if entry >= size), default=size)
+
+
+def reverse_groups(data: Array, group: int = 4) -> Array:
+    """Reverse each aligned group of bytes (its own inverse); the length is a multiple of it."""
+    return np.ascontiguousarray(data.reshape(-1, group)[:, ::-1]).reshape(-1)
+
+
+# ---------------------------------------------------------------------- activations
+
+
+def activation_to_l2(values: Array, core: DigitalCore) -> Array:
+    """int8 values ``(C, y, x)`` or ``(C,)`` as uint8 bytes of L2, rows padded with zeros."""
+    columns = values.shape[-1]
+    padding = [(0, 0)] * (values.ndim - 1) + [(0, round_up(columns, core.row_pitch) - columns)]
+    padded = np.pad(values.astype(np.int8), padding)
+    return reverse_groups(padded.reshape(-1).view(np.uint8), core.group)
+
+
+def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -> Array:
+    """The inverse of `activation_to_l2`: int8 values of ``shape``, padding dropped."""
+    stored = (*shape[:-1], round_up(shape[-1], core.row_pitch))
+    values = reverse_groups(np.asarray(data, dtype=np.uint8), core.group).view(np.int8)
+    return values.reshape(stored)[..., : shape[-1]].copy()
+
+
+# ---------------------------------------------------------------------- weights
+
+
+def pack_weights(layer: Layer, k_tile: int, core: DigitalCore) -> Array:
+    """All weights and biases of a layer as uint8 bytes, channel tile after channel tile.
+
+    Args:
+        layer: conv2d, depthwise or dense, int8 weights.
+        k_tile: output channels of a tile (irrelevant for depthwise and dense).
+        core: description of the core.
+
+    Returns:
+        For a conv ``ceil(k / 16) * (16*C*fy*fx + 64)`` bytes per tile of k channels; for depthwise
+        ``16*fy*fx + 64`` bytes per channel; for dense ``16*ceil16(C) + 256`` per 16 outputs.
+    """
+    if layer.weight is None:
+        raise ValueError(f"layer '{layer.name}' has no weights to pack")
+    bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
+    weight = layer.weight.astype(np.int8)
+    if layer.op == "dense":
+        blocks = [
+            _dense_block(weight[k : k + core.lanes, :, 0, 0], bias[k : k + core.lanes], core)
+            for k in range(0, layer.K, core.lanes)
+        ]
+    else:
+        weight = _extend_filter(weight, core)
+        step = 1 if layer.op == "depthwise" else core.lanes
+        tile = 1 if layer.op == "depthwise" else k_tile
+        blocks = [
+            _conv_block(weight[k : min(k + step, first + tile, layer.K)], bias[k:], core)
+            for first in range(0, layer.K, tile)
+            for k in range(first, min(first + tile, layer.K), step)
+        ]
+    return reverse_groups(np.concatenate(blocks), core.group)
+
+
+def _extend_filter(weight: Array, core: DigitalCore) -> Array:
+    """Filters of sizes the core lacks, extended with zeros at bottom and right."""
+    _, _, fy, fx = weight.shape
+    more_y = pad_filter(fy, core.filters) - fy
+    more_x = pad_filter(fx, core.filters) - fx
+    return np.pad(weight, ((0, 0), (0, 0), (0, more_y), (0, more_x)))
+
+
+def _conv_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
+    """``[C][fy][fx][lanes]`` and the byte-planar biases, before reversal."""
+    used, channels, fy, fx = weight.shape
+    lanes = np.zeros((channels, fy, fx, core.lanes), np.int8)
+    lanes[..., :used] = weight.transpose(1, 2, 3, 0)
+    padded = np.zeros(core.lanes, np.dtype("<i4"))
+    padded[:used] = bias[:used]
+    planes = padded.view(np.uint8).reshape(core.lanes, 4).T
+    return np.concatenate([lanes.reshape(-1).view(np.uint8), planes.reshape(-1)])
+
+
+def _dense_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
+    """``[C / columns][lanes][columns]`` and 16 bytes per bias, before reversal."""
+    used, channels = weight.shape
+    columns = core.columns
+    padded = np.zeros((core.lanes, round_up(channels, columns)), np.int8)
+    padded[:used, :channels] = weight
+    blocked = padded.reshape(core.lanes, -1, columns).transpose(1, 0, 2)
+    biases = np.zeros((core.lanes, core.dense_bias_bytes // core.lanes // 4), np.dtype("<i4"))
+    biases[:used, 0] = bias
+    return np.concatenate([blocked.reshape(-1).view(np.uint8), biases.reshape(-1).view(np.uint8)])
+
+
+def unpack_conv_block(
+    data: Array, c: int, fy: int, fx: int, core: DigitalCore
+) -> tuple[Array, Array]:
+    """One block of a conv as ``(weight[lanes, C, fy, fx], bias[lanes])``."""
+    size = core.lanes * c * fy * fx
+    raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.bias_bytes], core.group)
+    weight = raw[:size].view(np.int8).reshape(c, fy, fx, core.lanes).transpose(3, 0, 1, 2)
+    planes = raw[size:].reshape(4, core.lanes).T
+    return weight.copy(), np.ascontiguousarray(planes).view("<i4").reshape(-1).astype(np.int32)
+
+
+def unpack_dense_block(data: Array, c: int, core: DigitalCore) -> tuple[Array, Array]:
+    """One block of a dense layer as ``(weight[lanes, C], bias[lanes])``."""
+    size = core.lanes * round_up(c, core.columns)
+    raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.dense_bias_bytes], core.group)
+    blocked = raw[:size].view(np.int8).reshape(-1, core.lanes, core.columns)
+    weight = blocked.transpose(1, 0, 2).reshape(core.lanes, -1)[:, :c]
+    biases = raw[size:].view("<i4").reshape(core.lanes, -1)[:, 0]
+    return weight.copy(), biases.astype(np.int32)

@@ -1,0 +1,49 @@
+"""All tiles of a layer, evaluated: the reference for the integer program."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from byoc_dory.tiling.objectives import Objective
+from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
+
+__all__ = ["feasible_tiles", "solve_exhaustive"]
+
+
+def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """All feasible tiles, one row (k, c, y, x) each, ascending in (k, y, x, c).
+
+    Raises:
+        TilingError: where there is none.
+    """
+    problem.require_feasible()
+    k, y, x, c = np.meshgrid(
+        *(axis.sizes() for axis in (problem.k, problem.y, problem.x, problem.c)), indexing="ij"
+    )
+    tiles = np.stack([axis.ravel() for axis in (k, c, y, x)], axis=1)
+    return tiles[problem.fits(*tiles.T)]
+
+
+def solve_exhaustive(problem: TilingProblem, objective: Objective) -> Solution:
+    """The best tile; among equals the one with the largest k, then y, x and c.
+
+    Raises:
+        TilingError: where no tile fits.
+    """
+    start = time.perf_counter()
+    tiles = feasible_tiles(problem)
+    values = np.asarray(objective.value(problem, *tiles.T))
+    best_row = len(values) - 1 - int(np.argmax(values[::-1]))
+    best = Tile(*(int(size) for size in tiles[best_row]))
+    return Solution(
+        best,
+        *problem.memory(best),
+        objective=objective.of(problem, best),
+        objective_name=objective.name,
+        status="optimal",
+        gap=0.0,
+        solver="exhaustive",
+        seconds=time.perf_counter() - start,
+    )

@@ -1,0 +1,167 @@
+"""What makes a good tile: memory use plus named, weighted heuristics (HTVM paper Eq. 1).
+
+An objective is ``alpha * (L1_w + L1_in + L1_out) + sum(beta_i * H_i)``, to be maximised.  Each
+``H_i`` is one of a few *quantities* of a tile.  A quantity can be evaluated exactly (integers or
+numpy arrays) and, in `byoc_dory.tiling.milp`, written as a linear expression; weights are integers,
+so objective values are exact and comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from byoc_dory.tiling.problem import Tile, TilingProblem
+
+__all__ = ["Dim", "Fill", "Heuristic", "Objective", "Quantity", "Size", "Whole"]
+
+Dim: TypeAlias = Literal["k", "c", "y", "x", "iy", "ix"]
+
+_AXES = ("k", "c", "y", "x")
+
+
+def _value(problem: TilingProblem, dim: Dim, tile: tuple[Any, Any, Any, Any]) -> Any:
+    if dim == "iy":
+        return problem.rows_in(tile[2])
+    if dim == "ix":
+        return problem.columns_read(tile[3])
+    return tile[_AXES.index(dim)]
+
+
+def _limit(problem: TilingProblem, dim: Dim) -> int:
+    """The value of a dimension when nothing is tiled, which is its largest."""
+    whole = problem.whole
+    return {
+        "k": whole.k, "c": whole.c, "y": whole.y, "x": whole.x,
+        "iy": problem.iy, "ix": problem.ix,
+    }[dim]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a dimension of the tile."""
+
+    dim: Dim
+
+    def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
+        """The quantity of a tile (k, c, y, x)."""
+        return _value(problem, self.dim, tile)
+
+    def upper(self, problem: TilingProblem) -> int:
+        """An upper bound over all tiles."""
+        return _limit(problem, self.dim)
+
+
+@dataclass(frozen=True)
+class Fill:
+    """``(size - 1) mod modulus``: how well a dimension fills the array (HTVM paper Eq. 3-4).
+
+    With ``whole_is_full`` a dimension that is not tiled counts as filled: what is left over then
+    is the layer's, and no tile could avoid it.
+    """
+
+    dim: Dim
+    modulus: int
+    whole_is_full: bool = False
+
+    def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
+        """The quantity of a tile (k, c, y, x)."""
+        value = _value(problem, self.dim, tile)
+        fill = (value - 1) % self.modulus
+        if self.whole_is_full:
+            full = np.equal(value, _limit(problem, self.dim))
+            fill = np.where(full, self.modulus - 1, fill)
+        return fill
+
+    def upper(self, problem: TilingProblem) -> int:
+        """An upper bound over all tiles."""
+        if self.whole_is_full:
+            return self.modulus - 1
+        return min(self.modulus, _limit(problem, self.dim)) - 1
+
+
+@dataclass(frozen=True)
+class Whole:
+    """1 if none of the given dimensions is tiled, else 0."""
+
+    dims: tuple[Literal["k", "c", "y", "x"], ...]
+
+    def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
+        """The quantity of a tile (k, c, y, x)."""
+        result: Any = True
+        for dim in self.dims:
+            axis = _AXES.index(dim)
+            result = result & np.equal(tile[axis], problem.axes[axis].size)
+        return np.multiply(result, 1)
+
+    def upper(self, problem: TilingProblem) -> int:
+        """An upper bound over all tiles."""
+        return 1
+
+
+Quantity: TypeAlias = Size | Fill | Whole
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """One named term of an objective.
+
+    Attributes:
+        name: short, for reports.
+        quantity: what is rewarded.
+        weight: beta of Eq. 1, in objective units per unit of the quantity.
+        why: one sentence on what it is good for.
+    """
+
+    name: str
+    quantity: Quantity
+    weight: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A named objective: ``alpha`` per byte of L1 used, plus heuristics (HTVM paper Eq. 1)."""
+
+    name: str
+    heuristics: tuple[Heuristic, ...] = ()
+    alpha: int = 1
+
+    def value(self, problem: TilingProblem, k: Any, c: Any, y: Any, x: Any) -> Any:
+        """The objective of a tile, or of arrays of tiles."""
+        tile = (k, c, y, x)
+        total = self.alpha * (
+            problem.in_bytes(*tile) + problem.out_bytes(*tile) + problem.weight_bytes(*tile)
+        )
+        for heuristic in self.heuristics:
+            total = total + heuristic.weight * heuristic.quantity.value(problem, tile)
+        return total
+
+    def of(self, problem: TilingProblem, tile: Tile) -> int:
+        """The exact objective of one tile."""
+        return int(self.value(problem, tile.k, tile.c, tile.y, tile.x))
+
+    def whole_is_optimal(self, problem: TilingProblem) -> bool:
+        """Whether the whole layer, if it fits, is provably an optimum.
+
+        True if no term can be larger elsewhere: all weights are non-negative, memory grows with
+        every dimension (only int32 partial sums break that), and each heuristic reaches its upper
+        bound.  A heuristic that rewards the whole layer by more than all others together could
+        gain elsewhere proves it as well.
+        """
+        if self.alpha < 0 or problem.c.tiled:
+            return False
+        sizes = (problem.k.size, problem.c.size, problem.y.size, problem.x.size)
+        could_gain = 0
+        bonus = 0
+        for heuristic in self.heuristics:
+            if heuristic.weight < 0:
+                return False
+            quantity = heuristic.quantity
+            missing = quantity.upper(problem) - int(quantity.value(problem, sizes))
+            could_gain += heuristic.weight * missing
+            if isinstance(quantity, Whole) and set(quantity.dims) >= {"k", "y", "x"}:
+                bonus += heuristic.weight
+        return could_gain <= bonus if could_gain else True

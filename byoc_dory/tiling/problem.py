@@ -1,0 +1,275 @@
+"""The tiling problem of one layer: tile sizes, exact memory functions, limits and solutions.
+
+Every function here accepts plain integers or numpy integer arrays (the enumeration evaluates all
+tiles at once), and every solver's answer is checked against these functions, never against the
+solver's own idea of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from byoc_dory.errors import TilingError
+
+__all__ = ["Axis", "Solution", "Tile", "TilingProblem"]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of one tile: output channels, input channels, output rows, output columns."""
+
+    k: int
+    c: int
+    y: int
+    x: int
+
+    def __str__(self) -> str:
+        return f"k={self.k}, c={self.c}, y={self.y}, x={self.x}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of the tile.
+
+    Attributes:
+        size: of the layer.
+        tiled: whether the dimension may be tiled at all.
+        step: a tile is the whole dimension or a multiple of this power of two.
+    """
+
+    size: int
+    tiled: bool = True
+    step: int = 1
+
+    def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """All allowed tile sizes, ascending."""
+        if not self.tiled:
+            return np.array([self.size], dtype=np.int64)
+        multiples = np.arange(self.step, self.size, self.step, dtype=np.int64)
+        return np.append(multiples, np.int64(self.size))
+
+    def allows(self, value: int) -> bool:
+        """Whether ``value`` is an allowed tile size."""
+        if value == self.size:
+            return True
+        return self.tiled and 0 < value < self.size and value % self.step == 0
+
+
+@dataclass(frozen=True)
+class TilingProblem:
+    """What a tile costs in L1, and how much there is.
+
+    Input rows of a tile follow from its output rows with the halo exact: ``s*(y-1) + fy``, never
+    more than the whole input, and the whole input when y is not tiled; columns alike, plus
+    ``crop`` columns when x is tiled.  Then, in bytes::
+
+        in  = copies * round(channels, round_c) * iy * round(ix, round_x)
+        out = (round(k, round_k) + extra_maps) * y * round(x, round_x) * (4 if c < C else 1)
+        weights = weight_fixed + round(k, round_k) / round_k * (c * weight_channel + weight_block)
+
+    ``channels`` is k where an output channel reads only its own input (depthwise, add), else c.
+    All roundings are powers of two.
+
+    Attributes:
+        name: the layer, for messages.
+        k, c, y, x: the dimensions of the tile.
+        iy, ix: input size of the layer.
+        fy, fx: kernel as the accelerator executes it.
+        stride: (y, x).
+        crop: columns by which a tile's input may start early because of DMA alignment.
+        channels_follow_k: see above; c is then not a dimension of its own.
+        copies: input operands of the layer's shape (2 for an add).
+        round_k, round_c, round_x, extra_maps: see the formulas.
+        weight_channel, weight_block, weight_fixed: see the formulas, in bytes.
+        l1_limit: bytes for input and output tiles.
+        weight_limit: bytes for the weights of a tile.
+        buffering: copies of every tile in memory, 2 when DMA is double-buffered.
+        unit: what the limits belong to, for messages.
+    """
+
+    name: str
+    k: Axis
+    c: Axis
+    y: Axis
+    x: Axis
+    iy: int
+    ix: int
+    fy: int
+    fx: int
+    stride: tuple[int, int]
+    l1_limit: int
+    weight_limit: int
+    crop: int = 0
+    channels_follow_k: bool = False
+    copies: int = 1
+    round_k: int = 1
+    round_c: int = 1
+    round_x: int = 1
+    extra_maps: int = 0
+    weight_channel: int = 0
+    weight_block: int = 0
+    weight_fixed: int = 0
+    buffering: int = 1
+    unit: str = "L1"
+
+    def __post_init__(self) -> None:
+        powers = (self.round_k, self.round_c, self.round_x, self.k.step, self.c.step)
+        for value in (*powers, self.y.step, self.x.step):
+            if value < 1 or value & (value - 1):
+                raise ValueError(f"{self.name}: {value} is not a power of two")
+        if self.channels_follow_k and self.c.tiled:
+            raise ValueError(f"{self.name}: c cannot be tiled apart from k")
+
+    # ------------------------------------------------------------------ memory
+
+    def rows_in(self, y: Any) -> Any:
+        """Input rows that a tile of ``y`` output rows may need."""
+        return _halo(y, self.y.size, self.iy, self.fy, self.stride[0])
+
+    def columns_in(self, x: Any) -> Any:
+        """Input columns that a tile of ``x`` output columns may need, crop included."""
+        return _halo(x, self.x.size, self.ix, self.fx + self.crop, self.stride[1])
+
+    def columns_read(self, x: Any) -> Any:
+        """Input columns that ``x`` output columns read, without the crop."""
+        return _halo(x, self.x.size, self.ix, self.fx, self.stride[1])
+
+    def in_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
+        """Bytes of the input tile (of all operands) in L1."""
+        channels = k if self.channels_follow_k else c
+        pitch = _round_up(self.columns_in(x), self.round_x)
+        return self.copies * _round_up(channels, self.round_c) * self.rows_in(y) * pitch
+
+    def out_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
+        """Bytes of the output tile in L1; int32 partial sums while c is tiled."""
+        maps = _round_up(k, self.round_k) + self.extra_maps
+        element = 1 + 3 * (c < self.c.size)
+        return maps * y * _round_up(x, self.round_x) * element
+
+    def weight_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
+        """Bytes of the tile in the weight memory."""
+        blocks = _round_up(k, self.round_k) // self.round_k
+        return self.weight_fixed + blocks * (c * self.weight_channel + self.weight_block)
+
+    def memory(self, tile: Tile) -> tuple[int, int, int]:
+        """(input, output, weight) bytes of one copy of a tile."""
+        sizes = (tile.k, tile.c, tile.y, tile.x)
+        return (
+            int(self.in_bytes(*sizes)),
+            int(self.out_bytes(*sizes)),
+            int(self.weight_bytes(*sizes)),
+        )
+
+    def fits(self, k: Any, c: Any, y: Any, x: Any) -> Any:
+        """Whether a tile satisfies both limits."""
+        activations = self.in_bytes(k, c, y, x) + self.out_bytes(k, c, y, x)
+        weights = self.weight_bytes(k, c, y, x)
+        return (self.buffering * activations <= self.l1_limit) & (
+            self.buffering * weights <= self.weight_limit
+        )
+
+    # ------------------------------------------------------------------ special tiles
+
+    @property
+    def axes(self) -> tuple[Axis, Axis, Axis, Axis]:
+        """The dimensions in the order of `Tile`."""
+        return (self.k, self.c, self.y, self.x)
+
+    @property
+    def whole(self) -> Tile:
+        """The tile that is the whole layer."""
+        return Tile(*(axis.size for axis in self.axes))
+
+    @property
+    def smallest(self) -> Tile:
+        """The tile of least demand: memory grows with every dimension."""
+        return Tile(*(int(axis.sizes()[0]) for axis in self.axes))
+
+    def tile_fits(self, tile: Tile) -> bool:
+        """Whether a tile is allowed and satisfies both limits."""
+        sizes = (tile.k, tile.c, tile.y, tile.x)
+        allowed = all(axis.allows(size) for axis, size in zip(self.axes, sizes, strict=True))
+        return allowed and bool(self.fits(*sizes))
+
+    def key(self) -> tuple[Any, ...]:
+        """Everything but the name: equal keys have equal solutions."""
+        return tuple(getattr(self, entry.name) for entry in fields(self) if entry.name != "name")
+
+    def require_feasible(self) -> None:
+        """Check that at least the smallest tile fits.
+
+        Raises:
+            TilingError: naming limit, demand of the smallest tile, and levers.
+        """
+        # A c tile below C keeps int32 partial sums, so c whole may need less than c tiled.
+        small = self.smallest
+        candidates = {small, Tile(small.k, self.c.size, small.y, small.x)}
+        if any(self.tile_fits(tile) for tile in candidates):
+            return
+        # A dimension may keep several feasible mixes alive only through c; enumerate those.
+        if self.c.tiled and any(
+            bool(self.fits(small.k, int(c), small.y, small.x)) for c in self.c.sizes()
+        ):
+            return
+        raise self._infeasible(small)
+
+    def _infeasible(self, small: Tile) -> TilingError:
+        used_in, used_out, used_weights = self.memory(small)
+        times = f"{self.buffering} x " if self.buffering > 1 else ""
+        if self.buffering * used_weights > self.weight_limit:
+            return TilingError(
+                f"the smallest tile ({small}) needs {times}{used_weights} B of weight memory, "
+                f"the limit is {self.weight_limit} B",
+                where=f"layer '{self.name}'",
+                hint="use a smaller kernel, fewer input channels, or leave the layer to the CPU",
+            )
+        return TilingError(
+            f"the smallest tile ({small}) needs {times}{used_in + used_out} B of {self.unit} "
+            f"(input {used_in}, output {used_out}), the limit is {self.l1_limit} B",
+            where=f"layer '{self.name}'",
+            hint="raise the L1 budget, use fewer input channels, a narrower input or a smaller "
+            "kernel, or leave the layer to the CPU",
+        )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A tile, what it needs, and how good it is known to be.
+
+    Attributes:
+        tile: the tile.
+        l1_in, l1_out, l1_weights: bytes of one copy of it.
+        objective: exact value of the objective.
+        objective_name: which objective.
+        status: ``"optimal"``, or ``"feasible"`` if the node limit ended the search.
+        gap: bound minus objective, relative to the objective (0 when optimal).
+        solver: ``"milp"``, ``"exhaustive"`` or ``"whole layer"`` (proved without a search).
+        nodes: of the branch and bound.
+        seconds: wall-clock time; information only, no part of equality.
+    """
+
+    tile: Tile
+    l1_in: int
+    l1_out: int
+    l1_weights: int
+    objective: int
+    objective_name: str
+    status: Literal["optimal", "feasible"]
+    gap: float
+    solver: str
+    nodes: int = 0
+    seconds: float = field(default=0.0, compare=False)
+
+
+def _round_up(value: Any, step: int) -> Any:
+    return -(-value // step) * step
+
+
+def _halo(out: Any, whole: int, size: int, kernel: int, stride: int) -> Any:
+    """Input extent of ``out`` consecutive outputs; the whole input when out is not tiled."""
+    extent = np.minimum(stride * (out - 1) + kernel, size)
+    result = np.where(np.equal(out, whole), size, extent)
+    return int(result) if np.ndim(result) == 0 else result
