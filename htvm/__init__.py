@@ -1,1 +1,70 @@
-"""HTVM: quantized networks on microcontroller-class SoCs with accelerators."""
+"""HTVM: quantized networks as self-contained, bit-exact C for SoCs with accelerators.
+
+::
+
+    import htvm
+    model = htvm.load("resnet8_int8.tflite")
+    module = htvm.build(model, target="diana")
+    result = module.run(x)
+    module.report()
+
+Everything heavy is imported where it is used, so that ``import htvm`` is fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from htvm import errors
+
+if TYPE_CHECKING:
+    from htvm import zoo
+    from htvm.build import build
+    from htvm.compare import compare
+    from htvm.frontend import load
+    from htvm.model import Model, TensorInfo
+    from htvm.module import Module
+    from htvm.result import LayerResult, RunResult
+    from htvm.target import targets
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LayerResult",
+    "Model",
+    "Module",
+    "RunResult",
+    "TensorInfo",
+    "__version__",
+    "build",
+    "compare",
+    "errors",
+    "load",
+    "targets",
+    "zoo",
+]
+
+_HOMES = {
+    "LayerResult": "htvm.result",
+    "Model": "htvm.model",
+    "Module": "htvm.module",
+    "RunResult": "htvm.result",
+    "TensorInfo": "htvm.model",
+    "build": "htvm.build",
+    "compare": "htvm.compare",
+    "load": "htvm.frontend",
+    "targets": "htvm.target",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "zoo":
+        return importlib.import_module("htvm.zoo")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'htvm' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

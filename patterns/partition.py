@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
     from patterns.read import Node
 
-__all__ = ["CPU", "Dispatch", "OperatorVerdict", "Partition", "codegen_name", "dispatch", "partition"]
+__all__ = [
+    "CPU",
+    "Dispatch",
+    "OperatorVerdict",
+    "Partition",
+    "codegen_name",
+    "dispatch",
+    "partition",
+]
 
 CPU = "cpu"
 """Placement of an operator that no accelerator takes."""
@@ -142,17 +150,13 @@ def partition(
 
     codegens = {codegen_name(soc, entry): entry.name for entry in accelerators}
     for codegen, name in codegens.items():
-        table = pattern_table(
-            codegen, lambda layer, name=name: placed.placement.get(layer) == name
-        )
+        table = pattern_table(codegen, lambda layer, name=name: placed.placement.get(layer) == name)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     module = relax.transform.MergeCompositeFunctions()(module)
     reader = _RegionReader(module, placed.layers)
     regions = reader.read(codegens)
     _check_all_grouped(regions, placed)
-    functions = {
-        symbol: codegens[str(module[symbol].attrs["Codegen"])] for symbol in regions
-    }
+    functions = {symbol: codegens[str(module[symbol].attrs["Codegen"])] for symbol in regions}
     return Partition(module, regions, functions)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tvm.ir import RelaxExpr
     from tvm.relax.transform import FusionPattern, PatternCheckContext
 
-    from patterns.requantize import Match
+    from patterns.match import Match
 
 __all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
 

@@ -1,0 +1,159 @@
+"""`build`: the way of a model from a file to a program on a simulated SoC, one call a stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
+from htvm.model import Model
+from htvm.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tvm.ir import IRModule
+
+    from byoc_dory.region import RegionCode
+    from byoc_dory.soc.base import Target
+    from htvm.aot.cpu import CpuKernel
+    from htvm.aot.program import Program
+    from htvm.module import Module
+    from htvm.quantize import Retargeted
+    from patterns.partition import Dispatch
+
+__all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
+
+Platform: TypeAlias = Literal["rv32", "host"]
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """Choices of a build beside model, target and platform.
+
+    Attributes:
+        cpu_kernels: ``"scheduled"`` (register-blocked, fused) or ``"default"`` (plain TVM as it
+            comes).
+        tiling: of the accelerators' layers.
+        l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
+    """
+
+    cpu_kernels: Literal["scheduled", "default"] = "scheduled"
+    tiling: TilingOptions = TilingOptions()
+    l2_bytes: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Everything the stages before the C compiler make.
+
+    Attributes:
+        source: the model as imported.
+        target: what it is compiled for.
+        options: of the build.
+        retargeted: the model in the scheme of the target's accelerators, and what that cost.
+        dispatch: where each operator runs, and why.
+        regions: code of the accelerators' regions, by name.
+        cpu_kernels: what TVM compiled.
+        program: C sources, memory plan, entry function.
+    """
+
+    source: Model
+    target: Target
+    options: BuildOptions
+    retargeted: Retargeted
+    dispatch: Dispatch
+    regions: Mapping[str, RegionCode]
+    cpu_kernels: tuple[CpuKernel, ...]
+    program: Program
+
+
+def build(
+    model: Model | IRModule | str | Path,
+    target: str = "diana",
+    platform: Platform = "rv32",
+    *,
+    cpu_kernels: Literal["scheduled", "default"] = "scheduled",
+    tiling: TilingOptions | None = None,
+    l2_bytes: int | None = None,
+    data: Any = None,
+    progress: Progress | None = None,
+) -> Module:
+    """Compile a model for a target and make it ready to run.
+
+    Args:
+        model: from `htvm.load`, or what `htvm.load` takes.
+        target: one of `htvm.targets()`.
+        platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"host"``:
+            the same C compiled natively and linked with the same device models, without cycles.
+        cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM as it comes).
+        tiling: choices of the tiler.
+        l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
+        data: calibration inputs for retargeting: arrays like the model's input; without, seeded
+            inputs in the file's own ranges are used.
+        progress: is told which stage the build is in.
+
+    Raises:
+        ModelError: ``model`` is not a model.
+        UnsupportedError: it uses an operator or quantization that is not supported.
+        TargetError: the target is not known.
+        TilingError: the smallest tile of a layer exceeds L1.
+        L2OverflowError: the program exceeds L2.
+        ToolchainError: there is no C compiler, or it failed.
+    """
+    from htvm.module import Module
+    from htvm.sim.runner import build_host, build_rv32
+
+    progress = progress or Progress()
+    options = BuildOptions(cpu_kernels, tiling or TilingOptions(), l2_bytes)
+    compiled = compile_model(model, target, options, data=data, progress=progress)
+    with progress.stage(f"compiling C for {platform}"):
+        make = {"rv32": build_rv32, "host": build_host}[platform]
+        built = make(compiled.program, compiled.target.soc)
+    return Module(compiled, platform, built)
+
+
+def compile_model(
+    model: Model | IRModule | str | Path,
+    target: str,
+    options: BuildOptions,
+    *,
+    data: Any = None,
+    progress: Progress | None = None,
+) -> Compiled:
+    """Do all stages of `build` before the C compiler; arguments and errors as there."""
+    from htvm.aot.calls import read_calls
+    from htvm.aot.cpu import compile_cpu
+    from htvm.aot.program import assemble
+    from htvm.frontend import load
+    from htvm.quantize import retarget
+    from patterns.codegen import run_codegen
+    from patterns.partition import dispatch, partition
+    from patterns.read import read_graph
+
+    progress = progress or Progress()
+    place = resolve(target, l2_bytes=options.l2_bytes)
+    soc, accelerators = place.soc, place.accelerators
+    with progress.stage("importing"):
+        source = model if isinstance(model, Model) else load(model)
+    with progress.stage("retargeting"):
+        retargeted = retarget(source, accelerators, data=data)
+    module = retargeted.model.module
+    with progress.stage("partitioning"):
+        placed = dispatch(read_graph(module), soc, accelerators)
+        parts = partition(module, placed, soc, accelerators)
+    with progress.stage("generating accelerator code"):
+        generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
+    with progress.stage("compiling CPU kernels"):
+        cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels)
+    with progress.stage("assembling"):
+        calls = read_calls(cpu, placed.layers)
+        program = assemble(
+            source.name, source.inputs, source.outputs, calls.calls, calls.results,
+            cpu.kernels, generated.code, cpu.constants,
+        )  # fmt: skip
+    return Compiled(
+        source, place, options, retargeted, placed, generated.code, cpu.kernels, program
+    )

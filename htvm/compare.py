@@ -1,0 +1,199 @@
+"""`compare`: one model, several configurations, the same inputs, published figures beside."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from byoc_dory.errors import L2OverflowError
+from byoc_dory.soc.registry import resolve
+from htvm.build import build
+from htvm.describe import memory_of
+from htvm.inputs import Inputs, bind_inputs, seeded_inputs
+from htvm.model import Model
+from htvm.progress import Progress
+from htvm.report.published import published
+from htvm.report.types import Agreement, Comparison, ComparisonRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+    from tvm.ir import IRModule
+
+    from htvm.model import TensorInfo
+
+__all__ = ["agreement", "compare"]
+
+_log = logging.getLogger(__name__)
+
+_HOST_NOTE = (
+    "The simulated host is an RV32IMC core without SIMD and hardware loops; the published CPU "
+    "figures were compiled for a core that has both."
+)
+
+
+@dataclass(frozen=True)
+class _Configuration:
+    name: str
+    target: str
+    cpu_kernels: Literal["scheduled", "default"]
+
+
+def compare(
+    model: Model | IRModule | str | Path,
+    target: str = "diana",
+    inputs: Inputs | Sequence[Inputs] | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Build and run a model as plain TVM, with our CPU schedules, and for the target.
+
+    Args:
+        model: from `htvm.load`, or what `htvm.load` takes.
+        target: the configuration to compare with the CPU of the same SoC.
+        inputs: of one inference, or a list of dicts for several; seeded random ones without.
+            Cycles are those of the first.
+        progress: is told which stage the comparison is in.
+
+    Returns:
+        One row per configuration; the baseline of the speed-ups is the SoC's CPU with our
+        schedules, the faster of the two.
+
+    Raises:
+        As `htvm.build` and `Module.run`; a configuration that exceeds L2 becomes a row that
+        says so.
+    """
+    from htvm.aot.reference import build_llvm_reference
+    from htvm.frontend import load
+
+    progress = progress or Progress()
+    source = model if isinstance(model, Model) else load(model)
+    samples = _samples(source.inputs, inputs)
+    with progress.stage("computing what the source model says"):
+        oracle = build_llvm_reference(source.module)
+        wanted = [oracle(sample) for sample in samples]
+    configurations = _configurations(target)
+    rows = []
+    for configuration in configurations:
+        with progress.stage(configuration.name):
+            rows.append(_row(source, configuration, samples, wanted, progress))
+    macs = _macs(source)
+    soc = resolve(target).soc
+    return Comparison(
+        network=source.name,
+        macs=macs,
+        clock_hz=soc.clock_hz,
+        rows=tuple(rows),
+        baseline=configurations[1].name,
+        published=published(source.name, target),
+        notes=(_HOST_NOTE,),
+    )
+
+
+def _samples(
+    infos: Sequence[TensorInfo], inputs: Inputs | Sequence[Inputs] | None
+) -> list[list[NDArray[np.generic]]]:
+    if inputs is None:
+        return [seeded_inputs(infos)]
+    if isinstance(inputs, (list, tuple)) and inputs and isinstance(inputs[0], dict):
+        return [bind_inputs(infos, sample) for sample in inputs]
+    return [bind_inputs(infos, inputs)]  # type: ignore[arg-type]
+
+
+def _configurations(target: str) -> list[_Configuration]:
+    cpu = f"{resolve(target).soc.name}.cpu"
+    listed = [
+        _Configuration(f"{cpu}, plain TVM", cpu, "default"),
+        _Configuration(f"{cpu}, our schedules", cpu, "scheduled"),
+    ]
+    if target != cpu:
+        listed.append(_Configuration(target, target, "scheduled"))
+    return listed
+
+
+def _row(
+    source: Model,
+    configuration: _Configuration,
+    samples: Sequence[Sequence[NDArray[np.generic]]],
+    wanted: Sequence[Sequence[NDArray[np.generic]]],
+    progress: Progress,
+) -> ComparisonRow:
+    try:
+        module = build(
+            source, configuration.target, cpu_kernels=configuration.cpu_kernels, progress=progress
+        )
+    except L2OverflowError as error:
+        _log.warning("%s: %s", configuration.name, error)
+        return ComparisonRow(configuration.name, configuration.target, failure="does not fit L2")
+    results = [module.run(list(sample)) for sample in samples]
+    outputs = [result.outputs for result in results]
+    exact = all(
+        np.array_equal(ours, theirs)
+        for sample, made in zip(samples, outputs, strict=True)
+        for ours, theirs in zip(made, module.reference(list(sample)), strict=True)
+    )
+    return ComparisonRow(
+        configuration=configuration.name,
+        target=configuration.target,
+        cycles=results[0].cycles,
+        memory=memory_of(module.compiled, module.sizes, results[0]),
+        agreement=agreement(source.outputs, wanted, outputs),
+        exact=exact,
+    )
+
+
+def agreement(
+    infos: Sequence[TensorInfo],
+    wanted: Sequence[Sequence[NDArray[np.generic]]],
+    made: Sequence[Sequence[NDArray[np.generic]]],
+) -> Agreement:
+    """Compare outputs with the source model's.
+
+    Args:
+        infos: the model's outputs.
+        wanted, made: per input tried, one array per output.
+
+    Returns:
+        SQNR over all outputs in real values, 10 log10(sum wanted^2 / sum difference^2), in dB;
+        top-1 where the model's only output is a vector of at most 1000 classes.
+    """
+    pairs = [
+        (info, np.asarray(a, np.int64), np.asarray(b, np.int64))
+        for one, other in zip(wanted, made, strict=True)
+        for info, a, b in zip(infos, one, other, strict=True)
+    ]
+    equal = sum(
+        all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+        for one, other in zip(wanted, made, strict=True)
+    )
+    difference = max(int(np.abs(a - b).max()) for _, a, b in pairs)
+    signal = noise = 0.0
+    for info, a, b in pairs:
+        scale = info.scale or 1.0
+        signal += float(np.sum(((a - (info.zero_point or 0)) * scale) ** 2))
+        noise += float(np.sum(((a - b) * scale) ** 2))
+    classifier = len(infos) == 1 and _is_classifier(infos[0])
+    top1 = sum(int(a.argmax() == b.argmax()) for _, a, b in pairs) if classifier else None
+    return Agreement(
+        inputs=len(wanted),
+        equal=equal,
+        max_difference=difference,
+        top1=top1,
+        sqnr_db=None if noise == 0 or signal == 0 else 10 * float(np.log10(signal / noise)),
+    )
+
+
+def _is_classifier(info: TensorInfo) -> bool:
+    # A softmax in TFLite's fixed output quantization, or the scores before one.
+    return len(info.shape) == 2 and info.shape[0] == 1 and 2 <= info.shape[1] <= 100
+
+
+def _macs(source: Model) -> int:
+    from patterns.read import read_graph
+
+    return sum(node.layer.macs for node in read_graph(source.module) if node.layer is not None)

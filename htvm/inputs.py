@@ -1,0 +1,104 @@
+"""Checks what a user passes to a run: an array, a list, or a dict by input name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from htvm.model import TensorInfo
+
+__all__ = ["Inputs", "bind_inputs", "seeded_inputs"]
+
+Inputs: TypeAlias = (
+    "NDArray[np.generic] | Sequence[NDArray[np.generic]] | Mapping[str, NDArray[np.generic]]"
+)
+
+
+def bind_inputs(infos: Sequence[TensorInfo], given: Inputs) -> list[NDArray[np.generic]]:
+    """Return one contiguous array per input of the model, in its order.
+
+    Args:
+        infos: the model's inputs.
+        given: one array (for a model of one input), a sequence in the model's order, or a mapping
+            from input name to array.  Shapes and dtypes must be the model's; nothing is
+            converted, because a silent conversion would hide a wrong quantization.
+
+    Raises:
+        InputError: a name, number, shape or dtype is wrong.
+    """
+    wanted = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
+    if isinstance(given, Mapping):
+        return [_checked(info, given[info.name]) for info in _named(infos, given, wanted)]
+    arrays = [given] if isinstance(given, np.ndarray) else list(given)
+    if len(arrays) != len(infos):
+        raise InputError(
+            f"{len(arrays)} inputs given, the model has {len(infos)}", hint=f"it takes {wanted}"
+        )
+    return [_checked(info, array) for info, array in zip(infos, arrays, strict=True)]
+
+
+def seeded_inputs(infos: Sequence[TensorInfo], seed: int = 0) -> list[NDArray[np.generic]]:
+    """Return random inputs that use each integer input's whole range.
+
+    Args:
+        infos: the model's inputs.
+        seed: of numpy's default generator.
+    """
+    rng = np.random.default_rng(seed)
+    arrays: list[NDArray[np.generic]] = []
+    for info in infos:
+        if np.issubdtype(np.dtype(info.dtype), np.integer):
+            limits = np.iinfo(info.dtype)
+            values = rng.integers(limits.min, limits.max, info.shape, endpoint=True)
+        else:
+            values = rng.standard_normal(info.shape)
+        arrays.append(values.astype(info.dtype))
+    return arrays
+
+
+def _named(
+    infos: Sequence[TensorInfo], given: Mapping[str, NDArray[np.generic]], wanted: str
+) -> Sequence[TensorInfo]:
+    known = {info.name for info in infos}
+    for name in given:
+        if name not in known:
+            raise InputError(f"the model has no input '{name}'", hint=f"it takes {wanted}")
+    for name in known:
+        if name not in given:
+            raise InputError(f"input '{name}' is missing", hint=f"the model takes {wanted}")
+    return infos
+
+
+def _checked(info: TensorInfo, array: object) -> NDArray[np.generic]:
+    where = f"input '{info.name}'"
+    if not isinstance(array, np.ndarray):
+        raise InputError(
+            f"a {type(array).__name__} is not a numpy array", where=where,
+            hint=f"pass an array of {info.dtype} and shape {list(info.shape)}",
+        )  # fmt: skip
+    if array.dtype != np.dtype(info.dtype):
+        raise InputError(
+            f"dtype {array.dtype} instead of {info.dtype}", where=where, hint=_quantize_hint(info)
+        )
+    if array.shape != tuple(info.shape):
+        raise InputError(
+            f"shape {list(array.shape)} instead of {list(info.shape)}", where=where,
+            hint="reshape it, or add the batch axis",
+        )  # fmt: skip
+    return np.ascontiguousarray(array)
+
+
+def _quantize_hint(info: TensorInfo) -> str:
+    if info.scale is None:
+        return f"convert it with array.astype('{info.dtype}')"
+    return (
+        f"quantize real values with round(value / {info.scale:g}) + {info.zero_point}, "
+        f"clip, and convert to {info.dtype}"
+    )

@@ -1,0 +1,195 @@
+"""`Module`: a built model, ready to run, to be looked at, and to be exported."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from htvm.describe import explanation_of, report_of
+from htvm.inputs import Inputs, bind_inputs
+from htvm.result import LayerResult, RunResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from htvm.build import Compiled, Platform
+    from htvm.model import Model
+    from htvm.report.types import Explanation, Report
+    from htvm.sim.runner import Built, RawResult, Sizes
+    from patterns.partition import OperatorVerdict
+
+__all__ = ["Module"]
+
+
+class Module:
+    """A built model.
+
+    Made by `htvm.build`; nothing of it changes afterwards, except that a report shows the cycles
+    of the latest run.
+
+    Attributes:
+        compiled: what the stages before the C compiler made (layers, tiles, program, plan).
+        platform: ``"rv32"`` or ``"host"``.
+    """
+
+    def __init__(self, compiled: Compiled, platform: Platform, built: Built) -> None:
+        self.compiled = compiled
+        self.platform: Platform = platform
+        self._built = built
+        self._last: RunResult | None = None
+
+    def __repr__(self) -> str:
+        return f"Module({self.name!r}, target={self.target!r}, platform={self.platform!r})"
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def name(self) -> str:
+        """C prefix of the model; the entry function is ``<name>_run``."""
+        return self.compiled.source.name
+
+    @property
+    def target(self) -> str:
+        """Name of the target."""
+        return self.compiled.target.name
+
+    @property
+    def model(self) -> Model:
+        """The model in the scheme that is executed, after retargeting."""
+        return self.compiled.retargeted.model
+
+    @property
+    def placement(self) -> Mapping[str, str]:
+        """Layer name -> name of the accelerator it runs on, or ``"cpu"``."""
+        return dict(self.compiled.dispatch.placement)
+
+    @property
+    def verdicts(self) -> tuple[OperatorVerdict, ...]:
+        """What each accelerator said to each operator, in execution order."""
+        return self.compiled.dispatch.verdicts
+
+    @property
+    def l2_peak(self) -> int:
+        """Bytes of L2 that intermediates and workspaces take at most (the arena's size)."""
+        return self.compiled.program.plan.peak
+
+    @property
+    def sizes(self) -> Sizes:
+        """Sizes of the linked program's parts, in bytes."""
+        return self._built.sizes
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of machine code of the linked program, runtime and drivers included."""
+        return self._built.sizes.code
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, inputs: Inputs) -> RunResult:
+        """Run one inference on the simulated SoC.
+
+        Args:
+            inputs: an array, a list, or a dict by input name, in the source model's shapes,
+                dtypes and quantization.
+
+        Returns:
+            Outputs in the source model's dtype and quantization, and where the cycles went.
+
+        Raises:
+            InputError: a name, shape or dtype is wrong.
+            SimulationError: the core trapped, or a device model complained.
+        """
+        from htvm.sim.runner import run
+
+        arrays = bind_inputs(self.compiled.source.inputs, inputs)
+        self._last = self._result(run(self._built, arrays))
+        return self._last
+
+    def reference(self, inputs: Inputs) -> list[NDArray[np.generic]]:
+        """Compute the outputs from the integer form after retargeting, by TVM on this machine.
+
+        Args:
+            inputs: as for `run`.
+
+        Returns:
+            One array per output; `run` equals it element for element.
+
+        Raises:
+            InputError: a name, shape or dtype is wrong.
+        """
+        return self._reference(bind_inputs(self.compiled.source.inputs, inputs))
+
+    @cached_property
+    def _reference(
+        self,
+    ) -> Callable[[Sequence[NDArray[np.generic]]], list[NDArray[np.generic]]]:
+        from htvm.aot.reference import build_llvm_reference
+
+        return build_llvm_reference(self.model.module)
+
+    def _result(self, raw: RawResult) -> RunResult:
+        steps = self.compiled.program.steps
+        cycles: Sequence[int | None] = raw.step_cycles or [None] * len(steps)
+        layers = tuple(
+            LayerResult(
+                step.layer, step.accelerator, step.kind, spent, step.predicted_cycles, step.macs
+            )
+            for step, spent in zip(steps, cycles, strict=True)
+        )
+        soc = self.compiled.target.soc
+        return RunResult(
+            outputs=list(raw.outputs),
+            cycles=raw.cycles,
+            latency_ms=None if raw.cycles is None else soc.cycles_to_ms(raw.cycles),
+            layers=layers,
+            stack_bytes=raw.stack_used,
+            units=_busy(raw.events),
+        )
+
+    # ------------------------------------------------------------------ looking
+
+    def report(self) -> Report:
+        """Return the tables of this build; with cycles once `run` was called on ``rv32``."""
+        return report_of(self.compiled, self.platform, self._built.sizes, self._last)
+
+    def explain(self) -> Explanation:
+        """Return where each operator runs, why not elsewhere, and the estimated cycles."""
+        return explanation_of(self.compiled)
+
+    # ------------------------------------------------------------------ taking away
+
+    def export(self, folder: str | Path, inputs: Inputs | None = None) -> Path:
+        """Write a self-contained C project with a Makefile and a main that checks a golden.
+
+        Args:
+            folder: to be created; must not exist, be empty, or hold an earlier export.
+            inputs: of the stored golden; seeded random inputs without.
+
+        Returns:
+            The folder.
+
+        Raises:
+            ExportError: the folder cannot be written; nothing is left behind.
+            InputError: an input has a wrong name, shape or dtype.
+        """
+        from htvm.aot.export import export
+        from htvm.inputs import seeded_inputs
+
+        infos = self.compiled.source.inputs
+        arrays = seeded_inputs(infos) if inputs is None else bind_inputs(infos, inputs)
+        golden = (arrays, self._reference(arrays))
+        return export(self.compiled.program, self.compiled.target.soc, Path(folder), golden)
+
+
+def _busy(events: Sequence[Mapping[str, object]]) -> tuple[tuple[str, int], ...]:
+    """Return the busy cycles of each device, from the device models' events."""
+    total: dict[str, int] = {}
+    for event in events:
+        unit, start, end = str(event["unit"]), event["start"], event["end"]
+        assert isinstance(start, int) and isinstance(end, int)
+        total[unit] = total.get(unit, 0) + end - start
+    return tuple(sorted(total.items()))

@@ -1,0 +1,162 @@
+"""Dispatch and partitioning: who takes what, and which regions follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tvm import relax
+
+from byoc_dory.layer import Layer, Shift
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.registry import resolve
+from byoc_dory.verdict import Accepted, Refused, Verdict
+from patterns.codegen import run_codegen
+from patterns.conv import conv2d
+from patterns.elementwise import add
+from patterns.partition import CPU, Partition, dispatch, partition
+from patterns.pool import average_pool2d
+from patterns.read import read_graph
+
+RNG = np.random.default_rng(3)
+
+
+class Net:
+    """Writes small networks in the shift scheme."""
+
+    def __init__(self, shape: tuple[int, ...] = (1, 8, 8, 16)) -> None:
+        self.bb = relax.BlockBuilder()
+        self.x = relax.Var("x", relax.TensorType(shape, "int8"))
+
+    def conv(self, x: relax.Var, name: str, *, size: int = 3, stride: int = 1) -> relax.Var:
+        weight = RNG.integers(-8, 8, (16, 16, size, size)).astype("int8")
+        bias = RNG.integers(-99, 99, 16).astype("int32")
+        pad = (size // 2,) * 4
+        return conv2d(
+            self.bb, x, weight, bias, Shift(6), name=name, padding=pad, strides=(stride, stride)
+        )
+
+    def finish(self, body) -> relax.IRModule:  # type: ignore[no-untyped-def]
+        with self.bb.function("main", [self.x]):
+            with self.bb.dataflow():
+                result = body(self)
+                results = result if isinstance(result, tuple) else (result,)
+                out = [self.bb.emit_output(value) for value in results]
+            self.bb.emit_func_output(out[0] if len(out) == 1 else relax.Tuple(out))
+        return self.bb.get()
+
+
+def cut(module: relax.IRModule, target: str = "diana") -> Partition:
+    place = resolve(target)
+    placed = dispatch(read_graph(module), place.soc, place.accelerators)
+    return partition(module, placed, place.soc, place.accelerators)
+
+
+def layers_of(parts: Partition) -> list[list[str]]:
+    return [[layer.name for layer in region.layers] for region in parts.regions.values()]
+
+
+def test_a_residual_block_is_one_region() -> None:
+    def body(net: Net) -> relax.Var:
+        a = net.conv(net.x, "conv2d_0")
+        b = net.conv(a, "conv2d_1")
+        return add(net.bb, a, b, Shift(1), (0, 127), name="add_0")
+
+    parts = cut(Net().finish(body))
+    assert layers_of(parts) == [["conv2d_0", "conv2d_1", "add_0"]]
+    (region,) = parts.regions.values()
+    assert [(tensor.name, tensor.layout) for tensor in region.inputs] == [("x", "NHWC")]
+    assert [(tensor.name, tensor.layout) for tensor in region.outputs] == [("add_0", "NHWC")]
+    assert {tensor.layout for layer in region.layers for tensor in layer.inputs} == {"CHW"}
+
+
+def test_a_cpu_operator_between_splits_acyclically() -> None:
+    """conv2d_0 feeds the pool and, behind it, the add: one region would contain a cycle."""
+
+    def body(net: Net) -> relax.Var:
+        a = net.conv(net.x, "conv2d_0")
+        pooled = average_pool2d(
+            net.bb, a, kernel=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), name="average_pool_0"
+        )
+        b = net.conv(pooled, "conv2d_1")
+        return add(net.bb, a, b, Shift(1), (0, 127), name="add_0")
+
+    parts = cut(Net().finish(body))
+    assert layers_of(parts) == [["conv2d_0"], ["conv2d_1", "add_0"]]
+    second = list(parts.regions.values())[1]
+    assert {tensor.name for tensor in second.inputs} == {"average_pool_0", "conv2d_0"}
+
+
+def test_an_inner_tensor_that_is_also_a_result_is_an_output_of_its_region() -> None:
+    def body(net: Net) -> tuple[relax.Var, ...]:
+        a = net.conv(net.x, "conv2d_0")
+        return net.conv(a, "conv2d_1"), a
+
+    parts = cut(Net().finish(body))
+    (region,) = parts.regions.values()
+    assert {tensor.name for tensor in region.outputs} == {"conv2d_0", "conv2d_1"}
+    place = resolve("diana")
+    made = run_codegen(parts, place.soc, place.accelerators, TilingOptions(), "net")
+    (code,) = made.code.values()
+    assert [tensor.name for tensor in code.outputs] == [tensor.name for tensor in region.outputs]
+
+
+def test_both_operands_of_an_add_may_be_inputs_of_the_region() -> None:
+    def body(net: Net) -> relax.Var:
+        pools = [
+            average_pool2d(
+                net.bb, net.x, kernel=(k, k), strides=(1, 1), padding=(k // 2,) * 4, name=name
+            )
+            for k, name in ((3, "average_pool_0"), (5, "average_pool_1"))
+        ]
+        return add(net.bb, pools[1], pools[0], Shift(1), name="add_0")
+
+    (region,) = cut(Net().finish(body)).regions.values()
+    assert {tensor.name for tensor in region.inputs} == {"average_pool_0", "average_pool_1"}
+    assert [tensor.name for tensor in region.layers[0].inputs] == [
+        "average_pool_1",
+        "average_pool_0",
+    ]
+
+
+def test_without_accelerators_nothing_is_grouped() -> None:
+    module = Net().finish(lambda net: net.conv(net.x, "conv2d_0"))
+    assert cut(module, "diana.cpu").regions == {}
+
+
+def _no_stride_two(layer: Layer, _soc: Soc) -> Verdict:
+    """Stride is 1x1."""
+    if layer.stride != (1, 1):
+        return Refused(f"stride is {layer.stride[0]}x{layer.stride[1]}")
+    return Accepted()
+
+
+def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def body(net: Net) -> relax.Var:
+        a = net.conv(net.x, "conv2d_0", stride=2)
+        return average_pool2d(net.bb, a, kernel=(4, 4), strides=(4, 4), name="average_pool_0")
+
+    module = Net().finish(body)
+    place = resolve("diana")
+    monkeypatch.setattr(Accelerator, "rules", (_no_stride_two,))
+    placed = dispatch(read_graph(module), place.soc, place.accelerators)
+    assert placed.placement == {"conv2d_0": CPU, "average_pool_0": CPU}
+    conv, pool = placed.verdicts
+    assert (conv.accepted, conv.reason, conv.rule) == (False, "stride is 2x2", "Stride is 1x1.")
+    assert not pool.accepted and "no pattern" in pool.reason
+
+
+def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
+    module = Net().finish(lambda net: net.conv(net.x, "conv2d_0"))
+    place = resolve("diana")
+    (core,) = place.accelerators
+    twin = replace(core, name="twin")
+    soc = replace(place.soc, accelerators=(twin, core))
+    placed = dispatch(read_graph(module), soc, (twin, core))
+    assert placed.placement == {"conv2d_0": "twin"}
+    parts = partition(module, placed, soc, (twin, core))
+    assert list(parts.accelerators.values()) == ["twin"]
