@@ -69,7 +69,7 @@ def tensor_name(expr: Expr) -> str:
     if name is not None:
         return name
     if isinstance(expr, relax.Var):
-        return str(expr.name_hint)
+        return str(expr.name)
     raise IntegerFormError(
         "an operator carries no name",
         where=f"call '{expr}'",
