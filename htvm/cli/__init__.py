@@ -1,0 +1,7 @@
+"""The console command ``htvm``."""
+
+from __future__ import annotations
+
+from htvm.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,302 @@
+"""The commands: compile, run, compare, explain, targets."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import numpy as np
+
+import htvm
+from htvm.cli.arguments import open_model, read_inputs, read_samples
+from htvm.cli.terminal import log_to_stderr, report_defect, shown_progress
+from htvm.errors import ExportError, HtvmError
+
+if TYPE_CHECKING:
+    from htvm.result import RunResult
+
+__all__ = ["app", "main"]
+
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(htvm.__version__)
+def app() -> None:
+    """Quantized networks as self-contained C for SoCs with accelerators.
+
+    MODEL is a .tflite file, or zoo:NAME for a built-in network with random weights.
+    """
+
+
+def _common(command: Command) -> Command:
+    """Options of every command."""
+
+    @click.option("-v", "--verbose", count=True, help="Say what is done; -vv says everything.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+    @functools.wraps(command)
+    def wrapped(verbose: int, **options: Any) -> None:
+        log_to_stderr(verbose)
+        command(**options)
+
+    return wrapped  # type: ignore[return-value]
+
+
+_model = click.argument("model")
+_target = click.option(
+    "--target", "-t", default="diana", show_default=True, help="See `htvm targets`."
+)
+_platform = click.option(
+    "--platform",
+    type=click.Choice(["rv32", "host"]),
+    default="rv32",
+    show_default=True,
+    help="Firmware on the instruction-set simulator, or the same C natively (no cycles).",
+)
+_input = click.option(
+    "--input",
+    "-i",
+    "given",
+    default="random",
+    show_default=True,
+    help="An .npz or .npy file, or random:SEED.",
+)
+
+
+@app.command("compile")
+@_model
+@_target
+@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="New folder.")
+@_common
+def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
+    """Write a self-contained C project for MODEL into a folder."""
+    from htvm.build import build
+    from htvm.report.layers import report_json
+
+    _check_writable(out)
+    with shown_progress() as progress:
+        module = build(open_model(model), target=target, progress=progress)
+        with progress.stage("writing the project"):
+            folder = module.export(out)
+    report = module.report()
+    click.echo(report_json(report) if as_json else f"{report}\n\nwritten to {folder}")
+
+
+def _check_writable(out: Path) -> None:
+    """Refuse early what would be refused after minutes of work.
+
+    Raises:
+        ExportError: the place is taken by a file, or lies below one.
+    """
+    for place in (out, *out.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise ExportError(
+                    "not a folder", where=f"--out {out}: '{place}'", hint="name another folder"
+                )
+            return
+
+
+@app.command()
+@_model
+@_target
+@_platform
+@_input
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
+@click.option("--check", is_flag=True, help="Compare with the reference; exit code 1 if not equal.")
+@_common
+def run(
+    model: str,
+    target: str,
+    platform: Any,
+    given: str,
+    out: Path | None,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Build MODEL and run it once on the simulated SoC."""
+    from htvm.build import build
+
+    opened = open_model(model)
+    inputs = read_inputs(given, opened.inputs)
+    with shown_progress() as progress:
+        module = build(opened, target=target, platform=platform, progress=progress)
+        with progress.stage("simulating"):
+            result = module.run(inputs)
+        equal = None
+        if check:
+            with progress.stage("computing the reference"):
+                reference = module.reference(inputs)
+            equal = all(map(np.array_equal, result.outputs, reference))
+    outputs = {info.name: array for info, array in zip(opened.outputs, result.outputs, strict=True)}
+    if out is not None:
+        _save(out, outputs)
+    if as_json:
+        click.echo(json.dumps(_run_data(outputs, result, equal), indent=2))
+    else:
+        click.echo(f"{module.report()}\n")
+        for name, array in outputs.items():
+            click.echo(f"{name}: {_brief(array)}")
+        if equal is not None:
+            click.echo(f"equal to the reference: {'yes' if equal else 'NO'}")
+    if equal is False:
+        raise click.exceptions.Exit(1)
+
+
+def _run_data(
+    outputs: Mapping[str, np.ndarray], result: RunResult, equal: bool | None
+) -> dict[str, Any]:
+    """What ``run --json`` prints."""
+    return {
+        "cycles": result.cycles,
+        "latency_ms": result.latency_ms,
+        "equal_to_reference": equal,
+        "outputs": {name: array.tolist() for name, array in outputs.items()},
+        "layers": [vars(layer) for layer in result.layers],
+    }
+
+
+def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays to an .npz file of exactly this name, or nothing at all.
+
+    Raises:
+        ExportError: it cannot be written.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as stream:
+            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+        partial.replace(path)
+    except OSError as error:
+        raise ExportError(
+            f"cannot write the outputs: {error.strerror}",
+            where=f"--out {path}",
+            hint="name a file in a folder that exists and is writable",
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _brief(array: np.ndarray) -> str:
+    """Shape, dtype, the first values, and the largest of a short vector."""
+    values = array.reshape(-1)
+    shown = " ".join(str(value) for value in values[:16])
+    dots = " ..." if values.size > 16 else ""
+    return f"{array.dtype}{list(array.shape)} {shown}{dots} (largest at {values.argmax()})"
+
+
+@app.command()
+@_model
+@_target
+@_input
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Inputs to try: seeds from SEED on, or entries of the file.",
+)
+@_common
+def compare(model: str, target: str, given: str, count: int, as_json: bool) -> None:
+    """Compare MODEL on a target with plain TVM on the same simulated SoC."""
+    from htvm.compare import compare as compare_builds
+    from htvm.report.compare import comparison_json
+
+    opened = open_model(model)
+    samples = read_samples(given, opened.inputs, count)
+    with shown_progress() as progress:
+        found = compare_builds(opened, target=target, inputs=samples, progress=progress)
+    click.echo(comparison_json(found) if as_json else str(found))
+
+
+@app.command()
+@_model
+@_target
+@_common
+def explain(model: str, target: str, as_json: bool) -> None:
+    """Say for each operator of MODEL where it runs, and why not elsewhere."""
+    from htvm.build import BuildOptions, compile_model
+    from htvm.describe import explanation_of
+    from htvm.report.explain import explain_json
+
+    opened = open_model(model)
+    with shown_progress() as progress:
+        # Verdicts need no C compiler, and no memory that is large enough.
+        found = explanation_of(compile_model(opened, target, BuildOptions(), progress=progress))
+    click.echo(explain_json(found.rows) if as_json else str(found))
+
+
+@app.command()
+@_common
+def targets(as_json: bool) -> None:
+    """List what a model can be built for."""
+    from byoc_dory.soc.registry import resolve, targets
+    from htvm.report.table import Column, Table, count, text
+
+    known = [resolve(name) for name in targets()]
+    if as_json:
+        data = [
+            {
+                "target": target.name,
+                "soc": target.soc.title,
+                "accelerators": [accelerator.name for accelerator in target.accelerators],
+                "clock_hz": target.soc.clock_hz,
+                "l2_bytes": target.soc.memory("L2").size,
+            }
+            for target in known
+        ]
+        click.echo(json.dumps(data, indent=2))
+        return
+    columns = (
+        Column("target"),
+        Column("accelerators"),
+        Column("MHz", number=True),
+        Column("L2 bytes", number=True),
+        Column("SoC"),
+    )
+    rows = tuple(
+        (
+            target.name,
+            ", ".join(accelerator.name for accelerator in target.accelerators) or "none",
+            f"{target.soc.clock_hz / 1e6:g}",
+            count(target.soc.memory("L2").size),
+            target.soc.title,
+        )
+        for target in known
+    )
+    click.echo(text(Table(columns, rows)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the console command.
+
+    Args:
+        argv: arguments after the command's name; those of the process by default.
+
+    Returns:
+        Exit code: 0; 2 for what the user can mend (one message on stderr); 130 when interrupted.
+        What no one foresaw ends the process with 1 and a message, with ``-v`` the traceback.
+    """
+    if argv is None:
+        sys.excepthook = report_defect
+    try:
+        code = app.main(args=None if argv is None else list(argv), standalone_mode=False)
+    except HtvmError as error:
+        click.echo(f"htvm: error: {error}", err=True)
+        return EXIT_USER_ERROR
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("htvm: interrupted", err=True)
+        return EXIT_INTERRUPTED
+    return code if isinstance(code, int) else 0

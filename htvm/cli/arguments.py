@@ -1,0 +1,119 @@
+"""What a user types, made into what the library takes."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htvm.errors import InputError, ModelError
+from htvm.inputs import seeded_inputs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from htvm.inputs import Inputs
+    from htvm.model import Model, TensorInfo
+
+__all__ = ["open_model", "read_inputs", "read_samples"]
+
+_ZOO = "zoo:"
+_RANDOM = "random"
+
+
+def open_model(text: str) -> Model:
+    """Open a model by path, or by ``zoo:NAME`` or ``zoo:NAME@SEED``.
+
+    Raises:
+        ModelError: there is no such network, or the file is not a model.
+        UnsupportedError: the model uses what is not supported.
+    """
+    if text.startswith(_ZOO):
+        from htvm import zoo
+
+        name, _, seed = text[len(_ZOO) :].partition("@")
+        if seed and not seed.isdecimal():
+            raise ModelError(
+                f"the seed {seed!r} is not a number", where=text, hint=f"e.g. {_ZOO}{name}@1"
+            )
+        return zoo.build(name, int(seed or 0))
+    import htvm
+
+    return htvm.load(text)
+
+
+def read_inputs(text: str, infos: Sequence[TensorInfo]) -> Inputs:
+    """Inputs of one inference: ``random``, ``random:SEED``, an ``.npy`` file, or an ``.npz`` file.
+
+    The arrays of an ``.npz`` file have the inputs' names; where the model has one input and the
+    file one array, its name does not matter.
+
+    Raises:
+        InputError: the file does not hold arrays, or the seed is not a number.
+    """
+    seed = _seed(text)
+    return seeded_inputs(infos, seed) if seed is not None else _load(Path(text), infos)
+
+
+def read_samples(text: str, infos: Sequence[TensorInfo], count: int) -> list[Inputs]:
+    """Inputs of several inferences.
+
+    Args:
+        text: as for `read_inputs`; arrays in files may have a leading axis over inferences.
+        infos: the model's inputs.
+        count: how many to draw with seeds from SEED on; files give what they hold, up to this.
+
+    Raises:
+        InputError: as `read_inputs`; or the arrays hold different numbers of inferences.
+    """
+    seed = _seed(text)
+    names = [info.name for info in infos]
+    if seed is not None:
+        draws = (seeded_inputs(infos, seed + i) for i in range(count))
+        return [dict(zip(names, draw, strict=True)) for draw in draws]
+    loaded = _load(Path(text), infos)
+    if not all(
+        info.name in loaded and loaded[info.name].ndim == len(info.shape) + 1 for info in infos
+    ):
+        return [loaded]
+    lengths = {len(loaded[name]) for name in names}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InputError(
+            f"the arrays hold {sorted(lengths)} inferences",
+            where=f"file '{text}'",
+            hint="give each input the same number of inferences, at least one",
+        )
+    return [{name: array[i] for name, array in loaded.items()} for i in range(min(count, *lengths))]
+
+
+def _seed(text: str) -> int | None:
+    """The seed of ``random`` or ``random:SEED``; None if the text is something else."""
+    kind, _, seed = text.partition(":")
+    if kind != _RANDOM:
+        return None
+    if seed and not seed.isdecimal():
+        raise InputError(f"the seed {seed!r} is not a number", where=f"--input {text}")
+    return int(seed or 0)
+
+
+def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file by input name."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            named = {"": loaded}
+        else:
+            with loaded:
+                named = {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"cannot read inputs: {error}",
+            where=f"file '{path}'",
+            hint="give an .npy or .npz file of numpy arrays, or random:SEED",
+        ) from error
+    if len(named) == 1 and len(infos) == 1:
+        return {infos[0].name: next(iter(named.values()))}
+    return named

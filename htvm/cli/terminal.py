@@ -1,0 +1,94 @@
+"""What a user sees while waiting, and when something goes wrong."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from htvm.progress import CallbackProgress, Progress, StageEvent
+
+__all__ = ["log_to_stderr", "report_defect", "shown_progress"]
+
+# Nothing is shown before this, so that quick commands stay quiet.
+_PATIENCE_SECONDS = 1.0
+
+
+class _Spinner:
+    """Shows the current stage on a terminal once the work has taken a while."""
+
+    def __init__(self, console: Console) -> None:
+        self._status = Status("working", console=console)
+        self._timer = threading.Timer(_PATIENCE_SECONDS, self._show)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._stages: list[str] = []
+        self._done = False
+
+    def start(self) -> None:
+        self._timer.start()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._done:
+                self._status.start()
+
+    def on_event(self, event: StageEvent) -> None:
+        del self._stages[event.depth :]
+        if event.kind == "begin":
+            self._stages.append(event.name)
+        self._status.update(": ".join(self._stages) or "working")
+
+    def stop(self) -> None:
+        with self._lock:
+            self._done = True
+            self._timer.cancel()
+            self._status.stop()
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """A `Progress` that shows itself on stderr, if that is a terminal and it takes a while."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Progress()
+        return
+    spinner = _Spinner(console)
+    spinner.start()
+    try:
+        yield CallbackProgress(spinner.on_event)
+    finally:
+        spinner.stop()
+
+
+def log_to_stderr(verbosity: int) -> None:
+    """Show the library's log: warnings, with ``-v`` what it does, with ``-vv`` everything."""
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbosity, logging.DEBUG)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    for name in ("htvm", "patterns", "byoc_dory"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level)
+
+
+def report_defect(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """A `sys.excepthook` for what no one foresaw: one message, and how to see more."""
+    if any(argument in ("-v", "-vv", "--verbose") for argument in sys.argv[1:]):
+        sys.__excepthook__(kind, error, trace)
+        return
+    text = f"{kind.__name__}: {error}".rstrip(": ")
+    click.echo(
+        f"htvm: internal error: {text}\n"
+        "This is a defect of htvm, not of your input; run the command again with -v to see where.",
+        err=True,
+    )

@@ -1,0 +1,135 @@
+"""Exit codes and messages of the console command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htvm
+from htvm.cli.app import main
+from htvm.cli.terminal import shown_progress
+from htvm.progress import CallbackProgress, Progress
+
+ROOT = Path(__file__).parents[2]
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, as the console script is."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+
+
+def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets"]) == 0
+    shown = capsys.readouterr().out
+    for name in htvm.targets():
+        assert any(line.split()[0] == name for line in shown.splitlines())
+    assert main(["targets", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [entry["target"] for entry in listed] == list(htvm.targets())
+    assert all(entry["l2_bytes"] > 0 for entry in listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "zoo:alexnet"], ["alexnet", "resnet8"]),
+        (["run", "zoo:toyadmos", "--target", "mars"], ["mars", "diana.digital", "generic.cpu"]),
+        (["run", "zoo:toyadmos", "--input", "absent.npz"], ["absent.npz"]),
+        (["compare", "zoo:toyadmos", "--input", "random:x"], ["seed 'x'"]),
+        (["compile", "zoo:toyadmos", "--out", "setup.py/below"], ["setup.py", "not a folder"]),
+    ],
+)
+def test_what_the_user_can_mend_is_one_message_and_exit_code_2(
+    arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("htvm: error: ") and shown.err.count("\n") == 1
+    assert "Traceback" not in shown.err
+    for word in words:
+        assert word in shown.err
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["fly"], ["compile", "zoo:toyadmos"]])
+def test_usage_errors_are_exit_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert "Usage:" in capsys.readouterr().err
+
+
+def test_interrupted_is_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("htvm.cli.app.open_model", interrupt)
+    assert main(["explain", "zoo:toyadmos"]) == 130
+    shown = capsys.readouterr()
+    assert "interrupted" in shown.err and shown.out == ""
+
+
+DEFECT = """
+import sys, htvm.cli.app as app
+def broken(text): raise IndexError("a defect")
+app.open_model = broken
+sys.argv = ["htvm", *sys.argv[1:]]
+sys.exit(app.main())
+"""
+
+
+def test_a_defect_is_not_hidden_but_spares_the_traceback() -> None:
+    quiet = python(DEFECT, "explain", "m")
+    assert quiet.returncode == 1
+    assert "IndexError: a defect" in quiet.stderr and "-v" in quiet.stderr
+    assert "Traceback" not in quiet.stderr
+    loud = python(DEFECT, "explain", "m", "-v")
+    assert loud.returncode == 1 and "Traceback" in loud.stderr
+
+
+def test_the_command_starts_without_the_compiler() -> None:
+    code = (
+        "import sys; from htvm.cli import main; main(['targets']); sys.exit('tvm' in sys.modules)"
+    )
+    assert python(code).returncode == 0
+
+
+def test_progress_is_silent_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_progress() as progress, progress.stage("something"):
+        assert type(progress) is Progress
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_shows_itself_on_a_terminal_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("htvm.cli.terminal._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    import time
+
+    with shown_progress() as progress:
+        assert isinstance(progress, CallbackProgress)
+        with progress.stage("outer"), progress.stage("tiling"):
+            time.sleep(0.3)
+    assert "outer: tiling" in capsys.readouterr().err
+
+
+def test_output_files_are_whole_or_absent(tmp_path: Path) -> None:
+    from htvm.cli.app import _save
+
+    path = tmp_path / "results"
+    _save(path, {"a/b": np.arange(3)})
+    with np.load(path) as found:
+        np.testing.assert_array_equal(found["a/b"], np.arange(3))
+    with pytest.raises(htvm.errors.ExportError, match="absent"):
+        _save(tmp_path / "absent" / "results", {"a": np.arange(3)})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results"]

@@ -1,0 +1,214 @@
+"""Reports from plain values: what must be said is said, in text, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from htvm.report.compare import comparison_csv, comparison_json
+from htvm.report.explain import explain_csv, explain_json
+from htvm.report.layers import report_csv, report_json
+from htvm.report.published import published
+from htvm.report.table import Column, Table, text
+from htvm.report.types import (
+    Agreement,
+    Comparison,
+    ComparisonRow,
+    Explanation,
+    LayerRow,
+    Memory,
+    Offer,
+    Report,
+    SqnrRow,
+    Summary,
+    Unit,
+    VerdictRow,
+)
+
+MEMORY = Memory(50_000, 78_000, 49_152, 4_096, 512_000, 49_152)
+REPORT = Report(
+    Summary(
+        "resnet8",
+        "diana.digital",
+        "rv32",
+        260_000_000,
+        MEMORY,
+        cycles=260_000,
+        units=(Unit("cpu", 130_000, "drivers"), Unit("digital", 65_000)),
+        notes=("a note",),
+    ),
+    (
+        LayerRow(
+            "conv2d_0", "conv2d", "digital", "3x32x32 -> 16x32x32, 3x3", 442_368, 26_000, 25_000,
+            "K16", 40_000, "conv_a",
+        ),
+        LayerRow("softmax_0", "softmax", "cpu", "12", 0, 5_200),
+    ),
+    (SqnrRow("conv2d_0", 30.25),),
+    24.5,
+)  # fmt: skip
+COMPARISON = Comparison(
+    "resnet8",
+    12_500_000,
+    260_000_000,
+    (
+        ComparisonRow("plain", "diana.cpu", 50_000_000, MEMORY, Agreement(8, 8, 0), exact=True),
+        ComparisonRow(
+            "digital", "diana.digital", 250_000, MEMORY, Agreement(8, 3, 4, 7, 25.3), exact=False
+        ),
+        ComparisonRow("big", "diana.cpu", failure="does not fit L2"),
+    ),
+    "plain",
+    published("resnet8"),
+    ("no SIMD",),
+)
+
+
+def lines_with(document: str, word: str) -> list[str]:
+    return [line for line in document.splitlines() if word in line]
+
+
+def test_report_says_cycles_time_and_clock() -> None:
+    head = str(REPORT).splitlines()[0]
+    assert "260,000 cycles = 1.00 ms at 260 MHz" in head
+    assert "resnet8 for diana.digital, platform rv32" in head
+
+
+def test_report_rows_and_shares() -> None:
+    (row,) = lines_with(str(REPORT), "3x32x32")
+    for cell in ("442,368", "26,000", "25,000", "10.0", "17.01", "K16", "40,000", "conv_a"):
+        assert cell in row.split()
+    (unit,) = lines_with(str(REPORT), "drivers")
+    assert "50.0" in unit.split()
+    assert "a note" in str(REPORT)
+
+
+def test_a_total_is_not_a_sum_of_some_predictions() -> None:
+    (total,) = lines_with(str(REPORT), "total ")
+    assert "25,000" not in total
+    every = replace(REPORT, layers=REPORT.layers[:1])
+    assert "25,000" in lines_with(str(every), "total ")[0]
+
+
+def test_report_says_how_l2_is_used_and_how_good_the_plan_is() -> None:
+    document = str(REPORT)
+    assert "181,248 of 512,000 B" in document
+    assert "no plan is smaller" in document
+    worse = replace(MEMORY, arena_bound=49_000)
+    gap = str(replace(REPORT, summary=replace(REPORT.summary, memory=worse)))
+    assert "152 B above it" in gap and "no plan is smaller" not in gap
+
+
+def test_report_says_what_retargeting_cost_only_if_it_happened() -> None:
+    assert "30.2" in str(REPORT) and "24.5" in str(REPORT)
+    assert "SQNR" not in str(replace(REPORT, sqnr=(), output_sqnr_db=None))
+
+
+def test_report_before_a_run_has_no_cycles() -> None:
+    summary = replace(REPORT.summary, cycles=None, units=())
+    layers = tuple(replace(row, cycles=None) for row in REPORT.layers)
+    document = str(replace(REPORT, summary=summary, layers=layers))
+    assert "no cycles" in document
+    assert "260,000" not in document and "26,000" not in document
+
+
+def test_report_json_and_csv_carry_all_rows() -> None:
+    data = json.loads(report_json(REPORT))
+    assert data["summary"]["latency_ms"] == 1.0
+    assert data["summary"]["memory"]["total"] == 181_248
+    assert [row["name"] for row in data["layers"]] == ["conv2d_0", "softmax_0"]
+    rows = list(csv.DictReader(io.StringIO(report_csv(REPORT))))
+    assert rows[0]["cycles"] == "26000" and rows[1]["predicted_cycles"] == ""
+
+
+def test_comparison_names_baseline_clock_and_published_figures() -> None:
+    document = str(COMPARISON)
+    assert "times at 260 MHz" in document
+    assert "speed-up: over plain, which needs 4.00 cycles per MAC" in document
+    (row,) = lines_with(document, "digital ")[:1]
+    assert "200.0x" in row.split() and "0.96" in row.split() and "NO" in row.split()
+    assert "top-1 7 of 8, differs by up to 4, SQNR 25.3 dB" in row
+    cpu, digital = lines_with(document, "published: ")
+    assert "134.11" in cpu and "1.19" in digital and "112.7x" in digital
+    assert "Table I" in document and "no SIMD" in document
+    assert "does not fit L2" in document
+
+
+def test_comparison_without_published_figures_claims_none() -> None:
+    document = str(replace(COMPARISON, published=()))
+    assert "published" not in document
+
+
+def test_no_speed_up_over_a_baseline_that_did_not_run() -> None:
+    rows = (replace(COMPARISON.rows[0], cycles=None, failure="does not fit L2"),)
+    broken = replace(COMPARISON, rows=rows + COMPARISON.rows[1:], published=())
+    assert broken.speed_up(broken.rows[1]) is None
+    assert "200.0x" not in str(broken)
+
+
+def test_comparison_json_and_csv() -> None:
+    data = json.loads(comparison_json(COMPARISON))
+    assert [row["speed_up"] for row in data["rows"]] == [1.0, 200.0, None]
+    rows = list(csv.DictReader(io.StringIO(comparison_csv(COMPARISON))))
+    assert [row["l2_peak"] for row in rows] == ["181248", "181248", "", "", ""]
+    assert rows[4]["latency_ms"] == "1.19" and "Table I" in rows[4]["source"]
+
+
+def test_published_figures_are_of_that_network_and_soc() -> None:
+    assert published("resnet8", "diana.cpu")
+    assert not published("resnet8", "generic.cpu")
+    assert not published("alexnet")
+    assert published("mobilenet_v1")[0].latency_ms is None
+    assert "out of memory" in str(replace(COMPARISON, published=published("mobilenet_v1")))
+
+
+VERDICTS = Explanation(
+    (
+        VerdictRow("conv2d_0", "conv2d", "digital", (Offer("digital", True, cycles=1234),), 55_555),
+        VerdictRow(
+            "conv2d_1",
+            "conv2d",
+            "cpu",
+            (Offer("digital", False, "stride is 3x3", "Stride is 1x1 or 2x2."),),
+        ),
+        VerdictRow("softmax_0", "softmax", "cpu", (Offer("digital", False, "no pattern"),)),
+    )
+)
+
+
+def test_explain_says_where_why_and_at_what_cost() -> None:
+    document = str(VERDICTS)
+    assert "3 operators: 1 on digital, 2 on cpu" in document
+    (row,) = lines_with(document, "conv2d_0")
+    assert "yes, 1,234 cycles" in row and "55,555" in row
+    assert "no: stride is 3x3" in lines_with(document, "conv2d_1")[0]
+    assert "  digital: Stride is 1x1 or 2x2." in document.splitlines()
+
+
+def test_explain_json_and_csv() -> None:
+    data = json.loads(explain_json(VERDICTS.rows))
+    assert data[1]["offers"][0]["rule"] == "Stride is 1x1 or 2x2."
+    rows = list(csv.DictReader(io.StringIO(explain_csv(VERDICTS.rows))))
+    assert [row["accepted"] for row in rows] == ["True", "False", "False"]
+
+
+def test_tables_are_ascii_aligned_and_drop_empty_columns() -> None:
+    drawn = text(
+        Table(
+            (Column("a"), Column("n", number=True), Column("empty")),
+            (("x", "1", ""), ("longer", "1,000", "")),
+        )
+    )
+    assert drawn.isascii()
+    head, rule, first, second = drawn.splitlines()
+    assert "empty" not in head and set(rule) == {"-"}
+    assert first.endswith("1") and len(first) == len(second) == len(head)
+
+
+@pytest.mark.parametrize("report", [REPORT, COMPARISON, VERDICTS])
+def test_an_interactive_session_shows_the_table(report: object) -> None:
+    assert repr(report) == str(report)
