@@ -1,0 +1,348 @@
+"""The rv32 platform: firmware for the simulated RV32IMC host, and running it.
+
+Code, constants, data and stack share the first RAM of the machine; the linker script is rendered
+from the machine, so the same sources make a firmware for any of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
+
+from .elf import Elf, Symbol, read_elf
+from .iss import MAX_CYCLES, run_elf
+from .machine import Machine
+from .paths import runtime_c
+from .toolchain import CompileError, Compiler
+
+__all__ = [
+    "Firmware",
+    "FirmwareRun",
+    "MemoryUse",
+    "build_firmware",
+    "include_folders",
+    "linker_script",
+    "platform_sources",
+    "run",
+    "soc_header",
+]
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_STACK = 16 * 1024
+"""Bytes reserved for the stack unless told otherwise."""
+
+# What a linker says when the memory is too small: its own message, and that of link.ld.in.
+_OVERFLOW_MESSAGES = ("will not fit in region", "L2 overflow")
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes of the firmware's memory by use.
+
+    Attributes:
+        code: instructions.
+        constants: read-only data.
+        data: initialised variables.
+        zeroed: variables that start as zero.
+        uninitialised: section ``.noinit``, for example an arena.
+        stack: reserved for the stack.
+        limit: bytes there are.
+    """
+
+    code: int
+    constants: int
+    data: int
+    zeroed: int
+    uninitialised: int
+    stack: int
+    limit: int
+
+    @property
+    def total(self) -> int:
+        """Bytes asked for, the stack included."""
+        parts = (self.code, self.constants, self.data, self.zeroed, self.uninitialised, self.stack)
+        return sum(parts)
+
+    def describe(self) -> str:
+        """Return the uses in words, without the limit."""
+        return (
+            f"code {self.code:,} B, constants {self.constants:,} B, data {self.data:,} B, "
+            f"zeroed {self.zeroed:,} B, uninitialised {self.uninitialised:,} B, "
+            f"stack {self.stack:,} B"
+        )
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A linked firmware.
+
+    Attributes:
+        elf: the executable.
+        machine: what it was linked for.
+        symbols: its functions and data by name.
+        memory: what it occupies.
+    """
+
+    elf: Path
+    machine: Machine
+    symbols: dict[str, Symbol] = field(repr=False)
+    memory: MemoryUse
+
+
+@dataclass(frozen=True)
+class FirmwareRun:
+    """What a run of a firmware left behind.
+
+    Attributes:
+        cycles: of the core from reset to the end of the run, start-up included.
+        instructions: executed in these cycles.
+        marks: (cycle, event) of each ``htvm_hal_trace``.
+        outputs: contents of each symbol asked for.
+        stack_used: bytes of the stack's high-water mark.
+        events: what the devices did.
+        printed: bytes printed.
+    """
+
+    cycles: int
+    instructions: int
+    marks: tuple[tuple[int, int], ...]
+    outputs: dict[str, bytes] = field(repr=False)
+    stack_used: int
+    events: tuple[dict[str, Any], ...] = field(repr=False)
+    printed: bytes
+
+
+def platform_sources() -> tuple[Path, ...]:
+    """Return the sources that every firmware contains: start-up, end of run, missing libc."""
+    folder = runtime_c() / "platform" / "rv32"
+    return tuple(folder / name for name in ("crt0.S", "memory.c", "platform.c"))
+
+
+def include_folders() -> tuple[Path, ...]:
+    """Return the include folders of the HAL and the small libc (``htvm_soc.h`` is elsewhere)."""
+    root = runtime_c()
+    return (root / "platform" / "rv32", root / "platform" / "rv32" / "libc", root / "include")
+
+
+def linker_script(machine: Machine, stack_bytes: int = DEFAULT_STACK) -> str:
+    """Return the linker script for a machine's first RAM.
+
+    Args:
+        machine: where the firmware will run.
+        stack_bytes: reserved at the end of the RAM; linking fails where they do not fit.
+    """
+    base, size = machine.ram[0]
+    return _render_script(base, size, stack_bytes)
+
+
+def soc_header(machine: Machine) -> tuple[tuple[str, str], ...]:
+    """Return the generated headers of a machine as (file name, text); ``htvm_soc.h`` is among them.
+
+    A machine without devices has a header with the simulator's registers alone.
+    """
+    headers = machine.soc_model.headers if machine.soc_model is not None else ()
+    if any(name == "htvm_soc.h" for name, _ in headers):
+        return headers
+    lines = [
+        f"/* Machine {machine.name}. */",
+        "#ifndef HTVM_SOC_H",
+        "#define HTVM_SOC_H",
+        f"#define HTVM_SIM_PUTCHAR 0x{machine.putchar:08X}u",
+        f"#define HTVM_SIM_EXIT 0x{machine.exit:08X}u",
+    ]
+    if machine.trace is not None:
+        lines.append(f"#define HTVM_SIM_TRACE 0x{machine.trace:08X}u")
+    return (*headers, ("htvm_soc.h", "\n".join([*lines, "#endif", ""])))
+
+
+def build_firmware(
+    sources: Sequence[Path],
+    includes: Sequence[Path],
+    machine: Machine,
+    out_dir: Path,
+    compiler: Compiler,
+    stack_bytes: int = DEFAULT_STACK,
+    flags: Sequence[str] = (),
+) -> Firmware:
+    """Compile and link a firmware.
+
+    Args:
+        sources: C and assembly files with an ``int main(void)``; its result ends the run.  The
+            platform's own files are added here.
+        includes: include folders of the sources.
+        machine: what it shall run on.
+        out_dir: folder for ``firmware.elf``, ``link.ld`` and the generated headers; made if need
+            be.
+        compiler: the cross compiler.
+        stack_bytes: reserved for the stack.
+        flags: further compiler flags.
+
+    Raises:
+        L2OverflowError: code, data and stack exceed the machine's RAM; says what needs how much.
+        ToolchainError: there is no compiler, or it fails.
+        ExportError: ``out_dir`` cannot be written.
+    """
+    script, elf = out_dir / "link.ld", out_dir / "firmware.elf"
+    generated = (("link.ld", linker_script(machine, stack_bytes)), *soc_header(machine))
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        for name, text in generated:
+            (out_dir / name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ExportError(
+            f"cannot write the firmware: {error.strerror}",
+            where=str(out_dir),
+            hint="choose a folder that can be written",
+        ) from error
+    files = [*sources, *platform_sources()]
+    folders = [out_dir, *includes, *include_folders()]
+    try:
+        compiler.compile_rv32(files, elf, folders, script, flags)
+    except CompileError as error:
+        if not any(message in error.output for message in _OVERFLOW_MESSAGES):
+            raise
+        use = _measure(files, folders, machine, out_dir, compiler, stack_bytes, flags)
+        raise _overflow(machine, use) from error
+    linked = read_elf(elf)
+    firmware = Firmware(elf, machine, linked.symbols, _memory_use(linked, machine, stack_bytes))
+    _log.debug("%s: %s", elf, firmware.memory.describe())
+    return firmware
+
+
+def run(
+    firmware: Firmware,
+    inputs: Mapping[str, bytes],
+    outputs: Mapping[str, int],
+    *,
+    compiler: Compiler | None = None,
+    max_cycles: int = MAX_CYCLES,
+    step_polls: bool = False,
+) -> FirmwareRun:
+    """Run a firmware on its machine.
+
+    Args:
+        firmware: from :func:`build_firmware`.
+        inputs: symbol -> bytes written to it after loading; not more than its size, and not in
+            ``.bss``, which the start-up code clears: ``.noinit`` is the section for inputs.
+        outputs: symbol -> number of its bytes to read after the run.
+        compiler: builds the simulator; ziglang if not given.
+        max_cycles: give up after so many.
+        step_polls: execute every poll of a device register.
+
+    Raises:
+        SimulationError: the firmware lacks a symbol, a symbol is too small, the core trapped, a
+            device complained, or ``main`` returned something but 0.
+        ToolchainError: the simulator cannot be built.
+    """
+    for name in inputs:
+        _refuse_cleared(firmware, name)
+    pokes = {_place(firmware, name, len(data)): data for name, data in inputs.items()}
+    places = {name: _place(firmware, name, size) for name, size in outputs.items()}
+    low, top = (firmware.symbols[edge].address for edge in ("__stack_low", "__stack_top"))
+    result = run_elf(
+        firmware.elf,
+        firmware.machine,
+        pokes=pokes,
+        peeks={places[name]: size for name, size in outputs.items()},
+        stack=(low, top),
+        max_cycles=max_cycles,
+        step_polls=step_polls,
+        compiler=compiler,
+    )
+    if result.exit_code != 0:
+        printed = result.output.decode("utf-8", "replace").strip()
+        raise SimulationError(
+            f"the firmware ended with code {result.exit_code}"
+            + (f": {printed}" if printed else ""),
+            where=str(firmware.elf),
+        )
+    assert result.stack_used is not None  # a stack region was given
+    return FirmwareRun(
+        cycles=result.cycles,
+        instructions=result.instructions,
+        marks=result.marks,
+        outputs={name: result.memory[place] for name, place in places.items()},
+        stack_used=result.stack_used,
+        events=result.events,
+        printed=result.output,
+    )
+
+
+def _render_script(base: int, size: int, stack_bytes: int) -> str:
+    template = runtime_c() / "platform" / "rv32" / "link.ld.in"
+    text = template.read_text(encoding="utf-8")
+    values = {"@BASE@": f"{base:#010x}", "@SIZE@": str(size), "@STACK@": str(stack_bytes)}
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _place(firmware: Firmware, name: str, size: int) -> int:
+    symbol = firmware.symbols.get(name)
+    if symbol is None:
+        raise SimulationError(f"the firmware has no symbol {name!r}", where=str(firmware.elf))
+    if size > symbol.size:
+        raise SimulationError(
+            f"{size} bytes do not fit into {name!r}, which has {symbol.size}",
+            where=str(firmware.elf),
+        )
+    return symbol.address
+
+
+def _refuse_cleared(firmware: Firmware, name: str) -> None:
+    """Writing to zero-initialised data before the run would be in vain."""
+    start, end = (firmware.symbols[edge].address for edge in ("__bss_start", "__bss_end"))
+    if name in firmware.symbols and start <= firmware.symbols[name].address < end:
+        raise SimulationError(
+            f"the input {name!r} is in .bss, which the firmware clears when it starts",
+            where=str(firmware.elf),
+            hint='declare it __attribute__((section(".noinit")))',
+        )
+
+
+def _memory_use(linked: Elf, machine: Machine, stack_bytes: int) -> MemoryUse:
+    sizes = {section.name: section.size for section in linked.sections}
+    return MemoryUse(
+        code=sizes.get(".text", 0),
+        constants=sizes.get(".rodata", 0),
+        data=sizes.get(".data", 0),
+        zeroed=sizes.get(".bss", 0),
+        uninitialised=sizes.get(".noinit", 0),
+        stack=stack_bytes,
+        limit=machine.ram[0][1],
+    )
+
+
+def _measure(
+    files: Sequence[Path],
+    folders: Sequence[Path],
+    machine: Machine,
+    out_dir: Path,
+    compiler: Compiler,
+    stack_bytes: int,
+    flags: Sequence[str],
+) -> MemoryUse:
+    """Link once more with as much memory as there are addresses, to learn the sizes."""
+    base, _ = machine.ram[0]
+    script, elf = out_dir / "measure.ld", out_dir / "measure.elf"
+    script.write_text(_render_script(base, 2**32 - 16 - base, stack_bytes), encoding="utf-8")
+    try:
+        compiler.compile_rv32(files, elf, folders, script, flags)
+        return _memory_use(read_elf(elf), machine, stack_bytes)
+    finally:
+        for file in (script, elf):
+            file.unlink(missing_ok=True)
+
+
+def _overflow(machine: Machine, use: MemoryUse) -> L2OverflowError:
+    return L2OverflowError(
+        f"the firmware needs {use.total:,} B of L2, there are {use.limit:,} B: {use.describe()}",
+        where=f"machine {machine.name}",
+        hint="use a smaller network, or a target with more L2",
+    )

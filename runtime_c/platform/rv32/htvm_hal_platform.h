@@ -1,0 +1,46 @@
+/* HAL of the simulated RV32IMC host: devices and simulator registers are memory-mapped. */
+#ifndef HTVM_HAL_PLATFORM_H
+#define HTVM_HAL_PLATFORM_H
+
+#include <stdint.h>
+
+#include "htvm_soc.h"
+
+/* Device accesses must not move across accesses to the memory that the devices read and write;
+ * the core itself keeps its order. */
+#define HTVM_HAL_BARRIER() __asm__ volatile("" ::: "memory")
+
+static inline uint32_t htvm_hal_addr(const void *p)
+{
+    return (uint32_t)(uintptr_t)p;
+}
+
+static inline void htvm_hal_write(uint32_t addr, uint32_t value)
+{
+    HTVM_HAL_BARRIER();
+    *(volatile uint32_t *)(uintptr_t)addr = value;
+    HTVM_HAL_BARRIER();
+}
+
+static inline uint32_t htvm_hal_read(uint32_t addr)
+{
+    HTVM_HAL_BARRIER();
+    const uint32_t value = *(volatile uint32_t *)(uintptr_t)addr;
+    HTVM_HAL_BARRIER();
+    return value;
+}
+
+static inline void htvm_hal_trace(uint32_t event)
+{
+    htvm_hal_write(HTVM_SIM_TRACE, event);
+}
+
+/* Ends the run with the low 16 bits of a code, 0 for success, as returning from main does. */
+_Noreturn void htvm_exit(int32_t code);
+
+static inline void htvm_putchar(char c)
+{
+    *(volatile uint8_t *)(uintptr_t)HTVM_SIM_PUTCHAR = (uint8_t)c;
+}
+
+#endif
