@@ -6,18 +6,20 @@
 #   make test-slow  the tests a developer does not wait for
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
 #   make lint       ruff and mypy
-#   make bench      the published tables beside ours
+#   make bench      HTVM's Table I beside ours
 #   make wheel      dist/*.whl
 #   make clean      removes what these targets made, the virtual environment too
 #
 # Variables: PYTHON (interpreter to build the environment with), VENV (its folder), WORKERS
-# (parallel test processes), TESTS (what to test), MODEL (a model file for the demo).
+# (parallel test processes), TESTS (what to test), MODEL (a .tflite file, or zoo:NAME, to demo).
 
 PYTHON  ?=
 VENV    ?= .venv
 WORKERS ?= 2
 TESTS   ?= tests
-MODEL   ?=
+# A trained ResNet-8, if one lies beside the checkout; else the built-in one with random weights.
+MODEL   ?= $(firstword $(wildcard ../shared/models/tflite/pretrainedResnet_quant/model.tflite) \
+                       zoo:resnet8)
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
@@ -44,9 +46,10 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m mypy
 
 bench: $(VENV)/.run
-	$(BIN)/python -m htvm.cli.bench
+	$(BIN)/python benchmarks/table_i.py
 
 wheel: $(VENV)/.run
+	rm -rf build
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:

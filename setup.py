@@ -6,8 +6,8 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-# Files of packages that are not Python: C sources, their templates, linker scripts.
-DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.md", "**/*.mk", "py.typed"]
+# Files of the Python packages that are not Python: templates, mostly of C.
+DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.in", "py.typed"]
 
 TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77"]
 
@@ -20,15 +20,15 @@ setup(
     ),
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
+    license_expression="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.13",
     packages=find_packages(
         include=["htvm", "htvm.*", "patterns", "patterns.*", "byoc_dory", "byoc_dory.*"]
     )
     + ["runtime_c"],
-    package_data={"htvm": DATA, "patterns": DATA, "byoc_dory": DATA, "runtime_c": DATA},
-    exclude_package_data={"runtime_c": ["tests/*", "tests/**/*"]},
+    package_data={"htvm": DATA, "patterns": DATA, "byoc_dory": DATA, "runtime_c": ["**/*"]},
+    exclude_package_data={"runtime_c": ["tests/*", "tests/**/*", "**/__pycache__/*"]},
     install_requires=[
         # Exact: an earlier compiler resolves to an ffi with another ABI, and fails at import.
         "apache-tvm==0.27.0.post1",

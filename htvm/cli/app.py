@@ -20,7 +20,7 @@ from htvm.errors import ExportError, HtvmError
 if TYPE_CHECKING:
     from htvm.result import RunResult
 
-__all__ = ["app", "main"]
+__all__ = ["app", "exit_code", "main"]
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -276,20 +276,21 @@ def targets(as_json: bool) -> None:
     click.echo(text(Table(columns, rows)))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the console command.
+def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
+    """Run a command and turn what can go wrong into one message and an exit code.
 
     Args:
-        argv: arguments after the command's name; those of the process by default.
+        command: what to run.
+        argv: its arguments; those of the process by default.
 
     Returns:
-        Exit code: 0; 2 for what the user can mend (one message on stderr); 130 when interrupted.
-        What no one foresaw ends the process with 1 and a message, with ``-v`` the traceback.
+        0, or what the command asks for; 2 for what the user can mend; 130 when interrupted.  What
+        no one foresaw ends the process with 1 and a message, with ``-v`` the traceback.
     """
     if argv is None:
         sys.excepthook = report_defect
     try:
-        code = app.main(args=None if argv is None else list(argv), standalone_mode=False)
+        code = command.main(args=None if argv is None else list(argv), standalone_mode=False)
     except HtvmError as error:
         click.echo(f"htvm: error: {error}", err=True)
         return EXIT_USER_ERROR
@@ -300,3 +301,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo("htvm: interrupted", err=True)
         return EXIT_INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console command ``htvm``; see `exit_code`."""
+    return exit_code(app, argv)
