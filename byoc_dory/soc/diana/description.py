@@ -1,6 +1,6 @@
 """DIANA in numbers.
 
-Every number carries its kind and source: *published* (HTVM paper, DATE 2023), *public code*
+Every number carries its kind and source: *published* (HTVM paper, DAC 2023), *public code*
 (DORY's Diana_TVM target, dory-hal, MATCH, ODiMO, HTVM's own repository), *derived* (fitted here
 to the published latency tables, or arithmetic) or *assumed* (ours, not the chip's).
 """
