@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,15 @@ from byoc_dory.soc.header import render
 from .paths import runtime_c
 from .toolchain import Compiler
 
-__all__ = ["HostProgram", "build", "driver_sources", "include_folders", "model_sources", "run"]
+__all__ = [
+    "HostProgram",
+    "build",
+    "driver_sources",
+    "include_folders",
+    "model_sources",
+    "run",
+    "sanitizing",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +70,16 @@ def include_folders(soc: Soc) -> tuple[Path, ...]:
     return (root / "platform" / "host", root / "include", root / "soc" / soc.driver)
 
 
+def sanitizing(compiler: Compiler) -> Compiler:
+    """Return a compiler whose host programs stop at undefined behaviour.
+
+    gcc and clang also stop at wrong memory accesses; zig has no runtime for that sanitizer.
+    """
+    kinds = "undefined" if compiler.host == compiler.cross else "address,undefined"
+    flags = ("-g", f"-fsanitize={kinds}", f"-fno-sanitize-recover={kinds}")
+    return replace(compiler, host=(*compiler.host, *flags))
+
+
 def build(
     sources: Sequence[Path],
     includes: Sequence[Path],
@@ -96,16 +114,10 @@ def build(
             hint="choose a folder that can be written",
         ) from error
     platform = runtime_c() / "platform" / "host" / "htvm_host.c"
-    flags: tuple[str, ...] = ()
-    if sanitize:
-        # zig has no runtime for the address sanitizer.
-        kinds = "undefined" if compiler.host == compiler.cross else "address,undefined"
-        flags = ("-g", f"-fsanitize={kinds}", f"-fno-sanitize-recover={kinds}")
-    path = compiler.compile_host(
+    path = (sanitizing(compiler) if sanitize else compiler).compile_host(
         [*sources, *driver_sources(soc), *model_sources(soc), platform],
         out_dir / "model",
         [out_dir, *includes, *include_folders(soc)],
-        flags,
     )
     return HostProgram(path=path, soc=soc.name)
 
