@@ -7,14 +7,19 @@ row ``C*fx*fy' + alpha*C*fy' + beta`` cycles, where fy' counts the filter rows i
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TypeVar
+
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.schedule import (
     AddTrigger,
     Block,
+    ChannelTile,
     ConvTrigger,
     DenseTrigger,
     Load,
     Schedule,
+    SpatialTile,
     Step,
     Store,
 )
@@ -77,11 +82,44 @@ def step_cycles(step: Step, dma: Dma, core: DigitalCore) -> int:
 
 
 def layer_cycles(schedule: Schedule, soc: Soc, core: DigitalCore) -> int:
-    """Cycles of a layer: all its steps, plus the host code around them."""
+    """Cycles of a layer: all its steps, plus the host code around them.
+
+    Tiles of one shape cost the same, so each shape is looked at once.
+    """
     if soc.dma is None:
         raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
-    dma = soc.dma
-    return core.layer_cycles + sum(step_cycles(step, dma, core) for step in schedule.steps())
+    dma, s = soc.dma, schedule
+    per_channel_tile = s.input_follows_k or (
+        s.loop_order == "kyx" and len(s.y_tiles) * len(s.x_tiles) > 1
+    )
+    total = core.layer_cycles
+    channel_tiles = _distinct(s.k_tiles)
+    for y, y_count in _distinct(s.y_tiles):
+        for x, x_count in _distinct(s.x_tiles):
+            for number, (k, k_count) in enumerate(channel_tiles):
+                tiles = k_count * y_count * x_count
+                loads = tiles if per_channel_tile else (y_count * x_count if number == 0 else 0)
+                total += loads * len(s.l1_in) * dma_cycles(s.load_block(k, y, x), dma)
+                total += tiles * dma_cycles(s.store_block(k, y, x), dma)
+                total += tiles * sum(step_cycles(t, dma, core) for t in s.triggers(k, y, x))
+    return total
+
+
+_TileT = TypeVar("_TileT", ChannelTile, SpatialTile)
+
+
+def _distinct(tiles: tuple[_TileT, ...]) -> list[tuple[_TileT, int]]:
+    """One tile of each shape, and how many there are of it."""
+    first: dict[tuple[int, ...], _TileT] = {}
+    count: Counter[tuple[int, ...]] = Counter()
+    for tile in tiles:
+        if isinstance(tile, ChannelTile):
+            shape: tuple[int, ...] = (tile.size,)
+        else:
+            shape = (tile.out_size, tile.in_size, tile.pad)
+        first.setdefault(shape, tile)
+        count[shape] += 1
+    return [(first[shape], count[shape]) for shape in first]
 
 
 def conversion_cycles(tensor: Tensor, soc: Soc) -> int:

@@ -57,7 +57,7 @@ class _Model:
             self.sizes[name] = self._axis(name, axis)
         memory = self._memory()
         total = objective.alpha * memory
-        for heuristic in objective.heuristics:
+        for heuristic in objective.terms(problem):
             total += heuristic.weight * self._quantity(heuristic.quantity)
         self.total = total
 
@@ -69,7 +69,7 @@ class _Model:
     def _variable(self, name: str, upper: int, kind: str) -> pulp.LpVariable:
         count = self._names.get(name, 0)
         self._names[name] = count + 1
-        return pulp.LpVariable(f"{name}_{count}", 0, upper, kind)
+        return self.lp.add_variable(f"{name}_{count}", 0, upper, kind)
 
     def _bits(self, name: str, upper: int, offset: int = 1) -> _Bits:
         """A fresh integer in offset..upper."""

@@ -113,12 +113,21 @@ class Heuristic:
         quantity: what is rewarded.
         weight: beta of Eq. 1, in objective units per unit of the quantity.
         why: one sentence on what it is good for.
+        scope: ``"reducing"`` limits it to layers that sum over input channels (conv, dense),
+            ``"channelwise"`` to those whose channels are independent (depthwise, add).
     """
 
     name: str
     quantity: Quantity
     weight: int
     why: str = ""
+    scope: Literal["all", "reducing", "channelwise"] = "all"
+
+    def applies(self, problem: TilingProblem) -> bool:
+        """Whether the heuristic concerns this layer."""
+        if self.scope == "all":
+            return True
+        return problem.channels_follow_k == (self.scope == "channelwise")
 
 
 @dataclass(frozen=True)
@@ -129,13 +138,17 @@ class Objective:
     heuristics: tuple[Heuristic, ...] = ()
     alpha: int = 1
 
+    def terms(self, problem: TilingProblem) -> tuple[Heuristic, ...]:
+        """The heuristics that concern this layer."""
+        return tuple(entry for entry in self.heuristics if entry.applies(problem))
+
     def value(self, problem: TilingProblem, k: Any, c: Any, y: Any, x: Any) -> Any:
         """The objective of a tile, or of arrays of tiles."""
         tile = (k, c, y, x)
         total = self.alpha * (
             problem.in_bytes(*tile) + problem.out_bytes(*tile) + problem.weight_bytes(*tile)
         )
-        for heuristic in self.heuristics:
+        for heuristic in self.terms(problem):
             total = total + heuristic.weight * heuristic.quantity.value(problem, tile)
         return total
 
@@ -156,7 +169,7 @@ class Objective:
         sizes = (problem.k.size, problem.c.size, problem.y.size, problem.x.size)
         could_gain = 0
         bonus = 0
-        for heuristic in self.heuristics:
+        for heuristic in self.terms(problem):
             if heuristic.weight < 0:
                 return False
             quantity = heuristic.quantity

@@ -1,47 +1,67 @@
 """What makes a good tile on DIANA's digital core, as named objectives.
 
 The array computes 16 output maps (K) by 16 output columns (ox) at a time, and the DMA needs one
-command per contiguous piece.  Weights are in bytes of L1 (alpha is 1): they rank the terms, and
-each dominates what the terms below it can gain.
+command per contiguous piece: a tile of whole rows is one piece per channel, a tile of whole maps
+a single piece.
+
+alpha is 1, so weights are in bytes of L1.  A unit of any heuristic outweighs all the memory a tile
+could use more (`_UNIT`); whole rows come first, because a tiled x makes every row of every channel
+a DMA command of its own.
 """
 
 from __future__ import annotations
 
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
-__all__ = ["ARRAY", "MEMORY", "OBJECTIVES", "PAPER", "PAPER_PE", "objective"]
+__all__ = ["ARRAY", "MEMORY", "OBJECTIVES", "PAPER", "PAPER_PE"]
 
 _ARRAY = 16
 
-# HTVM paper III-B: tiling is for layers that do not fit.  Larger than all other terms together.
-_UNTILED = Heuristic(
-    "untiled", Whole(("k", "y", "x")), 10**9, "a layer that fits L1 is not tiled (paper III-B)"
-)
+# More than L1 and weight memory together (320 000 B).
+_UNIT = 400_000
 
 ARRAY = Objective(
     "array",
     (
         Heuristic(
-            "fill rows of the array", Fill("k", _ARRAY, whole_is_full=True), 10**6,
-            "output channels in multiples of 16 use all rows of the array",
+            "fill rows of the array", Fill("k", _ARRAY, whole_is_full=True), _UNIT,
+            "output channels in multiples of 16 use all rows of the array; depthwise and add do "
+            "not spread channels over it",
+            scope="reducing",
         ),
         Heuristic(
-            "fill columns of the array", Fill("x", _ARRAY, whole_is_full=True), 10**6,
+            "fill columns of the array", Fill("x", _ARRAY, whole_is_full=True), _UNIT,
             "output columns in multiples of 16 use all columns of the array",
         ),
         Heuristic(
-            "contiguous DMA", Size("iy"), 10**6,
-            "with C-y-x data more rows per tile are fewer and longer DMA commands",
+            "long DMA", Size("iy"), _UNIT,
+            "data are C-y-x: more rows per tile are fewer and longer DMA commands",
+        ),
+        Heuristic(
+            "whole maps", Whole(("y",)), 30 * _UNIT,
+            "tiles of whole maps are contiguous over channels: one DMA command",
+        ),
+        Heuristic(
+            "whole rows", Whole(("x",)), 100 * _UNIT,
+            "tiles of whole rows are contiguous over rows: one DMA command per channel",
         ),
     ),
 )  # fmt: skip
+
+# HTVM paper III-B: tiling is for layers that do not fit.
+_UNTILED = Heuristic(
+    "untiled",
+    Whole(("k", "y", "x")),
+    1_000 * _UNIT,
+    "a layer that fits L1 is not tiled (paper III-B)",
+)
 
 PAPER_PE = Objective(
     "paper-pe",
     (
         _UNTILED,
-        Heuristic("Eq. 3", Fill("c", _ARRAY), 10**6, "(C - 1) mod 16, as printed"),
-        Heuristic("Eq. 4", Fill("ix", _ARRAY), 10**6, "(ix - 1) mod 16, as printed"),
+        Heuristic("Eq. 3", Fill("c", _ARRAY), _UNIT, "(C - 1) mod 16, as printed"),
+        Heuristic("Eq. 4", Fill("ix", _ARRAY), _UNIT, "(ix - 1) mod 16, as printed"),
     ),
 )
 
@@ -49,19 +69,10 @@ PAPER = Objective(
     "paper",
     (
         *PAPER_PE.heuristics,
-        Heuristic("Eq. 5", Size("iy"), 10**6, "iy, as printed"),
+        Heuristic("Eq. 5", Size("iy"), _UNIT, "iy, as printed"),
     ),
 )
 
 MEMORY = Objective("none")
 
 OBJECTIVES = {entry.name: entry for entry in (ARRAY, PAPER, PAPER_PE, MEMORY)}
-
-
-def objective(name: str) -> Objective:
-    """The objective of that name.
-
-    Raises:
-        KeyError: there is none.
-    """
-    return OBJECTIVES[name]

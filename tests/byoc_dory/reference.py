@@ -1,0 +1,53 @@
+"""What a layer means, in plain numpy (no tiles, no layouts), and the accelerator's L2 layout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byoc_dory.layer import Layer
+
+
+def run_layer(layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+    """int8 result of an int8 layer that requantizes by a shift."""
+    if layer.op == "add":
+        acc = inputs[0].astype(np.int64) + inputs[1]
+    elif layer.op == "dense":
+        acc = layer.weight[:, :, 0, 0].astype(np.int64) @ inputs[0].astype(np.int64)
+        acc = acc + (0 if layer.bias is None else layer.bias)
+    else:
+        acc = _convolve(layer, inputs[0])
+    acc = acc.astype(np.int32) >> layer.requant.shift
+    return np.clip(acc, *layer.clip).astype(np.int8).reshape(layer.output.shape)
+
+
+def _convolve(layer: Layer, x: np.ndarray) -> np.ndarray:
+    top, left, bottom, right = layer.pad
+    x = np.pad(x.astype(np.int64), ((0, 0), (top, bottom), (left, right)))
+    sy, sx = layer.stride
+    windows = np.lib.stride_tricks.sliding_window_view(x, (layer.fy, layer.fx), axis=(1, 2))
+    windows = windows[:, ::sy, ::sx][:, : layer.oy, : layer.ox]
+    weight = layer.weight.astype(np.int64)
+    if layer.op == "depthwise":
+        acc = np.einsum("cyxij,cij->cyx", windows, weight[:, 0])
+    else:
+        acc = np.tensordot(weight, windows, axes=([1, 2, 3], [0, 3, 4]))
+    if layer.bias is not None:
+        acc = acc + layer.bias[:, None, None]
+    return acc
+
+
+def to_l2(values: np.ndarray, void: int = 0x5A) -> np.ndarray:
+    """uint8 image of an activation; void columns hold ``void`` so that using them shows."""
+    columns = values.shape[-1]
+    pitch = (columns + 15) // 16 * 16
+    rows = np.full((*values.shape[:-1], pitch), void, np.uint8)
+    rows[..., :columns] = values.view(np.uint8)
+    flat = rows.reshape(-1)
+    return flat[np.arange(len(flat)) ^ 3]
+
+
+def from_l2(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The values of an image."""
+    pitch = (shape[-1] + 15) // 16 * 16
+    flat = image[np.arange(len(image)) ^ 3].view(np.int8)
+    return flat.reshape(*shape[:-1], pitch)[..., : shape[-1]]

@@ -1,0 +1,36 @@
+"""The tiler is quick enough to be run in every build."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from byoc_dory.errors import TilingError
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.tiling import solve_milp
+from tests.byoc_dory.layers import NETWORKS
+
+CORE = DIANA.accelerator("digital")
+
+
+@pytest.mark.parametrize("budget", [64_000, 16_000, 8_000])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_network_takes_less_than_a_second(network: str, budget: int) -> None:
+    """All layers of each MLPerf Tiny network through the solver, even those that fit."""
+    layers = NETWORKS[network]()
+    solved = {}
+    start = time.process_time()
+    for layer in layers:
+        problem = CORE.tiling_problem(layer, DIANA, budget)
+        if problem.key() in solved:
+            continue
+        try:
+            solved[problem.key()] = solve_milp(problem, OBJECTIVES["array"], 20_000)
+        except TilingError as error:
+            # 8 kB are too few for one row of the widest layers; that is an answer as well.
+            solved[problem.key()] = str(error)
+    seconds = time.process_time() - start
+    print(f"{network}, {budget} B: {len(solved)} distinct layers in {seconds:.2f} s")
+    assert seconds < 1.0
