@@ -20,7 +20,7 @@ from byoc_dory.region import Constant
 from htvm.aot.program import Operand, Program, Step
 from htvm.aot.steps import TensorLike, parameter_types
 
-__all__ = ["c_array", "c_type", "model_sources", "render"]
+__all__ = ["c_array", "c_type", "model_sources", "render", "template_fields"]
 
 _TYPES = {
     "int8": "int8_t",
@@ -200,8 +200,8 @@ def _life(first: int, last: int) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def _fields(program: Program) -> dict[str, Any]:
-    """Return what all templates share."""
+def template_fields(program: Program) -> dict[str, Any]:
+    """Return what all templates share: names, tensors, buffers, steps, constants."""
     inputs, outputs = _tensors(program)
     parameters = [f"const {tensor['type']} *{tensor['parameter']}" for tensor in inputs]
     parameters += [f"{tensor['type']} *{tensor['parameter']}" for tensor in outputs]
@@ -263,7 +263,7 @@ def model_sources(program: Program) -> dict[str, str]:
     Raises:
         UnsupportedError: a dtype without a C counterpart.
     """
-    fields = _fields(program)
+    fields = template_fields(program)
     name = program.name
     files = {
         f"{name}.h": render("model.h.jinja", **fields),

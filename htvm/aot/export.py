@@ -1,0 +1,169 @@
+"""Writing a C project to disk: all of it or nothing.
+
+The project is written into a hidden folder beside its place and moved there when complete, so an
+error, a full disk or Ctrl-C leaves the place as it was.  A manifest inside remembers what was
+written: an earlier export is replaced, anything that is somebody's own work is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from byoc_dory.errors import ExportError
+from byoc_dory.soc.base import Soc
+from htvm.aot.program import Program
+from htvm.aot.project import Golden, project_files
+
+__all__ = ["MANIFEST", "export", "write_project"]
+
+_log = logging.getLogger(__name__)
+
+MANIFEST = ".htvm-manifest"
+
+# What `make` leaves in a project.
+_BUILT = "build"
+
+
+def export(program: Program, soc: Soc, folder: Path, golden: Golden) -> Path:
+    """Write a self-contained C project that checks a stored golden.
+
+    Args:
+        program: the built model.
+        soc: what it was built for.
+        folder: to be created; may exist if it is empty or holds an unchanged earlier export.
+        golden: inputs of one inference and the outputs they must give, in the model's order.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ExportError: the folder cannot be written, or holds something else; it is left as it was.
+        InputError: the golden does not have the model's shapes and dtypes.
+    """
+    return write_project(project_files(program, soc, golden), folder)
+
+
+def write_project(files: Mapping[str, str], folder: Path) -> Path:
+    """Write files (path inside the project -> text) and a manifest of them.
+
+    Raises:
+        ExportError: as for :func:`export`.
+    """
+    place = Path(folder)
+    try:
+        # The move must replace the folder a link points to, not the link.
+        place = place.resolve()
+        _refuse_foreign(place)
+        with _made_parents(place), _workspace(place) as work:
+            fresh = work / "new"
+            _write(files, fresh)
+            _swap(fresh, place, work / "old")
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ExportError(
+            f"cannot write the project: {reason}",
+            where=str(folder),
+            hint="choose a folder that can be created or is empty",
+        ) from error
+    _log.info("exported %d files to %s", len(files), folder)
+    return Path(folder)
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _refuse_foreign(place: Path) -> None:
+    """Raise unless the folder is missing, empty, or an earlier export nobody changed."""
+    if not os.path.lexists(place):
+        return
+    if not place.is_dir():
+        raise ExportError(
+            "cannot write the project: there is a file of this name",
+            where=str(place),
+            hint="choose another folder",
+        )
+    present = sorted(entry.name for entry in place.iterdir())
+    if not present:
+        return
+    hint = "choose an empty or new folder, or remove what is there"
+    if MANIFEST not in present:
+        raise ExportError(
+            f"the folder is not empty and no earlier export: it holds '{present[0]}'",
+            where=str(place),
+            hint=hint,
+        )
+    known = {}
+    for line in (place / MANIFEST).read_text(encoding="utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        known[name] = digest
+    for path in sorted(place.rglob("*")):
+        name = path.relative_to(place).as_posix()
+        if path.is_dir() or name == MANIFEST or name.startswith(f"{_BUILT}/"):
+            continue
+        if name not in known or known[name] != _digest(path.read_bytes()):
+            what = "was changed" if name in known else "was added"
+            raise ExportError(
+                f"'{name}' {what} after the earlier export", where=str(place), hint=hint
+            )
+
+
+@contextlib.contextmanager
+def _made_parents(place: Path) -> Iterator[None]:
+    """Create missing parent folders; remove them again unless the body succeeds."""
+    missing = [parent for parent in place.parents if not parent.exists()]
+    complete = False
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        yield
+        complete = True
+    finally:
+        if not complete:
+            for parent in missing:
+                # Not ours any more if somebody put something into it meanwhile.
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
+
+
+@contextlib.contextmanager
+def _workspace(place: Path) -> Iterator[Path]:
+    """A hidden folder beside the place, on the same file system; removed in any case."""
+    work = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _write(files: Mapping[str, str], fresh: Path) -> None:
+    manifest = []
+    # Not the temporary folder itself: that one is readable for its owner only.
+    fresh.mkdir()
+    for name in sorted(files):
+        path = fresh / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = files[name].encode("utf-8")
+        path.write_bytes(data)
+        manifest.append(f"{_digest(data)}  {name}\n")
+    (fresh / MANIFEST).write_text("".join(manifest), encoding="utf-8", newline="\n")
+
+
+def _swap(fresh: Path, place: Path, old: Path) -> None:
+    """Put the new folder in its place; the old one, if any, comes back on failure."""
+    existed = place.exists()
+    complete = False
+    try:
+        if existed:
+            os.replace(place, old)
+        os.replace(fresh, place)
+        complete = True
+    finally:
+        if existed and not complete and old.exists() and not place.exists():
+            os.replace(old, place)

@@ -1,0 +1,185 @@
+"""The files of a C project: what the runner compiles and what an export carries away.
+
+Everything here is text in memory, keyed by its path inside the project; :mod:`htvm.aot.export`
+writes it.  The same program, SoC and golden give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.errors import InputError
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.header import render as render_soc_header
+from htvm.aot.entry import c_array, model_sources, render, template_fields
+from htvm.aot.program import Program
+from htvm.sim import rv32
+from htvm.sim.host import driver_sources
+from htvm.sim.host import model_sources as device_sources
+from htvm.sim.paths import runtime_c
+from htvm.sim.socs import machine_of
+from htvm.sim.toolchain import RV32_FLAGS
+
+__all__ = ["Arrays", "Golden", "Layout", "check_arrays", "project_files", "runtime_layout"]
+
+Arrays: TypeAlias = Sequence[npt.NDArray[np.generic]]
+Golden: TypeAlias = tuple[Arrays, Arrays]
+
+_CODE = (".c", ".h", ".S")
+_LINKER_SCRIPT = "runtime/platform/rv32/link.ld"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The runtime's files that a project needs, relative to the runtime's folder.
+
+    Attributes:
+        driver, devices: C files of the SoC's drivers and device models.
+        host, rv32: sources of the two platforms.
+        rv32_includes: include folders of the firmware.
+        folders: all that is carried along, headers included.
+    """
+
+    driver: tuple[str, ...]
+    devices: tuple[str, ...]
+    host: tuple[str, ...]
+    rv32: tuple[str, ...]
+    rv32_includes: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+def runtime_layout(soc: Soc) -> Layout:
+    """Return which files of the runtime a SoC needs."""
+    root = runtime_c()
+
+    def names(paths: Iterable[Path]) -> tuple[str, ...]:
+        return tuple(path.relative_to(root).as_posix() for path in paths)
+
+    return Layout(
+        driver=names(driver_sources(soc)),
+        devices=names(device_sources(soc)),
+        host=names(sorted((root / "platform" / "host").glob("*.c"))),
+        rv32=names(rv32.platform_sources()),
+        rv32_includes=names(rv32.include_folders()),
+        folders=("include", f"soc/{soc.driver}", "platform/host", "platform/rv32"),
+    )
+
+
+def check_arrays(what: str, infos: Sequence[object], arrays: Arrays) -> None:
+    """Hold arrays against the declared tensors (``what``: "input" or "output").
+
+    Raises:
+        InputError: number, shape or dtype differ.
+    """
+    if len(infos) != len(arrays):
+        raise InputError(f"{len(arrays)} {what}s given, the model has {len(infos)}")
+    for info, array in zip(infos, arrays, strict=True):
+        shape, dtype = tuple(getattr(info, "shape")), np.dtype(getattr(info, "dtype"))  # noqa: B009
+        if array.shape != shape or array.dtype != dtype:
+            raise InputError(
+                f"{array.dtype.name}{list(array.shape)} given where {dtype.name}{list(shape)} "
+                "is needed",
+                where=f"{what} '{getattr(info, 'name', '')}'",
+            )
+
+
+def project_files(program: Program, soc: Soc, golden: Golden) -> dict[str, str]:
+    """Return the complete project: path inside the project -> text.
+
+    Args:
+        program: what to carry away.
+        soc: what it was built for.
+        golden: inputs of one inference and the outputs they must give.
+
+    Raises:
+        InputError: the golden does not have the model's shapes and dtypes.
+    """
+    files = {f"model/{name}": text for name, text in model_sources(program).items()}
+    files |= {f"model/{name}": text for name, text in _golden_files(program, golden).items()}
+    layout = runtime_layout(soc)
+    root = runtime_c()
+    for folder in layout.folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in _CODE and path.is_file():
+                files[f"runtime/{path.relative_to(root).as_posix()}"] = path.read_text("utf-8")
+    script = rv32.linker_script(machine_of(soc), soc.host.stack)
+    files[_LINKER_SCRIPT] = script
+    files["runtime/include/htvm_soc.h"] = render_soc_header(soc)
+    sources = sorted(name for name in files if name.startswith("model/") and name.endswith(".c"))
+    files["Makefile"] = _makefile(program, soc, layout, [s for s in sources if "/main_" not in s])
+    files["README.md"] = _readme(program, soc, layout)
+    return files
+
+
+def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
+    inputs, outputs = golden
+    check_arrays("input", program.inputs, inputs)
+    check_arrays("output", program.outputs, outputs)
+    known = template_fields(program)
+    for tensors, arrays in ((known["inputs"], inputs), (known["outputs"], outputs)):
+        for tensor, array in zip(tensors, arrays, strict=True):
+            tensor["text"] = c_array(array)
+    name = program.name
+    return {
+        f"{name}_golden.h": render("golden.h.jinja", **known),
+        f"{name}_golden.c": render("golden.c.jinja", **known),
+        "main_host.c": render("main_host.c.jinja", **known),
+        "main_rv32.c": render("main_rv32.c.jinja", **known),
+    }
+
+
+def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
+    def placed(names: Iterable[str]) -> list[str]:
+        return [f"runtime/{name}" for name in names]
+
+    split = RV32_FLAGS.index("-std=c11")
+    # The Makefile adds these itself, or leaves them to the user.
+    own = {"-std=c11", "-O2"}
+    return render(
+        "Makefile.jinja",
+        name=program.name,
+        host_title=soc.host.name,
+        driver_include=f" -Iruntime/soc/{soc.driver}" if layout.driver else "",
+        model_sources=sources,
+        driver_sources=placed(layout.driver),
+        device_sources=placed(layout.devices),
+        host_sources=placed(layout.host),
+        rv32_sources=placed(layout.rv32),
+        rv32_includes=placed(layout.rv32_includes),
+        linker_script=_LINKER_SCRIPT,
+        rv32_compilers="riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
+        zig_target=" ".join(RV32_FLAGS[:split]),
+        rv32_flags=" ".join(flag for flag in RV32_FLAGS[split:] if flag not in own),
+    )
+
+
+def _readme(program: Program, soc: Soc, layout: Layout) -> str:
+    known = template_fields(program)
+    tensors = (*program.inputs, *program.outputs)
+    io_bytes = sum(math.prod(t.shape) * np.dtype(t.dtype).itemsize for t in tensors)
+    table = [
+        {
+            "layer": step.layer.replace("|", "\\|"),
+            "where": step.accelerator + (f" ({step.kind})" if step.kind != "cpu" else ""),
+            "comment": step.comment.replace("|", "\\|"),
+            "macs": step.macs,
+        }
+        for step in program.steps
+    ]
+    return render(
+        "README.md.jinja",
+        **known,
+        soc_title=soc.title,
+        host_title=soc.host.name,
+        device_sources=layout.devices,
+        method=program.plan.method,
+        io_bytes=io_bytes,
+        table=table,
+    )

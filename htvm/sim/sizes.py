@@ -1,0 +1,165 @@
+"""How much of L2 a program takes, and what to say when that is too much."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import L2OverflowError
+from htvm.aot.steps import TensorLike
+
+from .elf import read_elf
+from .rv32 import Firmware, MemoryUse
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.aot.program import Program
+
+    from .machine import Machine
+
+__all__ = [
+    "Sizes",
+    "check_l2",
+    "dominant",
+    "firmware_sizes",
+    "native_code_bytes",
+    "open_firmware",
+    "tensor_bytes",
+]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a linked program, in L2 on ``rv32``.
+
+    Attributes:
+        code: machine code, runtime and drivers included; on the host platform this machine's
+            code of the whole native program, device models included.
+        constants: weights and all other read-only data.
+        arena: intermediates and workspaces.
+        stack: reserved for the stack.
+        io: inputs and outputs.
+        other: further variables.
+    """
+
+    code: int
+    constants: int
+    arena: int
+    stack: int
+    io: int
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.code + self.constants + self.arena + self.stack + self.io + self.other
+
+
+def tensor_bytes(infos: Sequence[TensorLike]) -> int:
+    """Return the bytes of inputs or outputs together."""
+    return sum(math.prod(info.shape) * np.dtype(info.dtype).itemsize for info in infos)
+
+
+def check_l2(program: Program, soc: Soc) -> None:
+    """Refuse what cannot fit whatever the code's size is, before anything is compiled.
+
+    Raises:
+        L2OverflowError: says what needs how much, what dominates and what to do.
+    """
+    limit = soc.memory("L2").size
+    parts = {
+        "constants": program.constant_bytes,
+        "arena": program.plan.peak,
+        "inputs and outputs": tensor_bytes((*program.inputs, *program.outputs)),
+        "stack": soc.host.stack,
+    }
+    need = sum(parts.values())
+    if need <= limit:
+        return
+    words = ", ".join(f"{name} {size:,} B" for name, size in parts.items())
+    raise L2OverflowError(
+        f"the program needs {need:,} B of L2 without its code, there are {limit:,} B: {words}",
+        where=f"{program.name} on {soc.name}",
+        hint=dominant(program),
+    )
+
+
+def dominant(program: Program) -> str:
+    """Name what takes most, and the largest piece of it."""
+    where = "or choose a target with more L2, such as generic.cpu"
+    if program.constant_bytes >= program.plan.peak:
+        largest = max(program.constants, key=lambda constant: constant.data.nbytes)
+        return (
+            f"constants dominate, the largest is {largest.name} with {largest.data.nbytes:,} B: "
+            f"use a network with fewer weights, {where}"
+        )
+    counts = [
+        sum(use.bytes for use in program.buffers if use.first <= step <= use.last)
+        for step in range(len(program.steps))
+    ]
+    step = program.steps[counts.index(max(counts))]
+    return (
+        f"the arena dominates, it is fullest in layer {step.layer}: use a smaller input or fewer "
+        f"channels there, {where}"
+    )
+
+
+def open_firmware(path: Path, machine: Machine, stack_bytes: int) -> Firmware:
+    """Return a firmware that was linked before.
+
+    Raises:
+        SimulationError: the file is missing or no firmware.
+    """
+    linked = read_elf(path)
+    size = {section.name: section.size for section in linked.sections}
+    use = MemoryUse(
+        code=size.get(".text", 0),
+        constants=size.get(".rodata", 0),
+        data=size.get(".data", 0),
+        zeroed=size.get(".bss", 0),
+        uninitialised=size.get(".noinit", 0),
+        stack=stack_bytes,
+        limit=machine.ram[0][1],
+    )
+    return Firmware(path, machine, linked.symbols, use)
+
+
+def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
+    """Return the sizes of a firmware, from its sections and symbols."""
+    use, symbols = firmware.memory, firmware.symbols
+    # Without intermediates the static arena is 16 bytes that nobody uses.
+    arena = symbols[f"{program.name}_arena"].size if f"{program.name}_arena" in symbols else 0
+    io = sum(
+        symbol.size
+        for name, symbol in symbols.items()
+        if name.startswith(("htvm_run_input_", "htvm_run_output_"))
+    )
+    variables = use.data + use.zeroed + use.uninitialised
+    return Sizes(
+        code=use.code,
+        constants=use.constants,
+        arena=arena,
+        stack=use.stack,
+        io=io,
+        other=variables - arena - io,
+    )
+
+
+def native_code_bytes(path: Path) -> int:
+    """Return the bytes of executable sections of a 64-bit ELF file, 0 for any other format."""
+    data = path.read_bytes()
+    if data[:6] != b"\x7fELF\x02\x01":
+        return 0
+    (table,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    total = 0
+    for index in range(count):
+        flags, _, _, length = struct.unpack_from("<4Q", data, table + index * size + 8)
+        total += length if flags & 4 else 0
+    return total
