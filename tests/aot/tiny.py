@@ -70,7 +70,7 @@ int32_t {name}_add(const int8_t *a, const int8_t *b, int8_t *out) {{
     ]
 
 
-def region(name: str) -> RegionCode:
+def region(name: str, fail_with: int = 0) -> RegionCode:
     copy = f"""\
 int32_t {name}_r_in(const int8_t *in0, int8_t *out) {{
   for (int32_t i = 0; i < 32; ++i) {{
@@ -84,7 +84,7 @@ int32_t {name}_reverse(const int8_t *in0, int8_t *out) {{
   for (int32_t i = 0; i < 32; ++i) {{
     out[i] = (int8_t)(uint8_t)(uint32_t)(in0[31 - i] + {name}_reverse_bias[0]);
   }}
-  return 0;
+  return {fail_with};
 }}"""
 
     def kernel(source: str, kind: str, inputs: str, outputs: str, *constants: Constant) -> Kernel:
@@ -126,8 +126,8 @@ int32_t {name}_reverse(const int8_t *in0, int8_t *out) {{
     )
 
 
-def program(name: str = "tiny") -> Program:
-    """The model above, every external symbol prefixed with ``name``."""
+def program(name: str = "tiny", fail_with: int = 0) -> Program:
+    """The model above, every external symbol prefixed with ``name``; step 2 may fail."""
     return assemble(
         name,
         inputs=[Info("serving/x:0", (1, 4, 8))],
@@ -140,6 +140,6 @@ def program(name: str = "tiny") -> Program:
         ],
         results=["c", "sum"],
         cpu_kernels=kernels(name),
-        regions={"region_r": region(name)},
+        regions={"region_r": region(name, fail_with)},
         constants={"gain": Constant("gain", gain(), "gain of scale_0")},
     )

@@ -1,0 +1,270 @@
+"""An exported project builds and checks itself anywhere; it is written completely or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byoc_dory.errors import ExportError, InputError
+from byoc_dory.soc.registry import resolve
+from htvm.aot import export as export_module
+from htvm.aot.export import MANIFEST, export, write_project
+from htvm.aot.project import project_files
+from htvm.sim.iss import run_elf
+from htvm.sim.socs import machine_of
+from tests.aot import tiny
+
+DIANA = resolve("diana").soc
+GENERIC = resolve("generic.cpu").soc
+ZIG = f"{sys.executable} -m ziglang cc"
+
+
+def _golden(change: int = 0) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    x = np.random.default_rng(3).integers(-128, 128, (1, 4, 8)).astype(np.int8)
+    outputs = tiny.reference(x)
+    outputs[0][4] ^= change
+    return [x], outputs
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder.parent / "zig")}
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+# --- what is in it ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("soc", [DIANA, GENERIC], ids=lambda soc: soc.name)
+def test_make_run_passes(soc: object, tmp_path: Path) -> None:
+    # Moved after the export: nothing in it may point back to where it was made.
+    export(tiny.program(), soc, tmp_path / "here", _golden())  # type: ignore[arg-type]
+    (tmp_path / "a folder").mkdir()
+    moved = shutil.move(tmp_path / "here", tmp_path / "a folder" / "there")
+    done = _make(moved, "run", f"CC={ZIG}")
+    assert done.returncode == 0, done.stderr
+    assert "PASS: tiny: 64 of 64 output elements equal the golden" in done.stdout
+
+
+def test_make_run_fails_on_a_wrong_golden(tmp_path: Path) -> None:
+    export(tiny.program(), DIANA, tmp_path / "p", _golden(change=1))
+    done = _make(tmp_path / "p", "run", f"CC={ZIG}")
+    assert done.returncode != 0
+    assert "FAIL: tiny: 63 of 64 output elements equal the golden" in done.stdout
+
+
+def test_make_run_fails_on_an_error_code(tmp_path: Path) -> None:
+    export(tiny.program(fail_with=5), DIANA, tmp_path / "p", _golden())
+    done = _make(tmp_path / "p", "run", f"CC={ZIG}")
+    assert done.returncode != 0 and "FAIL: tiny_run returned 5" in done.stdout
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_make_run_with_other_compilers(compiler: str, tmp_path: Path) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    export(tiny.program(), DIANA, tmp_path / "p", _golden())
+    done = _make(tmp_path / "p", "run", f"CC={compiler}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("change", "word"), [(0, b"PASS"), (1, b"FAIL")])
+def test_make_rv32_gives_firmware_that_checks_itself(
+    change: int, word: bytes, tmp_path: Path
+) -> None:
+    export(tiny.program(), DIANA, tmp_path / "p", _golden(change))
+    done = _make(tmp_path / "p", "rv32", f"PYTHON={sys.executable}", f"RV32_CC={ZIG}")
+    assert done.returncode == 0, done.stderr
+    result = run_elf(tmp_path / "p" / "build" / "tiny.elf", machine_of(DIANA))
+    assert result.output == word + b": tiny\n"
+    assert result.exit_code == change
+
+
+def test_the_files_depend_on_the_program_alone() -> None:
+    assert project_files(tiny.program(), DIANA, _golden()) == project_files(
+        tiny.program(), DIANA, _golden()
+    )
+
+
+def test_the_readme_tells_the_memory() -> None:
+    text = project_files(tiny.program(), DIANA, _golden())["README.md"]
+    assert "| arena | 160 (no smaller one exists" in text
+    assert "| 128 to 159 | `a` | steps 0 to 3 |" in text
+    assert "int32_t tiny_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1);" in text
+
+
+def test_a_golden_of_the_wrong_shape(tmp_path: Path) -> None:
+    inputs, outputs = _golden()
+    with pytest.raises(InputError, match="output 'c'"):
+        export(tiny.program(), DIANA, tmp_path / "p", (inputs, [outputs[0][:5], outputs[1]]))
+    assert not (tmp_path / "p").exists()
+
+
+# --- how it is written ------------------------------------------------------------------------
+
+FILES = {"README.md": "new\n", "model/a.c": "int a;\n"}
+
+
+def _listing(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_missing_parents_are_made(tmp_path: Path) -> None:
+    assert write_project(FILES, tmp_path / "x" / "y" / "z") == tmp_path / "x" / "y" / "z"
+    assert _listing(tmp_path / "x" / "y") == [
+        "z",
+        f"z/{MANIFEST}",
+        "z/README.md",
+        "z/model",
+        "z/model/a.c",
+    ]
+
+
+def test_an_empty_folder_and_an_earlier_export_are_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "p"
+    place.mkdir()
+    write_project({**FILES, "model/b.c": "int b;\n"}, place)
+    (place / "build").mkdir()
+    (place / "build" / "b.o").write_text("made by make")
+    write_project(FILES, place)
+    assert "model/b.c" not in _tree(place) and "build/b.o" not in _tree(place)
+    assert _listing(tmp_path) == ["p", f"p/{MANIFEST}", "p/README.md", "p/model", "p/model/a.c"]
+
+
+def test_readable_for_others(tmp_path: Path) -> None:
+    write_project(FILES, tmp_path / "p")
+    reference = tmp_path / "reference"
+    reference.mkdir()
+    assert (tmp_path / "p").stat().st_mode == reference.stat().st_mode
+
+
+def _edit(place: Path) -> None:
+    (place / "model" / "a.c").write_text("int mine;\n")
+
+
+def _add(place: Path) -> None:
+    (place / "notes.txt").write_text("mine")
+
+
+def _foreign(place: Path) -> None:
+    (place / MANIFEST).unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_edit, "'model/a.c' was changed after the earlier export"),
+        (_add, "'notes.txt' was added after the earlier export"),
+        (_foreign, "not empty and no earlier export: it holds 'README.md'"),
+    ],
+)
+def test_somebodys_work_is_not_overwritten(
+    change: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "p"
+    write_project(FILES, place)
+    change(place)
+    before = _tree(tmp_path)
+    with pytest.raises(ExportError, match=message):
+        write_project(FILES, place)
+    assert _tree(tmp_path) == before
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "p").write_text("mine")
+    with pytest.raises(ExportError, match="there is a file of this name"):
+        write_project(FILES, tmp_path / "p")
+    with pytest.raises(ExportError, match="cannot write the project"):
+        write_project(FILES, tmp_path / "p" / "below")
+    assert _tree(tmp_path) == {"p": b"mine"}
+
+
+def test_a_place_where_nothing_can_be_made() -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("there is no /proc")
+    with pytest.raises(ExportError, match="cannot write the project: .*; /proc/htvm/p; choose"):
+        write_project(FILES, Path("/proc/htvm/p"))
+
+
+def test_an_unwritable_parent(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(0o500)
+    try:
+        if os.access(locked, os.W_OK):
+            pytest.skip("the superuser may write everywhere")
+        with pytest.raises(ExportError, match="Permission denied"):
+            write_project(FILES, locked / "p")
+        assert _listing(tmp_path) == ["locked"]
+    finally:
+        locked.chmod(0o700)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize("moment", ["write", "first move", "second move"])
+def test_whatever_interrupts_leaves_the_place_as_it_was(
+    error: BaseException,
+    existed: bool,
+    moment: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = tmp_path / "made" / "p"
+    if existed:
+        write_project({"old.txt": "old\n"}, place)
+    before = _listing(tmp_path)
+    moves = {"first move": 1, "second move": 2}
+    if moment == "write":
+        original = Path.write_bytes
+
+        def write_bytes(self: Path, data: bytes) -> int:
+            if self.name == "a.c":
+                original(self, data[:3])
+                raise error
+            return original(self, data)
+
+        monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    else:
+        replace, count = os.replace, [0]
+
+        def failing(source: Path, target: Path) -> None:
+            count[0] += 1
+            # Only this call: what puts the old folder back must not fail as well.
+            if count[0] == moves[moment]:
+                raise error
+            replace(source, target)
+
+        monkeypatch.setattr(export_module.os, "replace", failing)
+        if moment == "second move" and not existed:
+            pytest.skip("there is nothing to move away first")
+    kind = ExportError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(kind):
+        write_project(FILES, place)
+    assert _listing(tmp_path) == before
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    write_project(FILES, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "README.md").read_text() == "new\n"
