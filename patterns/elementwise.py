@@ -251,7 +251,7 @@ def _product(shape: tuple[int, ...]) -> int:
 def convert(
     bb: BlockBuilder,
     x: Expr,
-    requant: Shift | MulShift,
+    requant: Requant,
     clip: tuple[int, int] = (-128, 127),
     *,
     offset: int = 0,
@@ -260,7 +260,7 @@ def convert(
     """Write ``clip(requant(x + offset))`` of one int8 tensor: from one scale to another."""
     wide = emit(bb, R.astype(x, "int32"), name)
     acc = emit(bb, R.add(wide, int_constant(offset)), name)
-    return requantize(bb, acc, requant, clip, name)
+    return requantize(bb, acc, requant, clip, name, bound=128 + abs(offset))
 
 
 def convert_pattern() -> Match:

@@ -149,7 +149,9 @@ def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
         row = index[:-1]
         product = rounding_high_multiply(_doubled(root(*row)), term(*index))
         # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 is 0.
-        amount = tirx.min(22 + _SUM_INTEGER_BITS - zeros(*row), 31)
+        # Both bounds are written out: from shifts it finds possibly negative, TVM's range analysis
+        # concludes nonsense, and then drops the saturation below.
+        amount = tirx.max(tirx.min(22 + _SUM_INTEGER_BITS - zeros(*row), 31), 0)
         result = (((product >> amount) + 1) >> 1) - 128
         return tirx.Cast("int8", tirx.min(result, 127))
 

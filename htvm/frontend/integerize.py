@@ -1,0 +1,231 @@
+"""From the operators of a quantized network to a module in the integer form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layer import Array, TfliteRequant
+from htvm.frontend.operators import (
+    Activation,
+    Add,
+    AveragePool,
+    Conv,
+    Convert,
+    Dense,
+    MaxPool,
+    Operator,
+    Pad,
+    Reshape,
+    Softmax,
+)
+from patterns import elementwise, gemm, pool, shape
+from patterns import softmax as softmax_pattern
+from patterns.conv import conv2d
+from patterns.names import NameCounter
+from patterns.requantize import fixed_point
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import BlockBuilder, Var
+
+__all__ = ["integer_module"]
+
+_INT32_MAX = 2**31 - 1
+
+
+def integer_module(
+    inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
+) -> IRModule:
+    """Write the operators that the outputs need, in the order of the source.
+
+    Args:
+        inputs: name and tensor of each parameter of ``main``.
+        outputs: what ``main`` returns; a tuple if there are several.
+
+    Raises:
+        UnsupportedError: if a constant or an accumulator does not fit int32.
+    """
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    writer = _Writer(builder, NameCounter(tuple(name for name, _ in inputs)))
+    for name, activation in inputs:
+        variable = relax.Var(name, relax.TensorType(activation.shape, "int8"))
+        writer.variables[activation] = variable
+    with builder.function("main", [writer.variables[item] for _, item in inputs]):
+        with builder.dataflow():
+            for operator, activation in _in_order(outputs):
+                writer.variables[activation] = writer.write(operator)
+            results = [builder.emit_output(writer.variables[item]) for item in outputs]
+        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return builder.get()
+
+
+def _in_order(outputs: Sequence[Activation]) -> list[tuple[Operator, Activation]]:
+    """Each operator the outputs need, with its result, by position."""
+    found: dict[Activation, Operator] = {}
+    waiting = list(outputs)
+    while waiting:
+        activation = waiting.pop()
+        if activation in found or isinstance(activation.origin, str):
+            continue
+        found[activation] = activation.origin
+        waiting.extend(activation.origin.inputs)
+    return [(found[item], item) for item in sorted(found, key=lambda item: found[item].position)]
+
+
+class _Writer:
+    """Writes operators with the builders of `patterns`, and names them."""
+
+    def __init__(self, builder: BlockBuilder, names: NameCounter) -> None:
+        self.variables: dict[Activation, Var] = {}
+        self._builder = builder
+        self._names = names
+
+    def write(self, operator: Operator) -> Var:
+        """Write one operator whose inputs have been written."""
+        sources = [self.variables[activation] for activation in operator.inputs]
+        match operator:
+            case Conv():
+                return self._conv(operator, sources[0])
+            case Dense():
+                return self._dense(operator, sources[0])
+            case Add():
+                return self._add(operator, sources)
+            case Convert():
+                return self._convert(operator, sources[0])
+            case _:
+                return self._plain(operator, sources[0])
+
+    def _conv(self, operator: Conv, source: Var) -> Var:
+        padding = operator.padding
+        if any(padding) and operator.input_zero_point:
+            # The core pads with the integer 0; the number 0.0 is another integer here.
+            value, layout = operator.input_zero_point, operator.layout
+            name = self._names.fresh("pad")
+            source = shape.pad(self._builder, source, padding, value, layout=layout, name=name)
+            padding = (0, 0, 0, 0)
+        bias = _folded_bias(operator)
+        depthwise = operator.groups > 1 and operator.groups == operator.weight.shape[0]
+        return conv2d(
+            self._builder,
+            source,
+            operator.weight,
+            bias,
+            _requant(operator),
+            operator.clip,
+            name=self._names.fresh("depthwise" if depthwise else "conv2d"),
+            strides=operator.strides,
+            padding=padding,
+            dilation=operator.dilation,
+            groups=operator.groups,
+            layout=operator.layout,
+        )
+
+    def _dense(self, operator: Dense, source: Var) -> Var:
+        return gemm.dense(
+            self._builder,
+            source,
+            operator.weight,
+            _folded_bias(operator),
+            _requant(operator),
+            operator.clip,
+            name=self._names.fresh("dense"),
+        )
+
+    def _add(self, operator: Add, sources: list[Var]) -> Var:
+        first, second, output = operator.steps
+        parameters = elementwise.TfliteAdd.from_scales(
+            (first.scale, second.scale, output.scale),
+            (first.zero_point, second.zero_point, output.zero_point),
+        )
+        name = self._names.fresh("add")
+        return elementwise.tflite_add(
+            self._builder, sources[0], sources[1], parameters, operator.clip, name=name
+        )
+
+    def _convert(self, operator: Convert, source: Var) -> Var:
+        before, after = operator.steps
+        multiplier, exponent = fixed_point(before.scale / after.scale)
+        return elementwise.convert(
+            self._builder,
+            source,
+            TfliteRequant((multiplier,), (exponent,), after.zero_point),
+            operator.clip,
+            offset=-before.zero_point,
+            name=self._names.fresh("convert"),
+        )
+
+    def _plain(self, operator: Operator, source: Var) -> Var:
+        builder, names = self._builder, self._names
+        match operator:
+            case AveragePool():
+                return pool.average_pool2d(
+                    builder,
+                    source,
+                    kernel=operator.kernel,
+                    strides=operator.strides,
+                    padding=operator.padding,
+                    clip=operator.clip,
+                    layout=operator.layout,
+                    name=names.fresh("average_pool"),
+                )
+            case MaxPool():
+                return pool.max_pool2d(
+                    builder,
+                    source,
+                    kernel=operator.kernel,
+                    strides=operator.strides,
+                    padding=operator.padding,
+                    layout=operator.layout,
+                    name=names.fresh("max_pool"),
+                )
+            case Softmax():
+                name = names.fresh("softmax")
+                return softmax_pattern.softmax(builder, source, operator.scale, name=name)
+            case Reshape():
+                return shape.reshape(builder, source, operator.shape, name=names.fresh("reshape"))
+            case Pad():
+                return shape.pad(
+                    builder,
+                    source,
+                    operator.padding,
+                    operator.value,
+                    layout=operator.layout,
+                    name=names.fresh("pad"),
+                )
+        raise UnsupportedError(f"no builder for {type(operator).__name__}", where=operator.where)
+
+
+def _requant(operator: Conv | Dense) -> TfliteRequant:
+    parts = [fixed_point(ratio) for ratio in operator.ratios]
+    return TfliteRequant(
+        multiplier=tuple(multiplier for multiplier, _ in parts),
+        shift=tuple(shift for _, shift in parts),
+        output_zero_point=operator.output_zero_point,
+    )
+
+
+def _folded_bias(operator: Conv | Dense) -> Array:
+    """The bias minus zero point times the sum of the weights, per output channel.
+
+    Raises:
+        UnsupportedError: if it, or some accumulator, does not fit int32.
+    """
+    rows = operator.weight.astype("int64").reshape(operator.weight.shape[0], -1)
+    bias = operator.bias.astype("int64") - operator.input_zero_point * rows.sum(axis=1)
+    # Weights times activations in [-128, 127], each at its worst.
+    highest = bias + np.maximum(rows * 127, rows * -128).sum(axis=1)
+    lowest = bias + np.minimum(rows * 127, rows * -128).sum(axis=1)
+    worst = int(max(np.abs(bias).max(), highest.max(), -lowest.min()))
+    if worst > _INT32_MAX:
+        raise UnsupportedError(
+            f"an accumulator can reach {worst}, beyond int32",
+            where=operator.where,
+            hint="quantize with larger weight scales, or split the layer's input channels",
+        )
+    return bias.astype("int32")

@@ -1,0 +1,163 @@
+"""What a quantized network computes, between reading the source and writing the integer form.
+
+An `Activation` is an int8 tensor; each but the inputs comes from one operator, a frozen record with
+everything needed to write it.  Operators hold their inputs, so the outputs hold the whole network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from byoc_dory.layer import Array
+
+__all__ = [
+    "Activation",
+    "Add",
+    "AveragePool",
+    "Clip",
+    "Conv",
+    "Convert",
+    "Dense",
+    "MaxPool",
+    "Operator",
+    "Pad",
+    "Pads",
+    "Pair",
+    "Reshape",
+    "Softmax",
+    "Step",
+]
+
+Clip: TypeAlias = tuple[int, int]
+Pair: TypeAlias = tuple[int, int]
+Pads: TypeAlias = tuple[int, int, int, int]  # top, left, bottom, right
+
+
+@dataclass(frozen=True)
+class Step:
+    """Affine quantization of an activation: ``real = scale * (integer - zero_point)``."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    """An int8 tensor.
+
+    Attributes:
+        shape: in the source's layout, batch included.
+        origin: the operator it comes from, or the name of the input it is.
+    """
+
+    shape: tuple[int, ...]
+    origin: Operator | str
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """Base of all operators.
+
+    Attributes:
+        position: place in the source, which orders the operators; the second number orders those
+            made from one place.
+        where: place in the source, for messages.
+        inputs: tensors read.
+    """
+
+    position: Pair
+    where: str
+    inputs: tuple[Activation, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Conv(Operator):
+    """A convolution; ``weight`` is ``[K, C / groups, fy, fx]``, ``ratios`` are s_in * s_w / s_out.
+
+    ``ratios`` has one entry or one per output channel; ``bias`` is int32 in steps of s_in * s_w.
+    """
+
+    weight: Array
+    bias: Array
+    ratios: tuple[float, ...]
+    input_zero_point: int
+    output_zero_point: int
+    clip: Clip
+    strides: Pair
+    padding: Pads
+    dilation: Pair
+    groups: int
+    layout: str
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Operator):
+    """A fully connected layer; ``weight`` is ``[K, C]``, the rest as in `Conv`."""
+
+    weight: Array
+    bias: Array
+    ratios: tuple[float, ...]
+    input_zero_point: int
+    output_zero_point: int
+    clip: Clip
+
+
+@dataclass(frozen=True, eq=False)
+class Add(Operator):
+    """A sum of two tensors with steps of their own."""
+
+    steps: tuple[Step, Step, Step]  # first operand, second operand, output
+    clip: Clip
+
+
+@dataclass(frozen=True, eq=False)
+class Convert(Operator):
+    """From one step to another, perhaps with a clip."""
+
+    steps: tuple[Step, Step]
+    clip: Clip
+
+
+@dataclass(frozen=True, eq=False)
+class AveragePool(Operator):
+    """Average over windows, padding not counted."""
+
+    kernel: Pair
+    strides: Pair
+    padding: Pads
+    clip: Clip
+    layout: str
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool(Operator):
+    """Maximum over windows."""
+
+    kernel: Pair
+    strides: Pair
+    padding: Pads
+    layout: str
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Operator):
+    """Softmax over the last axis, to steps of 1/256 and zero point -128."""
+
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Operator):
+    """Another shape, same order of elements."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Pad(Operator):
+    """A border of ``value``."""
+
+    padding: Pads
+    value: int
+    layout: str
