@@ -1,0 +1,102 @@
+"""From pointer PrimFuncs to C11, through TVM's own C code generator.
+
+TVM prints the body; the signature, the headers and the names are put in order here, so that a
+kernel is a plain function which needs nothing but ``<stdint.h>``.
+"""
+
+from __future__ import annotations
+
+import re
+
+import tvm
+
+from byoc_dory.errors import UnsupportedError
+from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
+
+__all__ = ["emit_c", "prototype"]
+
+_C_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "bool": "_Bool",
+}
+
+
+def prototype(symbol: str, parameters: tuple[Parameter, ...]) -> str:
+    """Declaration of a kernel, without the semicolon.
+
+    The planner gives every tensor its own bytes, so all pointers are ``restrict``.
+    """
+    fields = []
+    for parameter in parameters:
+        const = "const " if parameter.const else ""
+        fields.append(f"{const}{_C_TYPES[parameter.dtype]} *restrict {parameter.name}")
+    return f"void {symbol}({', '.join(fields)})"
+
+
+def emit_c(symbol: str, lowered: PointerFunc, comment: str) -> str:
+    """Complete definition of a kernel.
+
+    Args:
+        symbol: of the function, as it was lowered.
+        lowered: what `htvm.aot.lower.lower` returned.
+        comment: one or more lines, put before the function.
+
+    Raises:
+        UnsupportedError: TVM printed something that needs its runtime or another header.
+    """
+    module = tvm.IRModule({symbol: lowered.func})
+    build = tvm.get_global_func("target.build.c")
+    text = build(module, tvm.target.Target("c")).inspect_source()
+    body = _body(text, symbol)
+    body = _plain_names(body)
+    body = _unroll_pragmas(body)
+    body = re.sub(r"\bbool\b", "_Bool", body)
+    foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|float|double|half)\b", body)
+    if foreign is not None:
+        raise UnsupportedError(
+            f"the C code would need '{foreign.group()}'",
+            where=f"kernel '{symbol}'",
+            hint="only integer operators without calls into a runtime are supported on the CPU",
+        )
+    head = "".join(f" * {line}\n" for line in comment.splitlines())
+    return f"/*\n{head} */\n{prototype(symbol, lowered.parameters)} {body}"
+
+
+def _body(text: str, symbol: str) -> str:
+    """The braces of the definition of ``symbol``, up to the end of the file."""
+    match = re.search(rf"void {re.escape(symbol)}\([^)]*\) \{{\n", text)
+    if match is None:
+        raise UnsupportedError("TVM printed no definition", where=f"kernel '{symbol}'")
+    end = text.index("\n}\n", match.end() - 1)
+    return "{\n" + text[match.end() : end] + "\n}\n"
+
+
+def _plain_names(body: str) -> str:
+    """Short names for TVM's temporaries: ``cse_v3`` becomes ``t3``, ``v__2`` becomes ``v2``."""
+    body = re.sub(r"\bcse_v(\d+)\b", r"t\1", body)
+    body = re.sub(r"\bv__(\d+)\b", r"v\1", body)
+    body = re.sub(r"\bv_\b", "v0", body)
+    body = re.sub(r"\b(\w+)_ptr\b", r"\1", body)
+    body = re.sub(r"\b(conv2d_nhwc|group_conv2d_\w+|matmul)_intermediate\b", "acc", body)
+    body = re.sub(r"\b([A-Za-z]\w*?)_intermediate(_\d+)?\b", r"\1\2", body)
+    # An array of one element is a variable.
+    for name in re.findall(r"^ *\w+ (\w+)\[1\];$", body, re.MULTILINE):
+        body = re.sub(rf"\b{name}\[(1|0)\]", name, body)
+    return body
+
+
+def _unroll_pragmas(body: str) -> str:
+    """Turn the mark in a loop variable's name into the pragma GCC and clang both know."""
+    lines = []
+    for line in body.splitlines():
+        match = re.match(rf"( *)for \(int32_t \w+?{UNROLL_SUFFIX}(\d+)(?:_\d+)? = ", line)
+        if match is not None:
+            lines.append(f"{match.group(1)}#pragma GCC unroll {match.group(2)}")
+        lines.append(line)
+    return re.sub(rf"{UNROLL_SUFFIX}\d+", "", "\n".join(lines)) + "\n"

@@ -1,0 +1,62 @@
+"""Names for the constants of CPU kernels: ``conv2d_0_weight`` instead of ``param_3``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from byoc_dory.region import Constant
+
+__all__ = ["ConstantPool", "distinct", "roles"]
+
+
+_ROLES: Mapping[str, tuple[str, ...]] = {
+    "conv2d": ("weight",),
+    "depthwise": ("weight",),
+    "matmul": ("weight",),
+    "add": ("bias",),
+    "tflite_requantize": ("multiplier", "shift"),
+    "tflite_add": ("multiplier",),
+    "tflite_softmax": ("exponential",),
+}
+
+
+def roles(operator: str, constants: int) -> tuple[str, ...]:
+    """What the constants of an operator are, in the order of its arguments."""
+    names = _ROLES.get(operator, ())
+    if len(names) == constants:
+        return names
+    return tuple(f"constant_{number}" for number in range(constants))
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names, a number appended to those that occur again."""
+    seen: Counter[str] = Counter()
+    result = []
+    for name in names:
+        result.append(f"{name}_{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return result
+
+
+@dataclass
+class ConstantPool:
+    """Collects constants; equal ones are stored once."""
+
+    constants: dict[str, Constant] = field(default_factory=dict)
+    _known: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
+
+    def add(self, name: str, value: Any, comment: str) -> str:
+        """Enter an array and return its name, that of an equal one entered before if any."""
+        data = np.ascontiguousarray(value)
+        key = (data.dtype.name, data.shape, data.tobytes())
+        if key not in self._known:
+            shape = "x".join(str(size) for size in data.shape)
+            flat = data.reshape(-1)
+            self.constants[name] = Constant(name, flat, f"{comment}, {data.dtype.name} {shape}")
+            self._known[key] = name
+        return self._known[key]

@@ -1,0 +1,230 @@
+"""TVM's legalization and fusion, with the layers' names carried through.
+
+Legalizing drops the spans that name the operators, but keeps the variables.  So every variable of
+``main`` is first named after its layer; once the calls are PrimFuncs, each gets a copy of its own
+that says which layer it computes, and TVM's fusion tells which PrimFuncs end up in one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import tvm
+from tvm import relax, tirx
+from tvm.ir import GenericConst
+from tvm.relax import op as R
+
+from byoc_dory.errors import IntegerFormError
+from htvm.aot.constants import roles
+from htvm.aot.wide import short_requantize
+from patterns.names import name_of, with_name
+from patterns.primitive import kind_of
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import BlockBuilder, Call, Expr, Function, Var
+    from tvm.tirx import PrimFunc
+
+__all__ = ["Fused", "Group", "fuse"]
+
+_SEPARATOR = "__of__"
+_LAYER, _OPERATOR, _ROLES = "htvm.layer", "htvm.operator", "htvm.roles"
+_CALL_TIR = tvm.ir.Op.get("relax.call_tir")
+_OPAQUE = 8  # TVM's OpPatternKind of what must not be fused
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one kernel computes.
+
+    Attributes:
+        layers: names, in execution order.
+        operators: ``"conv2d"``, ``"add"``, ``"tflite_requantize"`` ..., in execution order.
+        roles: what its constants are (``"weight"``, ``"bias"`` ...), in the order of parameters.
+    """
+
+    layers: tuple[str, ...]
+    operators: tuple[str, ...]
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """A module whose ``main`` calls fused PrimFuncs.
+
+    Attributes:
+        module: ``main`` calls PrimFuncs (``call_tir``), external functions
+            (``call_dps_packed``) and reshapes, nothing else.
+        groups: by the name of the PrimFunc.
+    """
+
+    module: IRModule
+    groups: dict[str, Group]
+
+
+def fuse(module: IRModule, *, rewrite: bool) -> Fused:
+    """Legalize and fuse what partitioning left.
+
+    Args:
+        module: integer form; ``main`` may also call external functions (regions).
+        rewrite: make the padding of convolutions an operator of its own, so that the padded
+            tensor lives no longer than it must and the convolution has no borders, and write
+            requantizations in a shorter form.
+
+    Raises:
+        IntegerFormError: ``main`` is not a single dataflow block.
+    """
+    module = _rebuild(module, _named(module, rewrite))
+    with tvm.target.Target("c"):
+        module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
+        module = relax.transform.AnnotateTIROpPattern()(_own_copies(module))
+        module = relax.transform.FuseOps()(module)
+        groups = _describe_groups(module)
+        module = relax.transform.FuseTIR()(module)
+        module = relax.transform.DeadCodeElimination(["main"])(module)
+    return Fused(module, groups)
+
+
+# ------------------------------------------------------------------------------ names
+
+
+def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, str], Expr]) -> IRModule:
+    """Write ``main`` anew: ``emit(builder, call, old name)`` binds what stands for a call."""
+    main = module["main"]
+    blocks = main.body.blocks
+    if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
+        raise IntegerFormError(
+            f"'main' has {len(blocks)} blocks",
+            where="CPU compilation",
+            hint="the integer form is a single dataflow block",
+        )
+    others = {var: func for var, func in module.functions.items() if var.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(others, attrs=module.attrs))
+    mapping: dict[Var, Expr] = {}
+    with builder.function("main", list(main.params)):
+        with builder.dataflow():
+            for binding in blocks[0].bindings:
+                value = _substitute(binding.value, mapping)
+                if isinstance(value, relax.Call):
+                    value = emit(builder, value, str(binding.var.name))
+                elif not isinstance(value, relax.Var):
+                    value = builder.emit(value)
+                mapping[binding.var] = value
+            result = builder.emit_output(_substitute(main.body.body, mapping))
+        builder.emit_func_output(result)
+    return builder.finalize()
+
+
+def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
+    if isinstance(expr, relax.Var):
+        return mapping.get(expr, expr)
+    if isinstance(expr, relax.Tuple):
+        return relax.Tuple([_substitute(field, mapping) for field in expr.fields])
+    if isinstance(expr, relax.TupleGetItem):
+        return relax.TupleGetItem(_substitute(expr.tuple_value, mapping), expr.index)
+    if isinstance(expr, relax.Call):
+        args = [_substitute(arg, mapping) for arg in expr.args]
+        return relax.Call(expr.op, args, expr.attrs, expr.ty_args, expr.span)
+    return expr
+
+
+def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str], Expr]:
+    """Name each variable after layer and operator, which legalization leaves alone."""
+    numbers = count()
+
+    def label(layer: str, operator: str) -> str:
+        return _SEPARATOR.join((layer, operator, str(next(numbers))))
+
+    def emit(builder: BlockBuilder, call: Call, name: str) -> Expr:
+        operator = str(getattr(call.op, "name", "call")).rsplit(".", 1)[-1]
+        layer = name_of(call) or name
+        if operator == "conv2d":
+            if int(call.attrs.groups) > 1:
+                operator = "depthwise"
+            if rewrite and any(int(size) for size in call.attrs.padding):
+                padded = builder.emit(_padding(call, layer), label(layer, "pad"))
+                call = _without_padding(call, padded, layer)
+        elif rewrite and kind_of(module, call) == "tflite_requantize":
+            call = _requantization(builder, module, call)
+        return builder.emit(call, label(layer, operator))
+
+    return emit
+
+
+def _requantization(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
+    acc, multiplier, shift = call.args[1]
+    if not all(isinstance(arg, GenericConst) for arg in (multiplier, shift)):
+        return call
+    axis = int(module[call.args[0]].attrs["htvm.axis"])
+    short = short_requantize(acc, multiplier.value.numpy(), shift.value.numpy(), axis)
+    if short is None:
+        return call
+    func, args = short
+    callee = builder.add_func(func.with_attr("htvm.kind", "tflite_requantize"), "requantize")
+    return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
+
+
+def _padding(call: Call, layer: str) -> Call:
+    """The padding of a convolution as an operator."""
+    top, left, bottom, right = (int(size) for size in call.attrs.padding)
+    widths = [0, 0, top, bottom, left, right, 0, 0]
+    if str(call.attrs.data_layout) == "NCHW":
+        widths = [0, 0, 0, 0, top, bottom, left, right]
+    return with_name(R.nn.pad(call.args[0], widths, "constant", 0), layer)
+
+
+def _without_padding(call: Call, padded: Expr, layer: str) -> Call:
+    names = ("strides", "dilation", "groups", "data_layout", "kernel_layout", "out_dtype")
+    attrs = {name: getattr(call.attrs, name) for name in names}
+    return with_name(R.nn.conv2d(padded, call.args[1], padding=0, **attrs), layer)
+
+
+# ------------------------------------------------------------------------------ fusion
+
+
+def _own_copies(module: IRModule) -> IRModule:
+    """Give every call of a PrimFunc a copy that says which layer and operator it computes."""
+
+    def emit(builder: BlockBuilder, call: Call, name: str) -> Expr:
+        callee = call.args[0] if call.op == _CALL_TIR else None
+        if callee is not None and _SEPARATOR in name:
+            layer, operator, _ = name.split(_SEPARATOR)
+            func = module[callee]
+            kind = str(func.attrs.get("htvm.kind", operator))
+            constants = [arg for arg in call.args[1] if isinstance(arg, GenericConst)]
+            func = func.with_attr(_LAYER, layer).with_attr(_OPERATOR, kind)
+            func = func.with_attr(_ROLES, list(roles(kind, len(constants))))
+            if kind == "pad":
+                func = func.with_attr("op_pattern", _OPAQUE)
+            copy = builder.add_func(func, f"{layer}_{kind}")
+            call = relax.Call(call.op, [copy, *call.args[1:]], call.attrs, call.ty_args, call.span)
+        return builder.emit(call, name)
+
+    return _rebuild(module, emit)
+
+
+def _describe_groups(module: IRModule) -> dict[str, Group]:
+    """What FuseOps put together, by the name the PrimFunc will have."""
+    groups = {}
+    for var, func in module.functions.items():
+        calls = [func] if isinstance(func, tirx.PrimFunc) else _callees(module, func)
+        named = [part for part in calls if _LAYER in (part.attrs or {})]
+        layers = tuple(dict.fromkeys(str(part.attrs[_LAYER]) for part in named))
+        operators = tuple(str(part.attrs[_OPERATOR]) for part in named)
+        parts = tuple(str(role) for part in named for role in part.attrs[_ROLES])
+        groups[var.name_hint] = Group(layers, operators, parts)
+    return groups
+
+
+def _callees(module: IRModule, func: Function) -> list[PrimFunc]:
+    if not isinstance(func, relax.Function) or func.attrs is None or "Primitive" not in func.attrs:
+        return []
+    return [
+        module[binding.value.args[0]]
+        for block in func.body.blocks
+        for binding in block.bindings
+        if isinstance(binding.value, relax.Call) and binding.value.op == _CALL_TIR
+    ]

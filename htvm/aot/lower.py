@@ -1,0 +1,224 @@
+"""From a scheduled PrimFunc to one whose parameters are plain pointers, ready for C.
+
+TVM's default pipeline ends in its packed calling convention, which needs TVM's runtime.  Here its
+passes run up to `LowerIntrin`, without `MakePackedAPI` and `LowerTVMBuiltin`; then the parameters
+are rebuilt as pointers, and every large intermediate buffer becomes one more pointer, a workspace
+the memory planner places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import PointerType, PrimType
+from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
+
+from byoc_dory.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["NAME", "STACK_BYTES", "UNROLL", "UNROLL_SUFFIX", "Parameter", "PointerFunc", "lower"]
+
+NAME = "htvm_name"
+"""Annotation of a loop: name of its variable in the C code."""
+
+UNROLL = "htvm_unroll"
+"""Annotation of a loop: how many iterations the C compiler shall unroll (all, if the extent)."""
+
+STACK_BYTES = 256
+"""A kernel keeps buffers up to this size on its stack; larger ones become workspaces."""
+
+UNROLL_SUFFIX = "__unroll"
+"""Mark of such a loop in its variable's name, followed by the factor."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A pointer parameter of a kernel.
+
+    Attributes:
+        name: in the C source.
+        dtype: of the elements pointed to.
+        shape: of the tensor; for a workspace its number of elements.
+        const: whether the kernel only reads it.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    const: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PointerFunc:
+    """A PrimFunc over pointers.
+
+    Attributes:
+        func: lowered as far as the C code generator needs, no packed calling convention.
+        parameters: inputs and constants, outputs, then workspaces.
+        workspaces: bytes of each trailing workspace.
+    """
+
+    func: PrimFunc
+    parameters: tuple[Parameter, ...]
+    workspaces: tuple[int, ...]
+
+
+def lower(
+    func: PrimFunc, symbol: str, names: Sequence[str], outputs: int, *, unroll: bool
+) -> PointerFunc:
+    """Lower one PrimFunc (blocks or loops over buffers) to loops over pointers.
+
+    Args:
+        func: its parameters are buffers of static shape, the last ``outputs`` of them written.
+        symbol: name of the C function.
+        names: C names of the parameters.
+        outputs: number of outputs.
+        unroll: let TVM unroll loops itself, as its default pipeline does.
+
+    Raises:
+        UnsupportedError: something of the PrimFunc has no plain C form.
+    """
+    target = tvm.target.Target("c")
+    func = func.with_attr("global_symbol", symbol).with_attr("target", target)
+    func = func.with_attr("tirx.noalias", True)
+    module = tvm.IRModule({symbol: func})
+    with tvm.transform.PassContext(opt_level=3):
+        module = tvm.transform.Sequential(_passes(unroll))(module)
+    lowered = module[symbol]
+    body = _define_shift_left(_name_loops(lowered.body))
+    return _with_pointers(lowered, body, list(names), outputs)
+
+
+def _passes(unroll: bool) -> list[Any]:
+    """TVM's default pipeline for CPU targets, less what is for other targets or its runtime."""
+    block, plain = s_tir.transform, tirx.transform
+    return [
+        block.CanonicalizeLoop(),
+        block.LowerInitBlock(),
+        block.PlanAndUpdateBufferAllocationLocation(),
+        block.ConvertBlocksToOpaque(),
+        block.CompactBufferAllocation(),
+        block.LowerMatchBuffer(),
+        block.StmtSimplify(),
+        block.LowerOpaqueBlock(),
+        plain.FlattenBuffer(),
+        plain.NarrowDataType(32),
+        block.LoopPartition(),
+        plain.StorageRewrite(),
+        block.HoistIfThenElse(),
+        *((plain.UnrollLoop(),) if unroll else ()),
+        block.RenormalizeSplitPattern(),
+        plain.StmtSimplify(),
+        plain.RemoveNoOp(),
+        block.RewriteUnsafeSelect(),
+        plain.CommonSubexprElim(),
+        plain.LowerIntrin(),
+    ]
+
+
+def _name_loops(body: Any) -> Any:
+    """Give loop variables their names; an unroll factor goes into the name, which C text keeps."""
+
+    def rename(loop: Any) -> Any:
+        notes = loop.annotations or {}
+        if NAME not in notes and UNROLL not in notes:
+            return loop
+        old = loop.loop_var
+        name = str(notes.get(NAME, old.name))
+        if UNROLL in notes:
+            name += f"{UNROLL_SUFFIX}{int(notes[UNROLL])}"
+        new = tvm.ir.Var(name, old.ty)
+        inner = _replace_vars(loop.body, {old: new})
+        return For(new, loop.min, loop.extent, loop.kind, inner)
+
+    return tvm_ffi.structural_map(body, (For, rename))
+
+
+def _replace_vars(node: Any, mapping: dict[Any, Any]) -> Any:
+    def replace(var: Any) -> Any:
+        for old, new in mapping.items():
+            if var.same_as(old):
+                return new
+        return var
+
+    return tvm_ffi.structural_map(node, (tvm.ir.Var, replace))
+
+
+def _define_shift_left(body: Any) -> Any:
+    """Shift signed integers to the left as unsigned ones: C leaves negative operands undefined."""
+
+    def define(call: Any) -> Any:
+        if getattr(call.op, "name", "") != "tirx.shift_left":
+            return call
+        dtype = str(call.ty.dtype)
+        if not dtype.startswith("int"):
+            return call
+        value, amount = (tirx.Cast("u" + dtype, arg) for arg in call.args)
+        return tirx.Cast(dtype, value << amount)
+
+    return tvm_ffi.structural_map(body, (tvm.ir.Call, define))
+
+
+class _Pointers:
+    """Gives buffers pointers instead of storage of their own."""
+
+    def __init__(self, func: PrimFunc, names: list[str], outputs: int) -> None:
+        self.buffers = list(func.params)
+        self.variables = []
+        self.parameters = []
+        for index, (buffer, name) in enumerate(zip(self.buffers, names, strict=True)):
+            shape = tuple(int(size) for size in buffer.ty.shape)
+            const = index < len(names) - outputs
+            self._add(name, str(buffer.ty.dtype), shape, const)
+        self.workspaces: list[int] = []
+
+    def _add(self, name: str, dtype: str, shape: tuple[int, ...], const: bool) -> Any:
+        variable = tvm.ir.Var(name, PointerType(PrimType(dtype)))
+        self.variables.append(variable)
+        self.parameters.append(Parameter(name, dtype, shape, const))
+        return variable
+
+    def declare(self, stmt: Any) -> Any:
+        """Bind a view of a parameter to the parameter's pointer."""
+        for buffer, variable in zip(self.buffers, self.variables, strict=False):
+            if len(stmt.data.args) == 1 and stmt.data.args[0].same_as(buffer):
+                return DeclBuffer(stmt.buffer, data=variable)
+        return stmt
+
+    def allocate(self, stmt: Any) -> Any:
+        """Turn a large allocation into a workspace parameter."""
+        dtype = str(stmt.buffer.ty.dtype)
+        elements = int(np.prod([int(size) for size in stmt.buffer.ty.shape], dtype=np.int64))
+        size = elements * np.dtype(dtype).itemsize
+        if size <= STACK_BYTES:
+            return stmt
+        number = len(self.workspaces)
+        self.workspaces.append(size)
+        variable = self._add(f"workspace_{number}", dtype, (elements,), False)
+        return DeclBuffer(stmt.buffer, data=variable)
+
+
+def _with_pointers(func: PrimFunc, body: Any, names: list[str], outputs: int) -> PointerFunc:
+    pointers = _Pointers(func, names, outputs)
+
+    def declare(stmt: Any) -> Any:
+        return pointers.declare(stmt) if isinstance(stmt.data, tvm.ir.Call) else stmt
+
+    body = tvm_ffi.structural_map(body, (DeclBuffer, declare))
+    body = tvm_ffi.structural_map(body, (AllocBuffer, pointers.allocate))
+    rebuilt = tirx.PrimFunc(pointers.variables, body, attrs=func.attrs)
+    loose = tirx.analysis.undefined_vars(body, pointers.variables)
+    if loose:
+        raise UnsupportedError(
+            f"'{', '.join(var.name for var in loose)}' has no plain C form",
+            where=f"kernel '{func.attrs['global_symbol']}'",
+        )
+    return PointerFunc(rebuilt, tuple(pointers.parameters), tuple(pointers.workspaces))

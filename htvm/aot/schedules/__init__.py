@@ -1,0 +1,37 @@
+"""Schedules of CPU kernels: how each fused PrimFunc is looped over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from htvm.aot.schedules.blocks import Scheduled
+from htvm.aot.schedules.generic import schedule_any, schedule_pad
+from htvm.aot.schedules.matrix import schedule_conv2d, schedule_dense, schedule_depthwise
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["Scheduled", "schedule"]
+
+_SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
+    "conv2d": schedule_conv2d,
+    "depthwise": schedule_depthwise,
+    "matmul": schedule_dense,
+    "pad": schedule_pad,
+}
+
+
+def schedule(func: PrimFunc, operators: Sequence[str]) -> Scheduled:
+    """Schedule a fused PrimFunc.
+
+    Args:
+        func: blocks as legalization and fusion left them.
+        operators: what it was fused of, see `htvm.aot.fuse.Group`.
+    """
+    for operator in operators:
+        if operator in _SPECIAL:
+            special = _SPECIAL[operator](func)
+            if special is not None:
+                return special
+    return schedule_any(func)

@@ -1,0 +1,89 @@
+"""What all schedules start with: which blocks there are, and which of them can be inlined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvm import s_tir
+from tvm.s_tir.schedule import ScheduleError
+
+from htvm.aot.lower import NAME, UNROLL
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["Scheduled", "extent", "inline_all", "is_reduction", "loops_of", "name_loop", "start"]
+
+_REDUCE = 2  # tirx.IterVar.CommReduce
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled:
+    """A PrimFunc and how it was scheduled, in a few words for the reader of the C code."""
+
+    func: PrimFunc
+    note: str
+
+
+def start(func: PrimFunc) -> s_tir.Schedule:
+    """A schedule of one PrimFunc, under the name ``main``."""
+    return s_tir.Schedule(func.without_attr("global_symbol"), error_render_level="none")
+
+
+def blocks_of(sch: s_tir.Schedule) -> list[Any]:
+    """All blocks, in the order in which they are written."""
+    return list(sch.get_child_blocks(sch.get_sblock("root")))
+
+
+def is_reduction(sch: s_tir.Schedule, block: Any) -> bool:
+    """Whether the block sums (or otherwise reduces) over an axis."""
+    return any(int(axis.iter_type) == _REDUCE for axis in sch.get(block).iter_vars)
+
+
+def extent(sch: s_tir.Schedule, loop: Any) -> int:
+    """Number of iterations."""
+    return int(sch.get(loop).extent)
+
+
+def loops_of(sch: s_tir.Schedule, block: Any) -> list[Any]:
+    """Loops around a block, outermost first."""
+    return list(sch.get_loops(block))
+
+
+def name_loop(sch: s_tir.Schedule, loop: Any, name: str, unroll: int = 0) -> None:
+    """Give a loop its name in the C code, and the number of iterations to unroll."""
+    if extent(sch, loop) == 1:
+        return  # a loop without a note is removed
+    sch.annotate(loop, NAME, name)
+    if unroll > 1:
+        sch.annotate(loop, UNROLL, unroll)
+
+
+def _domain(sch: s_tir.Schedule, block: Any) -> int:
+    size = 1
+    for axis in sch.get(block).iter_vars:
+        if int(axis.iter_type) != _REDUCE:
+            size *= int(axis.dom.extent)
+    return size
+
+
+def inline_all(sch: s_tir.Schedule) -> None:
+    """Inline every element-wise block into its consumers, so that no intermediate remains.
+
+    A block whose elements are each used several times is kept: inlined, it would be computed as
+    often.  (Constants and inputs are read again, which is free.)
+    """
+    for block in blocks_of(sch)[:-1]:
+        if is_reduction(sch, block):
+            continue
+        consumers = sch.get_consumers(block)
+        if not consumers or any(_domain(sch, c) > _domain(sch, block) for c in consumers):
+            continue
+        if len(consumers) > 1:
+            continue
+        try:
+            sch.compute_inline(block)
+        except ScheduleError:
+            # Not every block may be inlined (opaque access, output); it then stays as it is.
+            continue

@@ -1,0 +1,75 @@
+"""Everything else: element-wise operators, pools, softmax, padding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tvm.s_tir.schedule import ScheduleError
+
+from htvm.aot.schedules.blocks import (
+    Scheduled,
+    blocks_of,
+    inline_all,
+    is_reduction,
+    loops_of,
+    start,
+)
+
+if TYPE_CHECKING:
+    from tvm import s_tir
+    from tvm.tirx import PrimFunc
+
+__all__ = ["schedule_any", "schedule_pad"]
+
+
+def schedule_any(func: PrimFunc) -> Scheduled:
+    """Inline what is element-wise, and compute each sum where its value is used."""
+    sch = start(func)
+    inline_all(sch)
+    for block in blocks_of(sch)[:-1]:
+        if is_reduction(sch, block):
+            _compute_where_used(sch, block)
+    for block in blocks_of(sch):
+        if is_reduction(sch, block):
+            sch.decompose_reduction(block, _first_reduction_loop(sch, block))
+    return Scheduled(sch.mod["main"], "element-wise operators inlined")
+
+
+def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:
+    """Move a sum into the loops of its only consumer, if each sum is used there just once."""
+    consumers = sch.get_consumers(block)
+    if len(consumers) != 1 or is_reduction(sch, consumers[0]):
+        return
+    spatial = [axis for axis in sch.get(block).iter_vars if int(axis.iter_type) != 2]
+    loops = loops_of(sch, consumers[0])
+    if len(loops) != len(spatial):
+        return
+    try:
+        sch.compute_at(block, loops[-1], preserve_unit_loops=True)
+    except ScheduleError:
+        # The consumer reads more than one sum per iteration; then it stays where it is.
+        return
+
+
+def _first_reduction_loop(sch: s_tir.Schedule, block: Any) -> Any:
+    """The outermost loop of a block that runs over a reduction axis."""
+    node = sch.get(block)
+    spatial = sum(int(axis.iter_type) != 2 for axis in node.iter_vars)
+    loops = loops_of(sch, block)
+    return loops[len(loops) - (len(node.iter_vars) - spatial)]
+
+
+def schedule_pad(func: PrimFunc) -> Scheduled | None:
+    """Fill the output with the padding value, then copy the rows into it.
+
+    C compilers turn both into ``memset`` and ``memcpy``.
+    """
+    sch = start(func)
+    blocks = blocks_of(sch)
+    if len(blocks) != 1:
+        return None
+    try:
+        sch.decompose_padding(blocks[0], loops_of(sch, blocks[0])[0])
+    except ScheduleError:
+        return None
+    return Scheduled(sch.mod["main"], "filled, then copied row by row")

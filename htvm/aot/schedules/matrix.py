@@ -1,0 +1,170 @@
+"""Convolutions and dense layers: a register block of pixels times output channels.
+
+RV32IM has no multiply-accumulate; what can be saved is loads.  A block of ``px`` pixels and ``kt``
+output channels needs ``px + kt`` loads for ``px * kt`` products, as long as its accumulators stay
+in registers.  Weights keep the layout (fy, fx, C, K) of the source, which already has the channels
+of a block side by side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from htvm.aot.schedules.blocks import (
+    Scheduled,
+    blocks_of,
+    extent,
+    inline_all,
+    is_reduction,
+    loops_of,
+    name_loop,
+    start,
+)
+from htvm.aot.schedules.tiles import overlap_tiles
+
+if TYPE_CHECKING:
+    from tvm import s_tir
+    from tvm.tirx import PrimFunc
+
+__all__ = ["BLOCKS", "block_shape", "schedule_conv2d", "schedule_dense", "schedule_depthwise"]
+
+BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
+    (2, 4): (2.91, 4),
+    (3, 4): (2.79, 2),
+    (4, 3): (2.79, 2),
+    (4, 2): (3.0, 4),
+    (3, 3): (3.1, 2),
+    (3, 2): (3.2, 4),
+    (2, 3): (3.2, 4),
+    (2, 2): (3.5, 4),
+    (1, 8): (3.28, 4),
+    (1, 6): (3.4, 4),
+    (1, 5): (3.5, 4),
+    (1, 4): (3.6, 4),
+    (1, 3): (3.8, 4),
+    (1, 2): (4.2, 4),
+    (4, 1): (3.6, 4),
+    (3, 1): (3.8, 4),
+    (2, 1): (4.2, 4),
+    (1, 1): (5.2, 4),
+}
+"""(pixels, channels) of a register block: cycles per MAC of the inner loop on CV32E40P, and how
+many steps of the reduction to unroll before registers run out."""
+
+
+def block_shape(pixels: int, channels: int) -> tuple[int, int]:
+    """The register block with the fewest cycles for an output of these sizes."""
+
+    def cost(shape: tuple[int, int]) -> tuple[float, int]:
+        px, kt = shape
+        computed = -(-pixels // px) * px * -(-channels // kt) * kt
+        return BLOCKS[shape][0] * computed, -px * kt
+
+    fitting = [shape for shape in BLOCKS if shape[0] <= pixels and shape[1] <= channels]
+    return min(fitting, key=cost)
+
+
+def _divisor(number: int, limit: int) -> int:
+    return max(d for d in range(1, limit + 1) if number % d == 0)
+
+
+def _anchor(sch: s_tir.Schedule) -> tuple[Any, Any] | None:
+    """(sum, output) if the function consists of just these two blocks."""
+    blocks = blocks_of(sch)
+    if len(blocks) != 2 or not is_reduction(sch, blocks[0]) or is_reduction(sch, blocks[1]):
+        return None
+    return blocks[0], blocks[1]
+
+
+def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
+    """A convolution in NHWC without padding; ``None`` if it is something else."""
+    sch = start(func)
+    inline_all(sch)
+    blocks = _anchor(sch)
+    if blocks is None or len(loops_of(sch, blocks[0])) != 7 or len(loops_of(sch, blocks[1])) != 4:
+        return None
+    conv, out = blocks
+    _, y, x, k = loops_of(sch, out)
+    px, kt = block_shape(extent(sch, x), extent(sch, k))
+    xb, xi = sch.split(x, [None, px])
+    kb, ki = sch.split(k, [None, kt])
+    sch.reorder(y, xb, kb, xi, ki)
+    sch.compute_at(conv, kb, preserve_unit_loops=True)
+    *_, xj, kj, ry, rx, rc = loops_of(sch, conv)
+    taps = sch.fuse(rx, rc)
+    unroll = _divisor(extent(sch, taps), BLOCKS[px, kt][1])
+    sch.reorder(ry, taps, xj, kj)
+    zero = sch.decompose_reduction(conv, ry)
+    _name_block(sch, zero, out, (xi, ki), (xj, kj))
+    for loop, name in ((y, "y"), (xb, "xb"), (kb, "kb"), (ry, "fy")):
+        name_loop(sch, loop, name)
+    name_loop(sch, taps, "f", unroll)
+    note = f"register block of {px} pixels x {kt} channels"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note)
+
+
+def _name_block(
+    sch: s_tir.Schedule, zero: Any, out: Any, inner: tuple[Any, ...], update: tuple[Any, ...]
+) -> None:
+    """Name and unroll the loops of a register block in all three places."""
+    for loops in (inner, update):
+        for loop, name in zip(loops, ("px", "ki"), strict=True):
+            name_loop(sch, loop, name, extent(sch, loop))
+    # What sets the sums to zero has the block's loops innermost, unit loops among them.
+    tile = len(loops_of(sch, out)) - len(inner)
+    for loop, name in zip(loops_of(sch, zero)[tile:], "ijkl", strict=False):
+        name_loop(sch, loop, name, extent(sch, loop))
+
+
+def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
+    """A depthwise convolution in NHWC without padding; ``None`` if it is something else.
+
+    One channel at a time, over several neighbouring pixels, whose windows share most loads.
+    """
+    sch = start(func)
+    inline_all(sch)
+    blocks = _anchor(sch)
+    if blocks is None or len(loops_of(sch, blocks[0])) != 7 or len(loops_of(sch, blocks[1])) != 4:
+        return None
+    conv, out = blocks
+    _, y, x, c = loops_of(sch, out)
+    px = min(range(1, 5), key=lambda px: (-(-extent(sch, x) // px) * (px + 0.7), -px))
+    px = min(px, extent(sch, x))
+    xb, xi = sch.split(x, [None, px])
+    sch.reorder(y, xb, c, xi)
+    sch.compute_at(conv, c, preserve_unit_loops=True)
+    *_, xj, _, ry, rx, _ = loops_of(sch, conv)
+    sch.reorder(ry, rx, xj)
+    zero = sch.decompose_reduction(conv, ry)
+    for loop, name in ((y, "y"), (xb, "xb"), (c, "c")):
+        name_loop(sch, loop, name)
+    for loop, name in ((ry, "fy"), (rx, "fx")):
+        name_loop(sch, loop, name, extent(sch, loop))
+    for loop in (xi, xj, *loops_of(sch, zero)[4:]):
+        name_loop(sch, loop, "px", extent(sch, loop))
+    return Scheduled(overlap_tiles(sch.mod["main"]), f"{px} pixels of a channel at a time")
+
+
+def schedule_dense(func: PrimFunc) -> Scheduled | None:
+    """A matrix product with constant weights (C, K); ``None`` if it is something else."""
+    sch = start(func)
+    inline_all(sch)
+    blocks = _anchor(sch)
+    if blocks is None or len(loops_of(sch, blocks[0])) != 3 or len(loops_of(sch, blocks[1])) != 2:
+        return None
+    matmul, out = blocks
+    rows, k = loops_of(sch, out)
+    px, kt = block_shape(extent(sch, rows), extent(sch, k))
+    rb, ri = sch.split(rows, [None, px])
+    kb, ki = sch.split(k, [None, kt])
+    sch.reorder(rb, kb, ri, ki)
+    sch.compute_at(matmul, kb, preserve_unit_loops=True)
+    *_, rj, kj, c = loops_of(sch, matmul)
+    unroll = _divisor(extent(sch, c), BLOCKS[px, kt][1])
+    sch.reorder(c, rj, kj)
+    zero = sch.decompose_reduction(matmul, c)
+    _name_block(sch, zero, out, (ri, ki), (rj, kj))
+    for loop, name in ((rb, "rb"), (kb, "kb")):
+        name_loop(sch, loop, name)
+    name_loop(sch, c, "c", unroll)
+    return Scheduled(overlap_tiles(sch.mod["main"]), f"register block of {px} rows x {kt} channels")
