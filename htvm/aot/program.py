@@ -108,6 +108,7 @@ class _Assembler:
         outputs: Sequence[TensorLike],
         results: Sequence[str],
         constants: Mapping[str, Constant],
+        parameters: Sequence[str],
     ) -> None:
         self.name = name
         self.inputs = tuple(inputs)
@@ -120,8 +121,8 @@ class _Assembler:
         self._pending: list[list[str | Operand]] = []
         self._model_constants = dict(constants)
         self._results = tuple(results)
-        for index, info in enumerate(self.inputs):
-            value = Value(info.name, tuple(info.shape), info.dtype)
+        for index, (info, parameter) in enumerate(zip(self.inputs, parameters, strict=True)):
+            value = Value(parameter, tuple(info.shape), info.dtype)
             self.define(value, Operand("input", f"input_{index}"))
 
     # --- tensors -------------------------------------------------------------------------
@@ -375,12 +376,13 @@ def assemble(
     cpu_kernels: Sequence[CpuCode] = (),
     regions: Mapping[str, RegionCode] | None = None,
     constants: Mapping[str, Constant] | None = None,
+    parameters: Sequence[str] | None = None,
 ) -> Program:
     """Make the program of a model.
 
     Args:
         name: C identifier, prefix of all external symbols.
-        inputs: of the model; calls refer to them by name.
+        inputs: of the model.
         outputs: of the model.
         calls: in execution order.
         results: for each output, the tensor (or input, or constant) that is returned.
@@ -388,6 +390,7 @@ def assemble(
         regions: by the name calls use.
         constants: arrays that calls pass to CPU kernels, by the name calls use.  Their C symbol
             is the constant's own name, with the model's name put before it where missing.
+        parameters: the names calls use for the inputs, if these are not the inputs' own.
 
     Returns:
         The program, its arena planned (16-byte aligned offsets).
@@ -399,7 +402,8 @@ def assemble(
         raise ModelError(f"'{name}' is not usable as a C identifier", where="name of the program")
     regions = regions or {}
     kernels = {kernel.symbol: kernel for kernel in cpu_kernels}
-    work = _Assembler(name, inputs, outputs, results, constants or {})
+    parameters = [info.name for info in inputs] if parameters is None else parameters
+    work = _Assembler(name, inputs, outputs, results, constants or {}, parameters)
     used: dict[str, None] = {}
     for call in calls:
         if isinstance(call, Alias):
@@ -421,7 +425,7 @@ def assemble(
     buffers = work.buffers()
     cpu_used = [kernels[key] for key in used if key not in regions]
     regions_used = [regions[key] for key in used if key in regions]
-    region_kernels = [kernel for code in regions_used for kernel in code.kernels]
+    region_kernels = _distinct([kernel for code in regions_used for kernel in code.kernels])
     headers = [header for code in regions_used for header in code.headers]
     prototypes = [kernel.prototype for kernel in cpu_used]
     prototypes += [kernel.prototype for kernel in region_kernels]
@@ -439,3 +443,12 @@ def assemble(
         headers=tuple(dict.fromkeys(headers)),
         aliases=tuple(sorted(work.aliases.items())),
     )
+
+
+def _distinct(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Drop repetitions: two regions that read one tensor convert it with the same function."""
+    known: dict[str, Kernel] = {}
+    for kernel in kernels:
+        if known.setdefault(kernel.symbol, kernel).source != kernel.source:
+            raise ModelError(f"two different kernels are called '{kernel.symbol}'", where="regions")
+    return list(known.values())

@@ -139,15 +139,23 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
     def placed(names: Iterable[str]) -> list[str]:
         return [f"runtime/{name}" for name in names]
 
+    kernels = [name for name in sources if name == f"model/{program.name}_cpu.c"]
+    kernel_flags: tuple[str, ...] = ()
+    if kernels:
+        from htvm.aot.cpu import RV32_CFLAGS  # with it comes TVM
+
+        kernel_flags = RV32_CFLAGS
     split = RV32_FLAGS.index("-std=c11")
     # The Makefile adds these itself, or leaves them to the user.
-    own = {"-std=c11", "-O2"}
+    own = {"-std=c11", "-O2", "-Wl,--gc-sections"}
     return render(
         "Makefile.jinja",
         name=program.name,
         host_title=soc.host.name,
         driver_include=f" -Iruntime/soc/{soc.driver}" if layout.driver else "",
-        model_sources=sources,
+        model_sources=[name for name in sources if name not in kernels],
+        kernel_sources=kernels,
+        kernel_flags=" ".join(kernel_flags),
         driver_sources=placed(layout.driver),
         device_sources=placed(layout.devices),
         host_sources=placed(layout.host),

@@ -131,9 +131,16 @@ def build_rv32(
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=2 * _RUN)
     files = {**model_sources(program), "main.c": main}
 
+    flags = _kernel_flags(program)
+
     def make(folder: Path, sources: list[Path]) -> None:
+        own = {
+            path: _object(path, compiler, flags[path.name])
+            for path in sources
+            if path.name in flags
+        }
         rv32.build_firmware(
-            [*sources, *host.driver_sources(soc)],
+            [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
             [folder, runtime_c() / "soc" / soc.driver],
             machine,
             folder,
@@ -142,7 +149,7 @@ def build_rv32(
         )
 
     try:
-        folder = _cached(files, soc, ("rv32", *RV32_FLAGS), compiler, cache_dir, make)
+        folder = _cached(files, soc, ("rv32", *RV32_FLAGS, str(flags)), compiler, cache_dir, make)
     except L2OverflowError as error:
         raise L2OverflowError(error.what, where=error.where, hint=dominant(program)) from error
     path = folder / "firmware.elf"
@@ -155,6 +162,23 @@ def build_rv32(
         sizes=firmware_sizes(firmware, program),
         compiler=compiler,
         firmware=firmware,
+    )
+
+
+def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
+    """Return the files that are compiled for the core with flags of their own."""
+    if not program.cpu_source:
+        return {}
+    from htvm.aot.cpu import RV32_CFLAGS  # with it comes TVM
+
+    return {f"{program.name}_cpu.c": RV32_CFLAGS}
+
+
+def _object(path: Path, compiler: Compiler, flags: Sequence[str]) -> Path:
+    # zig would drop everything nobody calls from an object file, too.
+    flags = [*flags, "-c", "-Wl,--no-gc-sections"]
+    return compiler.compile_rv32(
+        [path], path.with_suffix(".o"), rv32.include_folders(), None, flags
     )
 
 

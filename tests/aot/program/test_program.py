@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from byoc_dory.errors import ModelError
-from byoc_dory.region import Constant
-from htvm.aot.program import Alias, Call, Operand, Value, assemble
+from byoc_dory.region import Constant, RegionCode
+from htvm.aot.program import Alias, Call, Operand, Program, Value, assemble
 from htvm.aot.steps import c_identifier, parameter_types
 from tests.aot import tiny
 from tests.aot.tiny import Info
@@ -77,6 +79,40 @@ def test_a_result_that_has_a_place_already_is_copied() -> None:
     assert _copying(["k"]) == ["m_k>output_0"]
     reshape = Alias("x", Value("y", (2, 2), "int8"))
     assert _copying(["y", "x"], [reshape]) == ["input_0>output_0", "input_0>output_1"]
+
+
+def test_calls_may_have_their_own_names_for_the_inputs() -> None:
+    program = assemble(
+        "m", [Info("serving/x:0", (4,))], [Info("o", (4,))], [], ["x"], parameters=["x"]
+    )
+    assert program.steps[0].args[0] == Operand("input", "input_0")
+    assert program.inputs[0].name == "serving/x:0"
+
+
+def test_two_regions_may_share_a_conversion() -> None:
+    """Both read the model's input, so both bring the same prologue."""
+    first, second = tiny.region("m"), tiny.region("m")
+    calls = [
+        Call("r", ("x",), (Value("y", (32,), "int8"),)),
+        Call("s", ("x",), (Value("z", (32,), "int8"),)),
+    ]
+
+    def make(second: RegionCode) -> Program:
+        return assemble(
+            "m",
+            [Info("x", (32,))],
+            [Info("y", (32,)), Info("z", (32,))],
+            calls,
+            ["y", "z"],
+            regions={"r": first, "s": replace(second, name="s")},
+        )
+
+    program = make(second)
+    assert len(program.steps) == 4 and len(program.prototypes) == 2
+    assert [use.name for use in program.buffers] == ["x_packed", "x_packed_2"]
+    other = [replace(kernel, source=kernel.source + "\n") for kernel in second.kernels]
+    with pytest.raises(ModelError, match="two different kernels are called 'm_r_in'"):
+        make(replace(second, kernels=tuple(other)))
 
 
 def test_the_same_result_twice() -> None:
