@@ -154,7 +154,7 @@ class SimControl:
 
     Attributes:
         putchar: a byte stored here is printed.
-        exit: a word stored here ends the run with that exit code.
+        exit: a word stored here ends the run (how it carries the exit code: htvm.sim.machine).
         trace: a word stored here is a mark, (index << 1) | (0 begin, 1 end).
     """
 

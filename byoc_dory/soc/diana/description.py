@@ -63,9 +63,9 @@ DMA = Dma(
     call_cycles=50,
     command_cycles=36,
     # derived: measured on the simulated host (tests/soc/test_trigger_constants.py).
-    driver_single_cycles=30,
-    driver_first_cycles=50,
-    driver_next_cycles=18,
+    driver_single_cycles=37,
+    driver_first_cycles=82,
+    driver_next_cycles=17,
 )
 
 DIGITAL = DigitalCore(
@@ -91,10 +91,10 @@ DIGITAL = DigitalCore(
     dense_trigger_cycles=485,
     add_trigger_cycles=485,
     # derived: measured on the simulated host (tests/soc/test_trigger_constants.py).
-    conv_driver_cycles=50,
-    depthwise_driver_cycles=30,
-    dense_driver_cycles=45,
-    add_driver_cycles=40,
+    conv_driver_cycles=36,
+    depthwise_driver_cycles=14,
+    dense_driver_cycles=28,
+    add_driver_cycles=29,
     layer_cycles=400,  # derived: fitted with the DMA constants, per layer
     filters=(1, 3, 5, 7),  # public code: HTVM's matcher
     strides=(1, 2),  # public code: HTVM's matcher

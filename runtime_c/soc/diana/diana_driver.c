@@ -5,13 +5,16 @@
  */
 #include "diana_driver.h"
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "htvm_hal.h"
 
 #define DMA(reg) (DIANA_DMA_REGISTERS + DIANA_##reg)
 #define DIGITAL(reg) (DIANA_DIGITAL_REGISTERS + DIANA_##reg)
+
+/* For branches that cost when taken. */
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The shape registers are images of the descriptors. */
 _Static_assert(offsetof(diana_conv_t, c) == 2 && offsetof(diana_conv_t, iy) == 4, "SHAPE0..1");
@@ -21,16 +24,16 @@ _Static_assert(offsetof(diana_conv_t, pad_left) == 16, "SHAPE4");
 _Static_assert(offsetof(diana_conv_t, shift) == 17, "SHAPE4");
 _Static_assert(offsetof(diana_conv_t, relu) == 18 && offsetof(diana_conv_t, in) == 20, "SHAPE4");
 
-static int32_t finish(uint32_t status_register, uint32_t error_register)
+static inline int32_t finish(uint32_t status_register, uint32_t error_register)
 {
     uint32_t status;
     do {
         status = htvm_hal_read(status_register);
     } while (status == DIANA_STATUS_BUSY);
-    if (status == DIANA_STATUS_IDLE) {
-        return 0;
+    if (UNLIKELY(status != DIANA_STATUS_IDLE)) {
+        return (int32_t)htvm_hal_read(error_register);
     }
-    return (int32_t)htvm_hal_read(error_register);
+    return 0;
 }
 
 static inline int32_t dma_finish(void)
@@ -67,17 +70,26 @@ static inline int32_t dma_runs(uint32_t l1, uint32_t l2, uint32_t count, uint32_
     return 0;
 }
 
-static int32_t dma_block(uint32_t l1, uint32_t l2, const diana_block_t *b, uint32_t direction)
+/* Rows, or channels, of a block do not follow each other on both sides. */
+static inline bool rows_apart(const diana_block_t *b)
+{
+    return b->rows != 1 && UNLIKELY(b->l2_row_stride != b->bytes || b->l1_row_stride != b->bytes);
+}
+
+static inline bool channels_apart(const diana_block_t *b, uint32_t map)
+{
+    return b->channels != 1 && UNLIKELY(b->l2_channel_stride != map || b->l1_channel_stride != map);
+}
+
+/* A block that cannot be moved as one, row by row or channel by channel. */
+static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
+                                                       const diana_block_t *b, uint32_t direction)
 {
     const uint32_t map = b->rows * b->bytes;
-    const uint32_t total = b->channels * map;
-    if (total - 1u >= DIANA_DMA_BYTES_MASK) {
-        return (int32_t)DIANA_ERROR_PARAMETER; /* nothing to move, or more than a command can say */
+    if (map == 0 || b->channels == 0) {
+        return (int32_t)DIANA_ERROR_PARAMETER;
     }
-    if (b->rows == 1 || (b->l2_row_stride == b->bytes && b->l1_row_stride == b->bytes)) {
-        if (b->channels == 1 || (b->l2_channel_stride == map && b->l1_channel_stride == map)) {
-            return dma_command(l1, l2, total | direction | DIANA_DMA_SINGLE);
-        }
+    if (!rows_apart(b)) {
         return dma_runs(l1, l2, b->channels, b->l1_channel_stride, b->l2_channel_stride,
                         map | direction | DIANA_DMA_FIRST);
     }
@@ -94,6 +106,21 @@ static int32_t dma_block(uint32_t l1, uint32_t l2, const diana_block_t *b, uint3
     return 0;
 }
 
+/* Inlined, and apart from dma_scattered, so that the common case saves no registers. */
+static inline int32_t dma_block(uint32_t l1, uint32_t l2, const diana_block_t *b,
+                                uint32_t direction)
+{
+    const uint32_t map = b->rows * b->bytes;
+    const uint32_t total = b->channels * map;
+    if (UNLIKELY((total & ~DIANA_DMA_BYTES_MASK) != 0)) {
+        return (int32_t)DIANA_ERROR_PARAMETER; /* more than a command can say, and than L1 has */
+    }
+    if (rows_apart(b) || channels_apart(b, map)) {
+        return dma_scattered(l1, l2, b, direction);
+    }
+    return dma_command(l1, l2, total | direction | DIANA_DMA_SINGLE);
+}
+
 int32_t diana_dma_in(uint32_t l1, const void *l2, const diana_block_t *block)
 {
     return dma_block(l1, htvm_hal_addr(l2), block, 0u);
@@ -107,11 +134,11 @@ int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block)
 /* Copies the first `words` words of a descriptor into the shape registers. */
 static inline void write_shape(const void *descriptor, uint32_t words)
 {
-    /* Without the promise the compiler would load the words byte by byte. */
+    /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
     const uint8_t *from = __builtin_assume_aligned(descriptor, sizeof(uint32_t));
     for (uint32_t i = 0; i < words; i++) {
         uint32_t word;
-        memcpy(&word, from + 4 * i, sizeof word);
+        __builtin_memcpy(&word, from + 4 * i, sizeof word);
         htvm_hal_write(DIGITAL(DIGITAL_SHAPE0) + 4 * i, word);
     }
 }

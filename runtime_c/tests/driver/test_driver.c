@@ -111,13 +111,18 @@ static void test_dma_errors(void)
     end();
     const diana_block_t empty[] = {{0, 4, 32, 128, 64, 128, 32},
                                    {1, 0, 32, 128, 64, 128, 32},
-                                   {1, 4, 0, 128, 64, 128, 32}};
+                                   {1, 4, 0, 128, 64, 128, 32},
+                                   {1, 4, 0, 0, 0, 0, 0}};
     for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
         begin();
         CHECK_EQ(diana_dma_in(0, bench->l2, &empty[i]), DIANA_ERROR_PARAMETER);
-        CHECK_EQ(command_count, 0);
         end();
     }
+    const diana_block_t huge = {1, 4, 1u << 22, 1u << 24, 1u << 22, 1u << 24, 1u << 22};
+    begin();
+    CHECK_EQ(diana_dma_in(0, bench->l2, &huge), DIANA_ERROR_PARAMETER);
+    CHECK_EQ(command_count, 0);
+    end();
 }
 
 /* Weights of value `weight` in lane 0 of each tap, zero elsewhere. */
