@@ -124,8 +124,8 @@ def compile_model(
     progress: Progress | None = None,
 ) -> Compiled:
     """Do all stages of `build` before the C compiler; arguments and errors as there."""
-    from htvm.aot.calls import read_calls
     from htvm.aot.cpu import compile_cpu
+    from htvm.aot.macs import with_macs
     from htvm.aot.program import assemble
     from htvm.frontend import load
     from htvm.quantize import retarget
@@ -149,9 +149,9 @@ def compile_model(
     with progress.stage("compiling CPU kernels"):
         cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels)
     with progress.stage("assembling"):
-        calls = read_calls(cpu, placed.layers)
+        calls = with_macs(cpu.calls, cpu.kernels, placed.layers)
         program = assemble(
-            source.name, source.inputs, source.outputs, calls.calls, calls.results,
+            source.name, source.inputs, source.outputs, calls, cpu.results,
             cpu.kernels, generated.code, cpu.constants,
         )  # fmt: skip
     return Compiled(

@@ -74,7 +74,7 @@ def _layer_row(
         shape="; ".join(describe(layer) for layer in layers)
         if step.kind in ("layer", "cpu")
         else "",
-        macs=step.macs or (sum(layer.macs for layer in layers) if step.kind == "cpu" else 0),
+        macs=step.macs,
         cycles=cycles,
         predicted_cycles=step.predicted_cycles or None,
         tile="" if solution is None else str(solution.tile),
