@@ -1,0 +1,110 @@
+"""Predicted cycles against the published layer table and against the sum over all steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from byoc_dory.codegen import tile_layer
+from byoc_dory.cost import array_cycles, cpu_cycles, dma_cycles, layer_cycles, step_cycles
+from byoc_dory.errors import TilingError
+from byoc_dory.layer import Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.schedule import Block, ConvTrigger, schedule_layer
+from byoc_dory.soc.base import DigitalCore
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.tiling.problem import Tile
+from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
+
+_core = DIANA.accelerator("digital")
+assert isinstance(_core, DigitalCore)
+CORE: DigitalCore = _core
+DMA = DIANA.dma
+assert DMA is not None
+
+
+def whole(layer: Layer):
+    problem = CORE.tiling_problem(layer, DIANA)
+    return schedule_layer(layer, problem.whole, CORE)
+
+
+def trigger_cycles(layer: Layer) -> list[int]:
+    steps = whole(layer).steps()
+    return [step_cycles(s, DMA, CORE) for s in steps if not hasattr(s, "block")]
+
+
+# (network, layer) -> (array, weight, overhead) cycles, derived from the published totals.
+TABLE = {
+    ("resnet8", 0): (3_920, 31, 485),
+    ("resnet8", 1): (13_696, 148, 485),
+    ("resnet8", 4): (6_848, 296, 485),
+    ("resnet8", 5): (12_608, 584, 485),
+    ("resnet8", 6): (1_856, 40, 485),
+    ("resnet8", 3): (1_024, 0, 485),
+    ("ds_cnn", 2): (None, 272, 485),
+    ("mobilenet", 0): (8_892, 31, 485),
+    ("toyadmos", 0): (320, 5_248, 3_880),
+    ("toyadmos", 1): (64, 1_152, 3_880),
+    ("toyadmos", 9): (320, 5_760, 19_400),
+}
+
+
+@pytest.mark.parametrize(("network", "index"), TABLE)
+def test_layer_table(network: str, index: int) -> None:
+    array, weights, overhead = TABLE[network, index]
+    layer = NETWORKS[network]()[index]
+    cycles = trigger_cycles(layer)
+    if array is not None:
+        assert sum(cycles) == array + weights + overhead
+    if layer.op == "conv2d":
+        assert CORE.conv_weight_bytes(layer.K, layer.C, layer.fy, layer.fx) // 16 == weights
+
+
+def test_depthwise_peak() -> None:
+    """A depthwise 3x3 inside the image: 144 MACs in 38 cycles (published: 3.75 MAC/cycle)."""
+    inner = ConvTrigger(1, 1, 18, 18, 16, 16, 3, 3, 1, 0, 0, 0, False, 0, 0, 0, True)
+    assert array_cycles(inner, CORE) == 16 * 38
+
+
+def test_dma() -> None:
+    assert dma_cycles(Block(1, 1, 64, 0, 0, 0, 0), DMA) == 50 + 4
+    # Padded to 32 B each, one command per row.
+    assert dma_cycles(Block(2, 3, 20, 96, 32, 48, 16), DMA) == 50 + 6 * (36 + 2)
+    # Rows are contiguous, channels are not.
+    assert dma_cycles(Block(2, 3, 32, 128, 32, 96, 32), DMA) == 50 + 2 * (36 + 6)
+    # Everything is contiguous.
+    assert dma_cycles(Block(2, 3, 32, 96, 32, 96, 32), DMA) == 50 + 12
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("order", ["yxk", "kyx"])
+def test_grouping_equals_the_sum_over_steps(op: str, order) -> None:
+    tiled = 0
+    for seed in range(12):
+        layer = random_layer(np.random.default_rng([seed, 31]), op)
+        for budget in (256_000, 9_000, 2_500):
+            options = TilingOptions(budget, solver="exhaustive", loop_order=order)
+            try:
+                tile = tile_layer(layer, DIANA, CORE, options).tile
+            except TilingError:
+                continue
+            schedule = schedule_layer(layer, tile, CORE, order)
+            total = sum(step_cycles(step, DMA, CORE) for step in schedule.steps())
+            assert layer_cycles(schedule, DIANA, CORE) == CORE.layer_cycles + total
+            tiled += schedule.tiles > 1
+    assert tiled >= (0 if op == "dense" else 5)
+
+
+def test_toolkit_cost() -> None:
+    layer = NETWORKS["resnet8"]()[1]
+    cost = CORE.cost(layer, Tile(16, 16, 32, 32), DIANA)
+    # Input and output move once, 16 kB each at 16 B per cycle.
+    assert cost == 400 + 2 * (50 + 1024) + 13_696 + 148 + 485
+
+
+def test_cpu_estimate_follows_the_operator() -> None:
+    layers = NETWORKS["mobilenet"]()
+    assert cpu_cycles(layers[0], DIANA) == round(2.8 * layers[0].macs)
+    assert cpu_cycles(layers[1], DIANA) == round(10.8 * layers[1].macs)
+    assert cpu_cycles(layers[2], DIANA) == round(4.0 * layers[2].macs)
+    assert cpu_cycles(layers[-1], DIANA) == round(4.6 * 512)

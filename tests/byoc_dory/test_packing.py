@@ -1,0 +1,111 @@
+"""Weights and activations in memory, byte by byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from byoc_dory.layer import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
+from byoc_dory.packing import (
+    activation_from_l2,
+    activation_to_l2,
+    pack_weights,
+    pad_filter,
+    unpack_conv_block,
+    unpack_dense_block,
+)
+from byoc_dory.soc.diana.description import DIANA
+from tests.byoc_dory.layers import int8, int32
+
+CORE = DIANA.accelerator("digital")
+
+
+def conv(k: int, c: int, fy: int, fx: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    weight, bias = int8(rng, k, c, fy, fx), int32(rng, k)
+    return conv2d_layer("c", Tensor("x", (c, 9, 9)), "y", weight, bias, requant=Shift(1))
+
+
+def test_bytes_of_a_conv_block() -> None:
+    """One weight and one bias at the places the layout names."""
+    layer = conv(2, 3, 3, 5)
+    packed = pack_weights(layer, 2, CORE)
+    assert len(packed) == 16 * 3 * 3 * 5 + 64
+    # (k=1, c=2, i=1, j=4): [C][fy][fx][16], then each group of four reversed.
+    logical = ((2 * 3 + 1) * 5 + 4) * 16 + 1
+    assert packed[logical ^ 3] == np.uint8(layer.weight[1, 2, 1, 4])
+    assert packed[(logical + 1) ^ 3] == 0, "lane 2 is padding"
+    for plane in range(4):
+        place = 16 * 3 * 3 * 5 + 16 * plane + 1
+        assert packed[place ^ 3] == (int(layer.bias[1]) >> (8 * plane)) & 0xFF
+
+
+@pytest.mark.parametrize("k_tile", [40, 32, 16, 7])
+def test_conv_tiles(k_tile: int) -> None:
+    """Each channel tile starts its own blocks."""
+    layer = conv(40, 3, 3, 1)
+    packed = pack_weights(layer, k_tile, CORE)
+    size, at = 16 * 3 * 3 + 64, 0
+    for first in range(0, 40, k_tile):
+        for k in range(first, min(first + k_tile, 40), 16):
+            used = min(16, first + k_tile - k, 40 - k)
+            weight, bias = unpack_conv_block(packed[at:], 3, 3, 1, CORE)
+            np.testing.assert_array_equal(weight[:used], layer.weight[k : k + used])
+            np.testing.assert_array_equal(bias[:used], layer.bias[k : k + used])
+            assert not weight[used:].any() and not bias[used:].any()
+            at += size
+    assert at == len(packed)
+
+
+def test_filters_are_extended_at_bottom_and_right() -> None:
+    layer = conv(2, 1, 2, 4)
+    packed = pack_weights(layer, 2, CORE)
+    weight, _ = unpack_conv_block(packed, 1, 3, 5, CORE)
+    np.testing.assert_array_equal(weight[:2, :, :2, :4], layer.weight)
+    assert not weight[:, :, 2].any() and not weight[:, :, :, 4].any()
+    assert [pad_filter(f, CORE.filters) for f in range(1, 9)] == [1, 3, 3, 5, 5, 7, 7, 8]
+
+
+def test_depthwise_has_one_real_lane_per_channel() -> None:
+    rng = np.random.default_rng(1)
+    weight, bias = int8(rng, 5, 1, 3, 3), int32(rng, 5)
+    layer = depthwise_layer("d", Tensor("x", (5, 9, 9)), "y", weight, bias, requant=Shift(1))
+    packed = pack_weights(layer, 3, CORE)
+    assert len(packed) == 5 * (16 * 9 + 64)
+    for channel in range(5):
+        lanes, biases = unpack_conv_block(packed[channel * 208 :], 1, 3, 3, CORE)
+        np.testing.assert_array_equal(lanes[0], weight[channel])
+        assert biases[0] == bias[channel] and not lanes[1:].any() and not biases[1:].any()
+
+
+def test_bytes_of_a_dense_block() -> None:
+    rng = np.random.default_rng(2)
+    weight, bias = int8(rng, 20, 21), int32(rng, 20)
+    layer = dense_layer("f", Tensor("x", (21,)), "y", weight, bias, requant=Shift(1))
+    packed = pack_weights(layer, 20, CORE)
+    size = 16 * 32 + 256
+    assert len(packed) == 2 * size
+    # (k=18, c=17): second block, second column block, lane 2, column 1.
+    assert packed[(size + 256 + 2 * 16 + 1) ^ 3] == np.uint8(weight[18, 17])
+    assert packed[(size + 512 + 2 * 16) ^ 3] == int(bias[18]) & 0xFF
+    for block, used in ((0, 16), (1, 4)):
+        lanes, biases = unpack_dense_block(packed[block * size :], 21, CORE)
+        np.testing.assert_array_equal(lanes[:used], weight[16 * block :][:used])
+        np.testing.assert_array_equal(biases[:used], bias[16 * block :][:used])
+        assert not lanes[used:].any() and not biases[used:].any()
+
+
+def test_bias_is_optional() -> None:
+    rng = np.random.default_rng(3)
+    weight = int8(rng, 3, 2, 1, 1)
+    layer = conv2d_layer("c", Tensor("x", (2, 4, 4)), "y", weight, None, requant=Shift(1))
+    assert not pack_weights(layer, 3, CORE)[-64:].any()
+
+
+@pytest.mark.parametrize("shape", [(5,), (16,), (2, 3, 5), (1, 2, 16), (3, 1, 33)])
+def test_activations(shape: tuple[int, ...]) -> None:
+    values = int8(np.random.default_rng(4), *shape)
+    image = activation_to_l2(values, CORE)
+    assert image.dtype == np.uint8 and len(image) % 16 == 0
+    assert image[0 ^ 3] == np.uint8(values.reshape(-1)[0])
+    np.testing.assert_array_equal(activation_from_l2(image, shape, CORE), values)

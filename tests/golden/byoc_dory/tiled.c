@@ -1,0 +1,578 @@
+/* x: NHWC to the accelerator's layout, shape (3, 18, 18), 1728 B.
+ * Four columns make a word, the first in its highest byte; rows are padded with zeros. */
+int32_t net_x_to_core(const int8_t *in, int8_t *out)
+{
+    const uint8_t *p = (const uint8_t *)in;
+    uint8_t *q = (uint8_t *)out;
+    for (uint32_t c = 0; c < 3; ++c) {
+        uint32_t i = c;
+        for (uint32_t y = 0; y < 18; ++y) {
+            for (uint32_t x = 0; x < 4; ++x) {
+                const uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 3] << 16 | (uint32_t)p[i + 6] << 8 | (uint32_t)p[i + 9];
+                __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
+                i += 12;
+                q += 4;
+            }
+            {
+                uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 3] << 16;
+                __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
+                i += 6;
+                word = 0;
+                __builtin_memcpy(__builtin_assume_aligned(q + 4, 4), &word, sizeof word);
+                __builtin_memcpy(__builtin_assume_aligned(q + 8, 4), &word, sizeof word);
+                __builtin_memcpy(__builtin_assume_aligned(q + 12, 4), &word, sizeof word);
+                q += 16;
+            }
+        }
+    }
+    return 0;
+}
+
+/* v: C to the accelerator's layout, shape (70,), 80 B.
+ * Four columns make a word, the first in its highest byte; rows are padded with zeros. */
+int32_t net_v_to_core(const int8_t *in, int8_t *out)
+{
+    const uint8_t *p = (const uint8_t *)in;
+    uint8_t *q = (uint8_t *)out;
+    for (uint32_t c = 0; c < 1; ++c) {
+        uint32_t i = c;
+        for (uint32_t x = 0; x < 17; ++x) {
+            const uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16 | (uint32_t)p[i + 2] << 8 | (uint32_t)p[i + 3];
+            __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
+            i += 4;
+            q += 4;
+        }
+        {
+            uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16;
+            __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
+            i += 2;
+            word = 0;
+            __builtin_memcpy(__builtin_assume_aligned(q + 4, 4), &word, sizeof word);
+            __builtin_memcpy(__builtin_assume_aligned(q + 8, 4), &word, sizeof word);
+            q += 12;
+        }
+    }
+    return 0;
+}
+
+/* first: conv2d C=3 18x18 -> K=20 18x18, kernel 4x3, stride 1x1
+ * tile k=16, c=3, y=3, x=18 (12 in all); L1: input 672 B, output 1536 B
+ * weight memory: 784 B
+ * predicted: 19480 cycles */
+extern const uint8_t net_first_weights[1568];
+
+int32_t net_first(const int8_t *in, int8_t *out)
+{
+    enum {
+        L1_IN = 0, L1_OUT = 672, /* byte offsets in L1 */
+        IN_ROW = 32, IN_MAP = 576, /* bytes in L2 */
+        OUT_ROW = 32, OUT_MAP = 576,
+        WEIGHT_BYTES = 784, /* weights and biases of a full channel tile */
+    };
+    /* rows of each tile: first and number of outputs, first and number of inputs,
+     * zero rows above (negative: rows to skip) */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int8_t pad;
+    } y_tiles[6] = {
+        {0, 3, 0, 6, 1},
+        {3, 3, 2, 7, 0},
+        {6, 3, 5, 7, 0},
+        {9, 3, 8, 7, 0},
+        {12, 3, 11, 7, 0},
+        {15, 3, 14, 4, 0},
+    };
+    int32_t code;
+
+    for (uint32_t y = 0; y < 6; ++y) { /* rows */
+        const diana_block_t in_block = {
+            .channels = 3,
+            .rows = y_tiles[y].in_size,
+            .bytes = 32,
+            .l2_channel_stride = 576,
+            .l2_row_stride = 32,
+            .l1_channel_stride = y_tiles[y].in_size * 32,
+            .l1_row_stride = 32,
+        };
+        code = diana_dma_in(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
+        if (code != 0) {
+            return code;
+        }
+        for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+            const diana_conv_t tile = {
+                .k = (k + 1 < 2 ? 16 : 4),
+                .c = 3,
+                .iy = y_tiles[y].in_size,
+                .ix = 18,
+                .oy = 3,
+                .ox = 18,
+                .fy = 5,
+                .fx = 3,
+                .stride = 1,
+                .pad_top = y_tiles[y].pad,
+                .pad_left = 1,
+                .shift = 8,
+                .relu = 1,
+                .in = L1_IN,
+                .out = L1_OUT,
+            };
+            code = diana_digital_conv2d(&tile, net_first_weights + k * WEIGHT_BYTES);
+            if (code != 0) {
+                return code;
+            }
+            const diana_block_t out_block = {
+                .channels = (k + 1 < 2 ? 16 : 4),
+                .rows = 3,
+                .bytes = 32,
+                .l2_channel_stride = 576,
+                .l2_row_stride = 32,
+                .l1_channel_stride = 96,
+                .l1_row_stride = 32,
+            };
+            code = diana_dma_out(out + (k * 16) * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
+            if (code != 0) {
+                return code;
+            }
+        }
+    }
+
+    return 0;
+}
+
+/* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
+ * tile k=1, c=1, y=8, x=9 (40 in all); L1: input 544 B, output 2048 B
+ * weight memory: 208 B
+ * predicted: 33360 cycles */
+extern const uint8_t net_dw_down_weights[4160];
+
+int32_t net_dw_down(const int8_t *in, int8_t *out)
+{
+    enum {
+        L1_IN = 0, L1_OUT = 544, /* byte offsets in L1 */
+        IN_ROW = 32, IN_MAP = 576, /* bytes in L2 */
+        OUT_ROW = 16, OUT_MAP = 144,
+        WEIGHT_BYTES = 208, /* weights and biases of a channel */
+    };
+    /* rows of each tile: first and number of outputs, first and number of inputs,
+     * zero rows above (negative: rows to skip) */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int8_t pad;
+    } y_tiles[2] = {
+        {0, 8, 0, 17, 0},
+        {8, 1, 16, 2, 0},
+    };
+    int32_t code;
+
+    for (uint32_t y = 0; y < 2; ++y) { /* rows */
+        for (uint32_t k = 0; k < 20; ++k) { /* output channels */
+            const diana_block_t in_block = {
+                .channels = 1,
+                .rows = y_tiles[y].in_size,
+                .bytes = 32,
+                .l2_channel_stride = 576,
+                .l2_row_stride = 32,
+                .l1_channel_stride = y_tiles[y].in_size * 32,
+                .l1_row_stride = 32,
+            };
+            code = diana_dma_in(L1_IN, in + k * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
+            if (code != 0) {
+                return code;
+            }
+            const diana_conv_t tile = {
+                .k = 1,
+                .c = 1,
+                .iy = y_tiles[y].in_size,
+                .ix = 18,
+                .oy = y_tiles[y].out_size,
+                .ox = 9,
+                .fy = 3,
+                .fx = 3,
+                .stride = 2,
+                .pad_top = 0,
+                .pad_left = 0,
+                .shift = 8,
+                .relu = 0,
+                .in = L1_IN,
+                .out = L1_OUT,
+            };
+            code = diana_digital_depthwise(&tile, net_dw_down_weights + k * WEIGHT_BYTES);
+            if (code != 0) {
+                return code;
+            }
+            const diana_block_t out_block = {
+                .channels = 1,
+                .rows = y_tiles[y].out_size,
+                .bytes = 16,
+                .l2_channel_stride = 144,
+                .l2_row_stride = 16,
+                .l1_channel_stride = y_tiles[y].out_size * 16,
+                .l1_row_stride = 16,
+            };
+            code = diana_dma_out(out + k * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
+            if (code != 0) {
+                return code;
+            }
+        }
+    }
+
+    return 0;
+}
+
+/* pw: conv2d C=20 9x9 -> K=20 9x9, kernel 1x1, stride 1x1
+ * tile k=16, c=20, y=4, x=9 (6 in all); L1: input 1280 B, output 1024 B
+ * weight memory: 384 B
+ * predicted: 9812 cycles */
+extern const uint8_t net_pw_weights[768];
+
+int32_t net_pw(const int8_t *in, int8_t *out)
+{
+    enum {
+        L1_IN = 0, L1_OUT = 1280, /* byte offsets in L1 */
+        IN_ROW = 16, IN_MAP = 144, /* bytes in L2 */
+        OUT_ROW = 16, OUT_MAP = 144,
+        WEIGHT_BYTES = 384, /* weights and biases of a full channel tile */
+    };
+    /* rows of each tile: first and number of outputs, first and number of inputs,
+     * zero rows above (negative: rows to skip) */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int8_t pad;
+    } y_tiles[3] = {
+        {0, 4, 0, 4, 0},
+        {4, 4, 4, 4, 0},
+        {8, 1, 8, 1, 0},
+    };
+    int32_t code;
+
+    for (uint32_t y = 0; y < 3; ++y) { /* rows */
+        const diana_block_t in_block = {
+            .channels = 20,
+            .rows = y_tiles[y].in_size,
+            .bytes = 16,
+            .l2_channel_stride = 144,
+            .l2_row_stride = 16,
+            .l1_channel_stride = y_tiles[y].in_size * 16,
+            .l1_row_stride = 16,
+        };
+        code = diana_dma_in(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
+        if (code != 0) {
+            return code;
+        }
+        for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+            const diana_conv_t tile = {
+                .k = (k + 1 < 2 ? 16 : 4),
+                .c = 20,
+                .iy = y_tiles[y].in_size,
+                .ix = 9,
+                .oy = y_tiles[y].out_size,
+                .ox = 9,
+                .fy = 1,
+                .fx = 1,
+                .stride = 1,
+                .pad_top = 0,
+                .pad_left = 0,
+                .shift = 8,
+                .relu = 0,
+                .in = L1_IN,
+                .out = L1_OUT,
+            };
+            code = diana_digital_conv2d(&tile, net_pw_weights + k * WEIGHT_BYTES);
+            if (code != 0) {
+                return code;
+            }
+            const diana_block_t out_block = {
+                .channels = (k + 1 < 2 ? 16 : 4),
+                .rows = y_tiles[y].out_size,
+                .bytes = 16,
+                .l2_channel_stride = 144,
+                .l2_row_stride = 16,
+                .l1_channel_stride = y_tiles[y].out_size * 16,
+                .l1_row_stride = 16,
+            };
+            code = diana_dma_out(out + (k * 16) * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
+            if (code != 0) {
+                return code;
+            }
+        }
+    }
+
+    return 0;
+}
+
+/* dw:down: add 20x9x9
+ * tile k=6, c=1, y=9, x=9 (4 in all); L1: input 1728 B, output 864 B
+ * predicted: 3660 cycles */
+int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
+{
+    enum {
+        L1_A = 0, L1_B = 864, L1_OUT = 1728, /* byte offsets in L1 */
+        IN_ROW = 16, IN_MAP = 144, /* bytes in L2 */
+        OUT_ROW = 16, OUT_MAP = 144,
+    };
+    int32_t code;
+
+    for (uint32_t k = 0; k < 4; ++k) { /* output channels */
+        const diana_block_t block = {
+            .channels = (k + 1 < 4 ? 6 : 2),
+            .rows = 9,
+            .bytes = 16,
+            .l2_channel_stride = 144,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 144,
+            .l1_row_stride = 16,
+        };
+        code = diana_dma_in(L1_A, in0 + (k * 6) * IN_MAP, &block);
+        if (code != 0) {
+            return code;
+        }
+        code = diana_dma_in(L1_B, in1 + (k * 6) * IN_MAP, &block);
+        if (code != 0) {
+            return code;
+        }
+        const diana_add_t tile = {
+            .elements = (((k + 1 < 4 ? 6 : 2)) * 9) * 16,
+            .shift = 1,
+            .relu = 0,
+            .a = L1_A,
+            .b = L1_B,
+            .out = L1_OUT,
+        };
+        code = diana_digital_add(&tile);
+        if (code != 0) {
+            return code;
+        }
+        code = diana_dma_out(out + (k * 6) * OUT_MAP, L1_OUT, &block);
+        if (code != 0) {
+            return code;
+        }
+    }
+
+    return 0;
+}
+
+/* twice: add 20x9x9
+ * tile k=6, c=1, y=9, x=9 (4 in all); L1: input 1728 B, output 864 B
+ * predicted: 3660 cycles */
+int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
+{
+    enum {
+        L1_A = 0, L1_B = 864, L1_OUT = 1728, /* byte offsets in L1 */
+        IN_ROW = 16, IN_MAP = 144, /* bytes in L2 */
+        OUT_ROW = 16, OUT_MAP = 144,
+    };
+    int32_t code;
+
+    for (uint32_t k = 0; k < 4; ++k) { /* output channels */
+        const diana_block_t block = {
+            .channels = (k + 1 < 4 ? 6 : 2),
+            .rows = 9,
+            .bytes = 16,
+            .l2_channel_stride = 144,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 144,
+            .l1_row_stride = 16,
+        };
+        code = diana_dma_in(L1_A, in0 + (k * 6) * IN_MAP, &block);
+        if (code != 0) {
+            return code;
+        }
+        code = diana_dma_in(L1_B, in1 + (k * 6) * IN_MAP, &block);
+        if (code != 0) {
+            return code;
+        }
+        const diana_add_t tile = {
+            .elements = (((k + 1 < 4 ? 6 : 2)) * 9) * 16,
+            .shift = 0,
+            .relu = 1,
+            .a = L1_A,
+            .b = L1_B,
+            .out = L1_OUT,
+        };
+        code = diana_digital_add(&tile);
+        if (code != 0) {
+            return code;
+        }
+        code = diana_dma_out(out + (k * 6) * OUT_MAP, L1_OUT, &block);
+        if (code != 0) {
+            return code;
+        }
+    }
+
+    return 0;
+}
+
+/* fc: dense C=70 -> K=37
+ * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
+ * weight memory: 1536 B
+ * predicted: 2268 cycles */
+extern const uint8_t net_fc_weights[4608];
+
+int32_t net_fc(const int8_t *in, int8_t *out)
+{
+    enum {
+        L1_IN = 0, L1_OUT = 80, /* byte offsets in L1 */
+        OUTPUTS = 37, /* of the layer */
+        TILE = 37, /* outputs that leave L1 together */
+        LANES = 16, /* outputs of one trigger */
+        TRIGGER_BYTES = 1536, /* weights and biases of one trigger */
+    };
+    int32_t code;
+
+    static const diana_block_t in_block = {.channels = 1, .rows = 1, .bytes = 80};
+    code = diana_dma_in(L1_IN, in, &in_block);
+    if (code != 0) {
+        return code;
+    }
+    for (uint32_t k = 0; k < OUTPUTS; k += LANES) {
+        const diana_dense_t tile = {
+            .k = k + LANES < OUTPUTS ? LANES : OUTPUTS - k, .c = 70,
+            .shift = 9, .relu = 0,
+            .in = L1_IN, .out = L1_OUT + k,
+        };
+        code = diana_digital_dense(&tile, net_fc_weights + k / LANES * TRIGGER_BYTES);
+        if (code != 0) {
+            return code;
+        }
+    }
+    /* whole blocks: the surplus outputs of the last one lie in the padding of the vector */
+    static const diana_block_t out_block = {.channels = 1, .rows = 1, .bytes = 48};
+    code = diana_dma_out(out, L1_OUT, &out_block);
+    if (code != 0) {
+        return code;
+    }
+    return 0;
+}
+
+/* fc2: dense C=37 -> K=5
+ * tile k=5, c=37, y=1, x=1 (1 in all); L1: input 48 B, output 16 B
+ * weight memory: 1024 B
+ * predicted: 1058 cycles */
+extern const uint8_t net_fc2_weights[1024];
+
+int32_t net_fc2(const int8_t *in, int8_t *out)
+{
+    enum {
+        L1_IN = 0, L1_OUT = 48, /* byte offsets in L1 */
+        OUTPUTS = 5, /* of the layer */
+        TILE = 5, /* outputs that leave L1 together */
+        LANES = 16, /* outputs of one trigger */
+        TRIGGER_BYTES = 1024, /* weights and biases of one trigger */
+    };
+    int32_t code;
+
+    static const diana_block_t in_block = {.channels = 1, .rows = 1, .bytes = 48};
+    code = diana_dma_in(L1_IN, in, &in_block);
+    if (code != 0) {
+        return code;
+    }
+    for (uint32_t k = 0; k < OUTPUTS; k += LANES) {
+        const diana_dense_t tile = {
+            .k = k + LANES < OUTPUTS ? LANES : OUTPUTS - k, .c = 37,
+            .shift = 8, .relu = 0,
+            .in = L1_IN, .out = L1_OUT + k,
+        };
+        code = diana_digital_dense(&tile, net_fc2_weights + k / LANES * TRIGGER_BYTES);
+        if (code != 0) {
+            return code;
+        }
+    }
+    /* whole blocks: the surplus outputs of the last one lie in the padding of the vector */
+    static const diana_block_t out_block = {.channels = 1, .rows = 1, .bytes = 16};
+    code = diana_dma_out(out, L1_OUT, &out_block);
+    if (code != 0) {
+        return code;
+    }
+    return 0;
+}
+
+/* t4: from the accelerator's layout to NCHW, shape (20, 9, 9), 2880 B.
+ * A word holds four columns, the first in its highest byte. */
+int32_t net_t4_from_core(const int8_t *in, int8_t *out)
+{
+    const uint8_t *q = (const uint8_t *)in;
+    uint8_t *p = (uint8_t *)out;
+    for (uint32_t c = 0; c < 1; ++c) {
+        uint32_t i = c;
+        for (uint32_t y = 0; y < 180; ++y) {
+            for (uint32_t x = 0; x < 2; ++x) {
+                uint32_t word;
+                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+                p[i] = (uint8_t)(word >> 24);
+                p[i + 1] = (uint8_t)(word >> 16);
+                p[i + 2] = (uint8_t)(word >> 8);
+                p[i + 3] = (uint8_t)word;
+                i += 4;
+                q += 4;
+            }
+            {
+                uint32_t word;
+                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+                p[i] = (uint8_t)(word >> 24);
+                i += 1;
+            }
+            q += 8; /* padding of the row */
+        }
+    }
+    return 0;
+}
+
+/* t5: from the accelerator's layout to NHWC, shape (20, 9, 9), 2880 B.
+ * A word holds four columns, the first in its highest byte. */
+int32_t net_t5_from_core(const int8_t *in, int8_t *out)
+{
+    const uint8_t *q = (const uint8_t *)in;
+    uint8_t *p = (uint8_t *)out;
+    for (uint32_t c = 0; c < 20; ++c) {
+        uint32_t i = c;
+        for (uint32_t y = 0; y < 9; ++y) {
+            for (uint32_t x = 0; x < 2; ++x) {
+                uint32_t word;
+                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+                p[i] = (uint8_t)(word >> 24);
+                p[i + 20] = (uint8_t)(word >> 16);
+                p[i + 40] = (uint8_t)(word >> 8);
+                p[i + 60] = (uint8_t)word;
+                i += 80;
+                q += 4;
+            }
+            {
+                uint32_t word;
+                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+                p[i] = (uint8_t)(word >> 24);
+                i += 20;
+            }
+            q += 8; /* padding of the row */
+        }
+    }
+    return 0;
+}
+
+/* more: from the accelerator's layout to C, shape (5,), 16 B.
+ * A word holds four columns, the first in its highest byte. */
+int32_t net_more_from_core(const int8_t *in, int8_t *out)
+{
+    const uint8_t *q = (const uint8_t *)in;
+    uint8_t *p = (uint8_t *)out;
+    for (uint32_t c = 0; c < 1; ++c) {
+        uint32_t i = c;
+        for (uint32_t x = 0; x < 1; ++x) {
+            uint32_t word;
+            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+            p[i] = (uint8_t)(word >> 24);
+            p[i + 1] = (uint8_t)(word >> 16);
+            p[i + 2] = (uint8_t)(word >> 8);
+            p[i + 3] = (uint8_t)word;
+            i += 4;
+            q += 4;
+        }
+        {
+            uint32_t word;
+            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+            p[i] = (uint8_t)(word >> 24);
+            i += 1;
+        }
+        q += 12; /* padding of the row */
+    }
+    return 0;
+}
