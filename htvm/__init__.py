@@ -20,8 +20,8 @@ from htvm import errors
 
 if TYPE_CHECKING:
     from htvm import zoo
-    from htvm.build import build
-    from htvm.compare import compare
+    from htvm.pipeline import build
+    from htvm.comparison import compare
     from htvm.frontend import load
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
@@ -51,8 +51,8 @@ _HOMES = {
     "Module": "htvm.module",
     "RunResult": "htvm.result",
     "TensorInfo": "htvm.model",
-    "build": "htvm.build",
-    "compare": "htvm.compare",
+    "build": "htvm.pipeline",
+    "compare": "htvm.comparison",
     "load": "htvm.frontend",
     "targets": "htvm.target",
 }

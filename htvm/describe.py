@@ -21,7 +21,7 @@ from htvm.report.types import (
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
     from htvm.aot.program import Step
-    from htvm.build import Compiled, Platform
+    from htvm.pipeline import Compiled, Platform
     from htvm.result import RunResult
     from htvm.sim.runner import Sizes
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from htvm.build import Compiled, Platform
+    from htvm.pipeline import Compiled, Platform
     from htvm.model import Model
     from htvm.report.types import Explanation, Report
     from htvm.sim.runner import Built, RawResult, Sizes

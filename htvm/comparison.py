@@ -11,7 +11,7 @@ import numpy as np
 
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.registry import resolve
-from htvm.build import build
+from htvm.pipeline import build
 from htvm.describe import memory_of
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
