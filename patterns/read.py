@@ -32,7 +32,18 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Call, Expr, Function, Var
 
-__all__ = ["Attribute", "Node", "Operator", "main_of", "operators", "read_graph", "read_node"]
+__all__ = [
+    "Attribute",
+    "Node",
+    "Operator",
+    "bindings_of",
+    "dtype_of",
+    "main_of",
+    "operators",
+    "output_names",
+    "read_graph",
+    "read_node",
+]
 
 Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
 
@@ -141,9 +152,7 @@ def operators(module: IRModule) -> tuple[Operator, ...]:
     return tuple(found)
 
 
-def _collect(
-    var: Var, values: Mapping[Var, Expr], parts: list[Var], inputs: list[Var]
-) -> None:
+def _collect(var: Var, values: Mapping[Var, Expr], parts: list[Var], inputs: list[Var]) -> None:
     """Add ``var`` after everything int32 it is made of."""
     for used in _variables(values[var]):
         used = _resolved(used, values)
@@ -185,6 +194,25 @@ def read_graph(module: IRModule) -> tuple[Node, ...]:
     """
     values = dict(bindings_of(main_of(module)))
     return tuple(read_node(module, operator, values) for operator in operators(module))
+
+
+def output_names(module: IRModule) -> tuple[str, ...]:
+    """Names of the tensors ``main`` returns, in order."""
+    func = main_of(module)
+    values = dict(bindings_of(func))
+    return tuple(
+        _name_of_var(_resolved(var, values), values) for var in _outputs(func.body.body, values)
+    )
+
+
+def _outputs(expr: Expr, values: Mapping[Var, Expr]) -> Iterator[Var]:
+    if isinstance(expr, relax.Tuple):
+        for item in expr.fields:
+            yield from _outputs(item, values)
+    elif isinstance(values.get(expr), relax.Tuple):
+        yield from _outputs(values[expr], values)
+    else:
+        yield expr
 
 
 def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) -> Node:

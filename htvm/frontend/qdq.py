@@ -142,7 +142,8 @@ class _Reader:
             activation = Activation(shape_of(param), str(param.name))
             self._values[param] = activation
             inputs.append((str(param.name), activation))
-        for self._index, (var, value) in enumerate(bindings_of(self._main)):
+        for index, (var, value) in enumerate(bindings_of(self._main)):
+            self._index = index
             self._values[var] = self._evaluate(var, value)
         self._where = "the outputs of 'main'"
         body = self._main.body.body
@@ -413,9 +414,7 @@ class _Reader:
         clip = (max(origin.clip[0], math.ceil(low)), min(origin.clip[1], math.floor(high)))
         if clip[0] > clip[1]:
             raise self._unsupported(f"a clip to [{low}, {high}] leaves nothing")
-        return self._activation(
-            replace(origin, clip=clip), value.shape, self._steps.get(value)
-        )
+        return self._activation(replace(origin, clip=clip), value.shape, self._steps.get(value))
 
     def _bounded(self, value: Any, low: float, high: float) -> Any:
         if isinstance(value, _Real):

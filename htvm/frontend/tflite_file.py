@@ -1,0 +1,306 @@
+"""The content of a TFLite file as typed records, every index in it checked."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.layer import Array
+from htvm.frontend.flatbuffer import Buffer, Table
+
+__all__ = ["TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
+
+_IDENTIFIER = b"TFL3"
+_DTYPES = {
+    0: "float32",
+    1: "float16",
+    2: "int32",
+    3: "uint8",
+    4: "int64",
+    5: "string",
+    6: "bool",
+    7: "int16",
+    8: "complex64",
+    9: "int8",
+    10: "float64",
+    11: "complex128",
+    12: "uint64",
+    13: "resource",
+    14: "variant",
+    15: "uint32",
+    16: "uint16",
+    17: "int4",
+}
+_MOST_ELEMENTS = 1 << 28
+_HINT = "the file is damaged; fetch or export it again"
+
+
+@dataclass(frozen=True, eq=False)
+class TfliteTensor:
+    """A tensor of the graph.
+
+    Attributes:
+        index: in the file.
+        name: in the file; not necessarily unique.
+        shape: batch included.
+        dtype: numpy name of the element type, or TFLite's where numpy has none.
+        data: its constant value, flat, or ``None`` for an activation.
+        scales, zero_points: quantization; empty where it is not quantized.
+        axis: that several scales follow.
+    """
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    data: Array | None
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int
+
+    @property
+    def place(self) -> str:
+        """The tensor, for messages."""
+        return f"tensor {self.index} '{self.name}'"
+
+
+@dataclass(frozen=True, eq=False)
+class TfliteOperator:
+    """An operator of the graph.
+
+    Attributes:
+        index: in execution order.
+        kind: TFLite's name of it, such as ``CONV_2D``.
+        inputs, outputs: tensors; ``None`` for an optional input that is absent.
+        options: its table of options, if any.
+        options_type: which kind of table that is (TFLite's ``BuiltinOptions``).
+    """
+
+    index: int
+    kind: str
+    inputs: tuple[TfliteTensor | None, ...]
+    outputs: tuple[TfliteTensor, ...]
+    options: Table | None
+    options_type: int
+
+    @property
+    def place(self) -> str:
+        """The operator, for messages."""
+        tensor = f", computing {self.outputs[0].place}" if self.outputs else ""
+        return f"operator {self.index} ({self.kind}){tensor}"
+
+
+@dataclass(frozen=True, eq=False)
+class TfliteFile:
+    """The one graph of a file.
+
+    Attributes:
+        tensors: by index.
+        operators: in execution order.
+        inputs, outputs: of the graph.
+    """
+
+    tensors: tuple[TfliteTensor, ...]
+    operators: tuple[TfliteOperator, ...]
+    inputs: tuple[TfliteTensor, ...]
+    outputs: tuple[TfliteTensor, ...]
+
+
+def read_file(data: bytes, source: str) -> TfliteFile:
+    """Read and check the content of a TFLite file.
+
+    Args:
+        data: the file.
+        source: its name, for messages.
+
+    Raises:
+        ModelError: if it is not a TFLite file, or damaged.
+        UnsupportedError: if it holds several graphs, or constants outside the flatbuffer.
+    """
+    if len(data) < 8 or data[4:8] != _IDENTIFIER:
+        raise ModelError(
+            "not a TFLite model: the identifier 'TFL3' is missing",
+            where=f"bytes 4 to 7 of {source} ({len(data)} bytes)",
+            hint="give a .tflite file or a Relax IRModule",
+        )
+    return _FileReader(Buffer(data, source)).read()
+
+
+class _FileReader:
+    """Reads tensors and operators of the graph."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._root = buffer.root()
+        self._source = buffer.source
+
+    def _corrupt(self, what: str, where: str = "") -> ModelError:
+        place = f"{where} in {self._source}" if where else self._source
+        return ModelError(f"corrupt model: {what}", where=place, hint=_HINT)
+
+    def read(self) -> TfliteFile:
+        """Read the graph."""
+        version = self._root.integer(0, "I")
+        if version != 3:
+            raise self._corrupt(f"schema version {version} instead of 3")
+        graphs = self._root.tables(2)
+        if len(graphs) != 1:
+            if not graphs:
+                raise self._corrupt("it holds no graph")
+            raise UnsupportedError(
+                f"a model of {len(graphs)} graphs",
+                where=self._source,
+                hint="control flow is not supported; export one plain inference graph",
+            )
+        graph = graphs[0]
+        codes = [self._code(table) for table in self._root.tables(1)]
+        buffers = self._root.tables(4)
+        tensors = tuple(
+            self._tensor(index, table, buffers) for index, table in enumerate(graph.tables(0))
+        )
+        operators = tuple(
+            self._operator(index, table, codes, tensors)
+            for index, table in enumerate(graph.tables(3))
+        )
+        inputs = self._tensors(graph, 1, tensors, "the graph's inputs")
+        outputs = self._tensors(graph, 2, tensors, "the graph's outputs")
+        file = TfliteFile(tensors, operators, self._given(inputs), self._given(outputs))
+        self._check_order(file)
+        return file
+
+    def _given(self, tensors: tuple[TfliteTensor | None, ...]) -> tuple[TfliteTensor, ...]:
+        given = tuple(tensor for tensor in tensors if tensor is not None)
+        if not given or len(given) != len(tensors):
+            raise self._corrupt("inputs or outputs of the graph are missing")
+        return given
+
+    def _code(self, table: Table) -> str:
+        from tflite import BuiltinOperator
+
+        # Older files keep the code in eight bits; the larger of the two counts.
+        code = max(table.integer(0, "b"), table.integer(3, "i"))
+        for name, value in vars(BuiltinOperator).items():
+            if value == code and not name.startswith("_"):
+                return str(name)
+        raise self._corrupt(f"operator code {code} does not exist")
+
+    def _tensor(self, index: int, table: Table, buffers: tuple[Table, ...]) -> TfliteTensor:
+        name = table.string(3)
+        where = f"tensor {index} '{name}'"
+        shape = self._integers(table.vector(0, "int32"))
+        if any(size < 1 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
+            raise self._corrupt(f"shape {shape}", where)
+        code = table.integer(1, "b")
+        if code not in _DTYPES:
+            raise self._corrupt(f"element type {code} does not exist", where)
+        dtype = _DTYPES[code]
+        if table.table(6) is not None:
+            raise UnsupportedError("a sparse tensor", where=where, hint="export it dense")
+        scales, zero_points, axis = self._quantization(table.table(4), shape, where)
+        number = table.integer(2, "I")
+        if number >= len(buffers):
+            raise self._corrupt(f"buffer {number} of {len(buffers)}", where)
+        data = self._data(buffers[number], dtype, shape, where)
+        return TfliteTensor(index, name, shape, dtype, data, scales, zero_points, axis)
+
+    def _data(self, table: Table, dtype: str, shape: tuple[int, ...], where: str) -> Array | None:
+        if table.integer(1, "Q") > 1:
+            raise UnsupportedError(
+                "constants stored behind the flatbuffer", where=where, hint="export below 2 GB"
+            )
+        raw = table.vector(0, "uint8")
+        if raw is None or raw.size == 0:
+            return None
+        if dtype not in np.sctypeDict:
+            return raw
+        expected = math.prod(shape) * np.dtype(dtype).itemsize
+        if raw.size != expected:
+            raise self._corrupt(f"{raw.size} bytes of data instead of {expected}", where)
+        return raw.view(dtype) if raw.flags.aligned else np.frombuffer(raw.tobytes(), dtype)
+
+    def _quantization(
+        self, table: Table | None, shape: tuple[int, ...], where: str
+    ) -> tuple[tuple[float, ...], tuple[int, ...], int]:
+        if table is None:
+            return (), (), 0
+        found = table.vector(2, "float32")
+        scales = () if found is None else tuple(float(value) for value in found)
+        zero_points = self._integers(table.vector(3, "int64"))
+        axis = table.integer(6, "i")
+        if not scales:
+            return (), (), 0
+        if table.integer(4, "B"):
+            raise UnsupportedError("a custom quantization", where=where)
+        if any(not (scale > 0 and math.isfinite(scale)) for scale in scales):
+            raise self._corrupt("a scale that is not positive and finite", where)
+        if len(zero_points) not in (1, len(scales)):
+            raise self._corrupt(f"{len(zero_points)} zero points for {len(scales)} scales", where)
+        if len(scales) > 1 and not (0 <= axis < len(shape) and shape[axis] == len(scales)):
+            raise self._corrupt(f"{len(scales)} scales along axis {axis} of {shape}", where)
+        return scales, zero_points, axis
+
+    @staticmethod
+    def _integers(values: Array | None) -> tuple[int, ...]:
+        return () if values is None else tuple(int(value) for value in values)
+
+    def _operator(
+        self,
+        index: int,
+        table: Table,
+        codes: list[str],
+        tensors: tuple[TfliteTensor, ...],
+    ) -> TfliteOperator:
+        code = table.integer(0, "I")
+        if code >= len(codes):
+            raise self._corrupt(f"operator code {code} of {len(codes)}", f"operator {index}")
+        where = f"operator {index} ({codes[code]})"
+        outputs = self._tensors(table, 2, tensors, where)
+        if not outputs or None in outputs:
+            raise self._corrupt("it has no output", where)
+        return TfliteOperator(
+            index,
+            codes[code],
+            self._tensors(table, 1, tensors, where),
+            tuple(tensor for tensor in outputs if tensor is not None),
+            table.table(4),
+            table.integer(3, "B"),
+        )
+
+    def _tensors(
+        self, table: Table, field: int, tensors: tuple[TfliteTensor, ...], where: str
+    ) -> tuple[TfliteTensor | None, ...]:
+        indices = self._integers(table.vector(field, "int32"))
+        for index in indices:
+            if not -1 <= index < len(tensors):
+                raise self._corrupt(f"tensor {index} of {len(tensors)}", where)
+        return tuple(None if index < 0 else tensors[index] for index in indices)
+
+    def _check_order(self, file: TfliteFile) -> None:
+        """Each activation is an input or written once, before it is read, under its own name."""
+        written = {tensor.index for tensor in file.inputs}
+        if len(written) != len(file.inputs):
+            raise self._corrupt("an input is listed twice")
+        for operator in file.operators:
+            for tensor in operator.inputs:
+                if tensor and tensor.data is None and tensor.index not in written:
+                    raise self._corrupt(f"{tensor.place} is read before it is written",
+                                        operator.place)  # fmt: skip
+            for tensor in operator.outputs:
+                if tensor.index in written or tensor.data is not None:
+                    raise self._corrupt(f"{tensor.place} is written twice", operator.place)
+                written.add(tensor.index)
+        for tensor in file.outputs:
+            if tensor.index not in written:
+                raise self._corrupt(f"the output {tensor.place} is never written")
+        # TVM's importer tells tensors apart by name.
+        names = Counter(tensor.name for tensor in file.tensors)
+        for tensor in file.tensors:
+            if tensor.index in written and (names[tensor.name] > 1 or not tensor.name):
+                raise UnsupportedError(
+                    f"the name '{tensor.name}' does not stand for one tensor only",
+                    where=f"{tensor.place} in {self._source}",
+                    hint="give every tensor a name of its own",
+                )
