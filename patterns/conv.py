@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layer import Array
 
-__all__ = ["conv2d", "conv2d_pattern", "read_conv2d"]
+__all__ = ["accumulator_bound", "conv2d", "conv2d_pattern", "is_depthwise", "read_conv2d"]
 
 # Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout.
 _KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
@@ -112,6 +112,13 @@ def conv2d_pattern() -> Match:
     return Match("conv2d", root, {"x": x, "weight": weight, "bias": bias, "conv": conv, **slots})
 
 
+def is_depthwise(conv: Expr) -> bool:
+    """Whether every channel of a conv2d call is filtered by itself into one output channel."""
+    axis = 3 if str(conv.attrs.data_layout) == "NHWC" else 1
+    groups = int(conv.attrs.groups)
+    return groups > 1 and groups == shape_of(conv.args[0])[axis] == shape_of(conv)[axis]
+
+
 def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
     """The layer of a match of `conv2d_pattern`, axes normalised.
 
@@ -136,7 +143,7 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
     k, oy, ox = output.shape
     return Layer(
         name=name,
-        op="depthwise" if groups > 1 and groups == channels == k else "conv2d",
+        op="depthwise" if is_depthwise(conv) else "conv2d",
         inputs=(source,),
         output=output,
         K=k,

@@ -14,7 +14,7 @@ from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant
-from patterns.conv import conv2d_pattern, read_conv2d
+from patterns.conv import conv2d_pattern, is_depthwise, read_conv2d
 from patterns.elementwise import (
     add_pattern,
     convert_pattern,
@@ -38,6 +38,7 @@ __all__ = [
     "Operator",
     "bindings_of",
     "dtype_of",
+    "kind_of_operator",
     "main_of",
     "operators",
     "output_names",
@@ -226,9 +227,9 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     Raises:
         IntegerFormError: if it is none of the integer form, or carries no name.
     """
-    value = operator.value
-    kind, layer, attrs = _classify(module, value, values)
     name = _required_name(operator)
+    kind, slots = _recognised(module, operator.value, values)
+    layer, attrs = _layer_and_attrs(module, kind, operator.value, slots)
     inputs = _ordered_inputs(operator, layer, values)
     return Node(
         name=name,
@@ -266,26 +267,43 @@ def _ordered_inputs(
     return operator.inputs
 
 
-_Class: TypeAlias = "tuple[str, Layer | None, dict[str, Attribute]]"
+def kind_of_operator(module: IRModule, operator: Operator) -> str:
+    """The kind of an operator, which need not carry a name.
+
+    Raises:
+        IntegerFormError: if it is none of the integer form.
+    """
+    kind, _ = _recognised(module, operator.value, dict(bindings_of(main_of(module))))
+    return kind
 
 
-def _classify(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> _Class:
-    """Kind, layer and attributes of the operator that ends in ``value``."""
+def _recognised(
+    module: IRModule, value: Expr, values: Mapping[Var, Expr]
+) -> tuple[str, dict[str, Expr]]:
+    """Kind of the operator that ends in ``value``, and what its pattern matched."""
     if isinstance(value, relax.Call):
-        if kind_of(module, value) is not None:
-            return _primitive(module, value, values)
+        primitive = kind_of(module, value)
+        if primitive in _PRIMITIVES:
+            slots = find(_TFLITE_ADD, value, values) if primitive == "tflite_add" else {}
+            if slots is not None:
+                return _PRIMITIVES[primitive], slots
         operation = str(getattr(value.op, "name", ""))
-        if operation == "relax.astype":
-            found = _requantized(value, values)
-            if found is not None:
-                return found
         if operation in _SIMPLE:
-            return _SIMPLE[operation](value)
+            return _SIMPLE[operation], {}
+        if operation == "relax.astype":
+            for match in _MATCHES:
+                slots = find(match, value, values)
+                if slots is not None:
+                    return _refined(match.kind, slots), slots
     raise IntegerFormError(
         "not an operator of the integer form",
         where=f"value '{_brief(value)}'",
         hint="write operators with the builders of the package 'patterns'",
     )
+
+
+def _refined(kind: str, slots: Mapping[str, Expr]) -> str:
+    return "depthwise" if kind == "conv2d" and is_depthwise(slots["conv"]) else kind
 
 
 def _brief(value: Any) -> str:
@@ -294,81 +312,69 @@ def _brief(value: Any) -> str:
     return type(value).__name__
 
 
-def _requantized(value: Expr, values: Mapping[Var, Expr]) -> _Class | None:
-    if slots := find(_CONV2D, value, values):
-        layer = read_conv2d(slots)
-        return layer.op, layer, {}
-    if slots := find(_DENSE, value, values):
-        return "dense", read_dense(slots), {}
-    if slots := find(_ADD, value, values):
-        return "add", read_add(slots), {}
-    if slots := find(_CONVERT, value, values):
-        attrs: dict[str, Attribute] = {
+def _layer_and_attrs(
+    module: IRModule, kind: str, value: Expr, slots: Mapping[str, Expr]
+) -> tuple[Layer | None, dict[str, Attribute]]:
+    """What a node of that kind carries."""
+    attrs: dict[str, Attribute] = dict(parameters_of(module, value))
+    if kind in ("conv2d", "depthwise"):
+        return read_conv2d(slots), {}
+    if kind == "dense":
+        return read_dense(slots), {}
+    if kind == "add":
+        return (read_tflite_add(slots, attrs) if attrs else read_add(slots)), attrs
+    if kind == "convert":
+        attrs = {
             "offset": int(slots["offset"].value.numpy()),
             "requant": read_requantize(slots),
             "clip": read_clip(slots),
         }
-        return "convert", None, attrs
-    return None
+    elif kind == "reshape":
+        attrs = {"shape": shape_of(value)}
+    elif kind == "pad":
+        attrs = _pad(value)
+    elif kind == "max_pool":
+        attrs = _max_pool(value)
+    return None, attrs
 
 
-def _primitive(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> _Class:
-    kind = kind_of(module, value)
-    attrs: dict[str, Attribute] = dict(parameters_of(module, value))
-    if kind == "tflite_add":
-        slots = find(_TFLITE_ADD, value, values)
-        if slots is not None:
-            return "add", read_tflite_add(slots, attrs), attrs
-    if kind == "average_pool2d":
-        return "average_pool", None, attrs
-    if kind == "tflite_softmax":
-        return "softmax", None, attrs
-    raise IntegerFormError(
-        f"the PrimFunc '{value.args[0].name_hint}' does not end an operator",
-        where=f"kind '{kind}'",
-    )
-
-
-def _reshape(value: Call) -> _Class:
-    return "reshape", None, {"shape": shape_of(value)}
-
-
-def _pad(value: Call) -> _Class:
+def _pad(value: Call) -> dict[str, Attribute]:
     widths = [int(width) for width in value.attrs.pad_width]
-    if len(widths) != 8 or any(widths[:2]) or str(value.attrs.pad_mode) != "constant":
-        raise IntegerFormError(f"a padding of {widths} in mode {value.attrs.pad_mode}")
-    layout = "NCHW" if any(widths[6:]) else "NHWC"
-    if any(widths[2:4]) and layout == "NCHW":
-        raise IntegerFormError(f"a padding of {widths}", hint="pad two neighbouring axes only")
-    top, bottom, left, right = widths[4:] if layout == "NCHW" else widths[2:6]
+    if str(value.attrs.pad_mode) != "constant":
+        raise IntegerFormError(f"a padding in mode {value.attrs.pad_mode}")
+    layout = "NHWC" if not any(widths[6:]) else "NCHW"
+    spatial = widths[2:6] if layout == "NHWC" else widths[4:8]
+    if len(widths) != 8 or sum(spatial) != sum(widths):
+        raise IntegerFormError(f"a padding of {widths}", hint="pad height and width only")
+    top, bottom, left, right = spatial
     fill = int(value.attrs.pad_value)
-    return "pad", None, {"padding": (top, left, bottom, right), "value": fill, "layout": layout}
+    return {"padding": (top, left, bottom, right), "value": fill, "layout": layout}
 
 
-def _max_pool(value: Call) -> _Class:
-    def pair(values: Any) -> tuple[int, ...]:
+def _max_pool(value: Call) -> dict[str, Attribute]:
+    def integers(values: Any) -> tuple[int, ...]:
         return tuple(int(item) for item in values)
 
     attrs = value.attrs
-    if pair(attrs.dilation) != (1, 1) or attrs.ceil_mode:
+    if integers(attrs.dilation) != (1, 1) or attrs.ceil_mode:
         raise IntegerFormError("a maximum pool with dilation or ceil_mode")
-    return (
-        "max_pool",
-        None,
-        {
-            "kernel": pair(attrs.pool_size),
-            "strides": pair(attrs.strides),
-            "padding": pair(attrs.padding),
-            "layout": str(attrs.layout),
-        },
-    )
+    return {
+        "kernel": integers(attrs.pool_size),
+        "strides": integers(attrs.strides),
+        "padding": integers(attrs.padding),
+        "layout": str(attrs.layout),
+    }
 
 
-_CONV2D, _DENSE, _ADD, _CONVERT = (
-    conv2d_pattern(),
-    dense_pattern(),
-    add_pattern(),
-    convert_pattern(),
-)
+_MATCHES = (conv2d_pattern(), dense_pattern(), add_pattern(), convert_pattern())
 _TFLITE_ADD = tflite_add_pattern()
-_SIMPLE = {"relax.reshape": _reshape, "relax.nn.pad": _pad, "relax.nn.max_pool2d": _max_pool}
+_PRIMITIVES = {
+    "average_pool2d": "average_pool",
+    "tflite_add": "add",
+    "tflite_softmax": "softmax",
+}
+_SIMPLE = {
+    "relax.nn.max_pool2d": "max_pool",
+    "relax.nn.pad": "pad",
+    "relax.reshape": "reshape",
+}

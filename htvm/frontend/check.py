@@ -1,0 +1,183 @@
+"""Is a module in the integer form?
+
+The form (see `patterns` for how each operator is written):
+
+* one Relax function ``main``; its parameters are the model's inputs, int8; no other function but
+  the PrimFuncs of `patterns.primitive`;
+* one dataflow block in which every binding is one call (or another name for a variable), all
+  types static; weights are int8 constants, biases int32;
+* every 8-bit tensor ends an operator that `patterns.read` knows; what lies inside it is int32 and
+  used nowhere else; shifts are from 0 to 31, and clips inside int8;
+* every call carries the name of its operator, and names are unique, also among the inputs'.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tvm import relax, tirx
+
+from byoc_dory.errors import HtvmError, IntegerFormError
+from byoc_dory.layer import MulShift, Shift
+from patterns.names import name_of
+from patterns.read import bindings_of, dtype_of, main_of, operators, read_node
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Expr, Function, Var
+
+    from patterns.read import Node, Operator
+
+__all__ = ["check"]
+
+_HINT = "write operators with the builders of the package 'patterns'"
+
+
+def check(module: IRModule) -> tuple[Node, ...]:
+    """Check that a module is in the integer form.
+
+    Returns:
+        its operators, in execution order.
+
+    Raises:
+        IntegerFormError: naming the first binding that is not.
+    """
+    main = main_of(module)
+    _check_functions(module)
+    _check_interface(main)
+    values = dict(bindings_of(main))
+    for var, value in values.items():
+        _check_binding(var, value)
+    nodes = []
+    owners: dict[Var, Operator] = {}
+    for operator in operators(module):
+        node = _read(module, operator, values)
+        _check_arithmetic(node)
+        _check_names(operator, values)
+        nodes.append(node)
+        _claim(operator, owners)
+    _check_unclaimed(values, owners)
+    _check_unique(main, nodes)
+    return tuple(nodes)
+
+
+def _check_functions(module: IRModule) -> None:
+    for var, func in module.functions.items():
+        if str(var.name_hint) == "main":
+            continue
+        known = isinstance(func, tirx.PrimFunc) and func.attrs and "htvm.kind" in func.attrs
+        if not known:
+            raise IntegerFormError(
+                "a function that is neither 'main' nor a PrimFunc of the integer form",
+                where=f"function '{var.name_hint}'",
+                hint="inline it, or remove it",
+            )
+
+
+def _check_interface(main: Function) -> None:
+    for param in main.params:
+        if dtype_of(param) != "int8" or not _is_static(param):
+            raise IntegerFormError(
+                f"its type is {param.ty}",
+                where=f"parameter '{param.name}'",
+                hint="inputs are int8 tensors of known shape",
+            )
+    body = main.body.body
+    results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
+    for result in results:
+        if not isinstance(result, relax.Var) or dtype_of(result) != "int8":
+            raise IntegerFormError(
+                f"it returns {result.ty}", where="function 'main'", hint="outputs are int8 tensors"
+            )
+    blocks = main.body.blocks
+    if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
+        raise IntegerFormError(
+            f"{len(blocks)} blocks instead of one dataflow block", where="function 'main'"
+        )
+
+
+def _is_static(expr: Expr) -> bool:
+    shape = getattr(expr.ty, "shape", None)
+    return shape is not None and all(hasattr(size, "value") for size in shape)
+
+
+def _check_binding(var: Var, value: Expr) -> None:
+    where = f"variable '{var.name}'"
+    if not isinstance(value, relax.Call | relax.Var):
+        raise IntegerFormError(f"a {type(value).__name__} is bound", where=where, hint=_HINT)
+    if dtype_of(var) not in ("int8", "int32") or not _is_static(var):
+        raise IntegerFormError(f"its type is {var.ty}", where=where, hint="int8 or int32, static")
+
+
+def _read(module: IRModule, operator: Operator, values: dict[Var, Expr]) -> Node:
+    """Read an operator, and say where it is if that fails."""
+    try:
+        return read_node(module, operator, values)
+    except HtvmError as error:
+        raise IntegerFormError(
+            error.what,
+            where=", ".join(
+                part for part in (f"variable '{operator.var.name}'", error.where) if part
+            ),
+            hint=error.hint or _HINT,
+        ) from error
+
+
+def _check_arithmetic(node: Node) -> None:
+    """Nothing may be undefined in C, or wrap where it is cast to int8."""
+    layer = node.layer
+    where = f"operator '{node.name}'"
+    requant = layer.requant if layer is not None else node.attrs.get("requant")
+    clip = layer.clip if layer is not None else node.attrs.get("clip", (-128, 127))
+    if not isinstance(clip, tuple) or not -128 <= clip[0] <= clip[1] <= 127:
+        raise IntegerFormError(f"a clip to {clip}", where=where, hint="stay inside int8")
+    if isinstance(requant, Shift | MulShift):
+        shifts = (requant.shift,) if isinstance(requant, Shift) else requant.shift
+        if any(not 0 <= shift <= 31 for shift in shifts):
+            raise IntegerFormError(f"shifts {shifts}", where=where, hint="use 0 to 31")
+    if layer is not None and layer.weight is not None and layer.bias is not None:
+        types = (str(layer.weight.dtype), str(layer.bias.dtype))
+        if types != ("int8", "int32"):
+            raise IntegerFormError(
+                f"weights of type {types[0]} and biases of type {types[1]}",
+                where=where,
+                hint="use int8 and int32",
+            )
+
+
+def _check_names(operator: Operator, values: dict[Var, Expr]) -> None:
+    name = name_of(operator.value)
+    for part in operator.parts:
+        if name_of(values[part]) != name:
+            raise IntegerFormError(
+                f"it belongs to '{name_of(values[part])}' but is a part of '{name}'",
+                where=f"variable '{part.name}'",
+            )
+
+
+def _claim(operator: Operator, owners: dict[Var, Operator]) -> None:
+    for part in operator.parts:
+        if part in owners:
+            raise IntegerFormError(
+                "an inner value is used by two operators",
+                where=f"variable '{part.name}', in '{owners[part].var.name}' and "
+                f"'{operator.var.name}'",
+                hint="only 8-bit tensors pass between operators",
+            )
+        owners[part] = operator
+
+
+def _check_unclaimed(values: dict[Var, Expr], owners: dict[Var, Operator]) -> None:
+    for var, value in values.items():
+        if var not in owners and not isinstance(value, relax.Var):
+            raise IntegerFormError(
+                "a value that no operator uses", where=f"variable '{var.name}'", hint="remove it"
+            )
+
+
+def _check_unique(main: Function, nodes: list[Node]) -> None:
+    seen = set()
+    for name in [str(param.name) for param in main.params] + [node.name for node in nodes]:
+        if name in seen:
+            raise IntegerFormError(f"two tensors have the name '{name}'", where="function 'main'")
+        seen.add(name)

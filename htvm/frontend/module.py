@@ -1,0 +1,130 @@
+"""Loading Relax modules: in quantize/dequantize form, or already in the integer form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tvm import relax
+from tvm.ir import IRModule
+
+from byoc_dory.errors import ModelError
+from byoc_dory.layer import MulShift, Shift, TfliteRequant
+from htvm.frontend.check import check
+from htvm.frontend.integerize import integer_module
+from htvm.frontend.operators import Activation, Step
+from htvm.frontend.qdq import read_qdq
+from htvm.model import Model, TensorInfo, c_identifier
+from patterns.names import NameCounter, name_of, with_name
+from patterns.primitive import shape_of
+from patterns.read import bindings_of, kind_of_operator, main_of, operators, output_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from patterns.read import Node
+
+__all__ = ["load_module", "scheme_of"]
+
+
+def load_module(source: Any, name: str | None = None) -> Model:
+    """Load a Relax IRModule.
+
+    Args:
+        source: the module; function ``main`` in quantize/dequantize form, as TVM's importers write
+            it, or in the integer form.
+        name: of the model; default ``"model"``.
+
+    Raises:
+        ModelError: if it is no IRModule.
+        UnsupportedError: if it uses an operator or quantization that is not supported.
+        IntegerFormError: if it is in neither form.
+    """
+    if not isinstance(source, IRModule):
+        raise ModelError(
+            f"a {type(source).__name__} is not a model",
+            hint="give the path of a .tflite file, or a Relax IRModule",
+        )
+    model_name = c_identifier(name or "model")
+    if _is_qdq(source):
+        network = read_qdq(source)
+        module = integer_module(network.inputs, network.outputs)
+        nodes = check(module)
+        return Model(
+            name=model_name,
+            module=module,
+            inputs=tuple(_info(key, item, network.steps) for key, item in network.inputs),
+            outputs=_outputs(output_names(module), network.outputs, network.steps),
+            scheme=scheme_of(nodes),
+        )
+    module = _named(source)
+    nodes = check(module)
+    shapes = {node.name: node.output_shape for node in nodes}
+    main = main_of(module)
+    shapes.update((str(param.name), shape_of(param)) for param in main.params)
+    return Model(
+        name=model_name,
+        module=module,
+        inputs=tuple(TensorInfo(str(p.name), shape_of(p), "int8") for p in main.params),
+        outputs=tuple(TensorInfo(out, shapes[out], "int8") for out in output_names(module)),
+        scheme=scheme_of(nodes),
+    )
+
+
+def scheme_of(nodes: Sequence[Node]) -> str:
+    """Which requantization the layers use: one of the schemes of `Model`, or ``"mixed"``."""
+    names = {Shift: "shift", MulShift: "mul_shift", TfliteRequant: "tflite"}
+    found = {names[type(node.layer.requant)] for node in nodes if node.layer is not None}
+    if len(found) > 1:
+        return "mixed"
+    return found.pop() if found else "tflite"
+
+
+def _is_qdq(module: IRModule) -> bool:
+    names = {
+        str(getattr(getattr(value, "op", None), "name", ""))
+        for _, value in bindings_of(main_of(module))
+    }
+    return bool(names & {"relax.quantize", "relax.dequantize"})
+
+
+def _info(name: str, activation: Activation, steps: Mapping[Activation, Step]) -> TensorInfo:
+    step = steps.get(activation)
+    if step is None:
+        return TensorInfo(name, activation.shape, "int8")
+    return TensorInfo(name, activation.shape, "int8", step.scale, step.zero_point)
+
+
+def _outputs(
+    names: Sequence[str], activations: Sequence[Activation], steps: Mapping[Activation, Step]
+) -> tuple[TensorInfo, ...]:
+    return tuple(
+        _info(name, activation, steps) for name, activation in zip(names, activations, strict=True)
+    )
+
+
+def _named(module: IRModule) -> IRModule:
+    """The module, its operators named where none of them is."""
+    main = main_of(module)
+    if any(name_of(value) is not None for _, value in bindings_of(main)):
+        return module
+    counter = NameCounter(tuple(str(param.name) for param in main.params))
+    names = {}
+    for operator in operators(module):
+        name = counter.fresh(kind_of_operator(module, operator))
+        names.update(dict.fromkeys(operator.parts, name))
+    blocks = []
+    for block in main.body.blocks:
+        bindings = [
+            relax.VarBinding(binding.var, with_name(binding.value, names[binding.var]))
+            if binding.var in names and isinstance(binding.value, relax.Call)
+            else binding
+            for binding in block.bindings
+        ]
+        blocks.append(type(block)(bindings))
+    body = relax.SeqExpr(blocks, main.body.body)
+    functions = dict(module.functions.items())
+    key = next(var for var in functions if str(var.name_hint) == "main")
+    functions[key] = relax.Function(
+        main.params, body, main.ret_ty, main.is_pure, main.attrs, main.span
+    )
+    return relax.transform.Normalize()(IRModule(functions, attrs=module.attrs))
