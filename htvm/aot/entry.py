@@ -20,7 +20,7 @@ from byoc_dory.region import Constant
 from htvm.aot.program import Operand, Program, Step
 from htvm.aot.steps import TensorLike, parameter_types
 
-__all__ = ["c_array", "c_type", "model_sources", "render", "template_fields"]
+__all__ = ["c_array", "c_type", "model_sources", "place", "render", "template_fields"]
 
 _TYPES = {
     "int8": "int8_t",
@@ -183,17 +183,21 @@ class _Calls:
         return call if step.returns_code else f"({call}, 0)"
 
 
+def place(step: Step) -> str:
+    """Say who does a step; conversions around an accelerator are the host's work."""
+    if step.kind in ("cpu", "layer"):
+        return step.accelerator
+    return "cpu, copy" if step.kind == "copy" else f"cpu, {step.kind} of {step.accelerator}"
+
+
 def _step_comment(index: int, step: Step) -> str:
-    what = step.accelerator if step.kind in ("cpu", "layer") else f"{step.accelerator} {step.kind}"
-    if step.kind == "copy":
-        what = "cpu copy"
     numbers = []
     if step.macs:
         numbers.append(f"{step.macs} MAC")
     if step.predicted_cycles:
         numbers.append(f"{step.predicted_cycles} cycles predicted")
     tail = "; " + ", ".join(numbers) if numbers else ""
-    return f"{index}: {step.layer} [{what}] {step.comment}{tail}"
+    return f"{index}: {step.layer} [{place(step)}] {step.comment}{tail}"
 
 
 def _life(first: int, last: int) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from byoc_dory.errors import HtvmError
+from htvm.aot.memory_exact import Item, branch_and_bound, integer_program
 
 __all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "plan_memory", "check_plan"]
 
@@ -27,9 +28,7 @@ ALIGNMENT = 16
 
 _HILL_CLIMB_STEPS = 600
 _BRANCH_AND_BOUND_BUFFERS = 40
-_BRANCH_AND_BOUND_NODES = 60_000
 _MILP_PAIRS = 150
-_MILP_NODES = 20_000
 
 
 @dataclass(frozen=True)
@@ -81,29 +80,19 @@ class MemoryPlan:
         return dict(self.offsets)[name]
 
 
-@dataclass(frozen=True)
-class _Item:
-    """A buffer as the search sees it: rounded size, time interval, indices of overlapping ones."""
-
-    size: int
-    first: int
-    last: int
-    others: tuple[int, ...]
-
-
-def _items(buffers: Sequence[BufferUse], alignment: int) -> list[_Item]:
+def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
     others: list[list[int]] = [[] for _ in buffers]
     for (i, a), (j, b) in combinations(enumerate(buffers), 2):
         if a.first <= b.last and b.first <= a.last and a.bytes and b.bytes:
             others[i].append(j)
             others[j].append(i)
     return [
-        _Item(-(-buffer.bytes // alignment) * alignment, buffer.first, buffer.last, tuple(row))
+        Item(-(-buffer.bytes // alignment) * alignment, buffer.first, buffer.last, tuple(row))
         for buffer, row in zip(buffers, others, strict=True)
     ]
 
 
-def _live(items: Sequence[_Item]) -> int:
+def _live(items: Sequence[Item]) -> int:
     """Largest sum of live sizes; it is attained at the beginning of some buffer."""
     return max(
         (
@@ -114,7 +103,7 @@ def _live(items: Sequence[_Item]) -> int:
     )
 
 
-def _place(items: Sequence[_Item], order: Sequence[int]) -> tuple[list[int], int]:
+def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
     """First fit: each buffer at the lowest offset free of the overlapping ones before it."""
     offsets = [-1] * len(items)
     peak = 0
@@ -135,7 +124,7 @@ def _place(items: Sequence[_Item], order: Sequence[int]) -> tuple[list[int], int
     return offsets, peak
 
 
-def _greedy_orders(items: Sequence[_Item]) -> list[tuple[str, list[int]]]:
+def _greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
     """Orders that do well in practice: by size, by area, by crowding, by time."""
     crowd = [item.size + sum(items[other].size for other in item.others) for item in items]
     keys: list[tuple[str, Callable[[int], tuple[int, ...]]]] = [
@@ -151,7 +140,7 @@ def _greedy_orders(items: Sequence[_Item]) -> list[tuple[str, list[int]]]:
     ]
 
 
-def _top(items: Sequence[_Item], offsets: Sequence[int], peak: int) -> list[int]:
+def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
     """Return the buffers that hold the peak up: those at the top and what they rest on."""
     chain = [i for i, item in enumerate(items) if offsets[i] + item.size == peak]
     seen = set(chain)
@@ -165,7 +154,7 @@ def _top(items: Sequence[_Item], offsets: Sequence[int], peak: int) -> list[int]
 
 
 def _hill_climb(
-    items: Sequence[_Item], order: list[int], offsets: list[int], peak: int, bound: int
+    items: Sequence[Item], order: list[int], offsets: list[int], peak: int, bound: int
 ) -> tuple[list[int], int]:
     """Change the order around the buffers that hold the peak up, keep what is not worse."""
     draw = random.Random(len(items))
@@ -190,152 +179,6 @@ def _hill_climb(
         if trial_peak < best:
             best_offsets, best = trial_offsets, trial_peak
     return best_offsets, best
-
-
-class _BranchAndBound:
-    """Search for offsets below a limit, placing buffers in the order of their offsets.
-
-    In a plan where nothing can be pushed down, sorted by offset, every buffer rests on the
-    highest of the earlier ones it overlaps.  So it is enough to choose which buffer comes next
-    (the idea of MiniMalloc, Moffitt 2023).
-    """
-
-    def __init__(self, items: Sequence[_Item]) -> None:
-        self.items = items
-        times = sorted({item.first for item in items})
-        slot = {time: index for index, time in enumerate(times)}
-        # Only beginnings of buffers matter: between two of them live buffers only disappear.
-        self.spans = [
-            (slot[item.first], max(slot[t] for t in times if t <= item.last) + 1) for item in items
-        ]
-        self.slots = len(times)
-        self.nodes = 0
-
-    def below(self, limit: int) -> list[int] | None:
-        """Return offsets with a peak under ``limit``, or None if there are none.
-
-        Raises:
-            _NodeLimit: after ``_BRANCH_AND_BOUND_NODES`` nodes of all calls together.
-        """
-        rest = [0] * self.slots
-        for item, (low, high) in zip(self.items, self.spans, strict=True):
-            for slot in range(low, high):
-                rest[slot] += item.size
-        offsets = [-1] * len(self.items)
-        left = sorted(range(len(self.items)), key=lambda i: -self.items[i].size)
-        if self._search(limit, [0] * self.slots, rest, offsets, left, 0, -1):
-            return offsets
-        return None
-
-    def _search(
-        self,
-        limit: int,
-        floor: list[int],
-        rest: list[int],
-        offsets: list[int],
-        left: list[int],
-        level: int,
-        last: int,
-    ) -> bool:
-        if not left:
-            return True
-        self.nodes += 1
-        if self.nodes > _BRANCH_AND_BOUND_NODES:
-            raise _NodeLimit
-        for slot in range(self.slots):
-            if rest[slot] and max(floor[slot], level) + rest[slot] >= limit:
-                return False
-        places = [(max(floor[slice(*self.spans[i])]), i) for i in left]
-        # Whoever starts above the lowest possible end leaves room for another one below it.
-        lowest_end = min(max(place, level) + self.items[i].size for place, i in places)
-        tried: set[tuple[int, int, int, int]] = set()
-        for place, index in sorted(places, key=lambda entry: (entry[0], left.index(entry[1]))):
-            # Same offset: only in the order of indices, else every permutation is visited.
-            if place < level or (place == level and index < last) or place >= lowest_end:
-                continue
-            low, high = self.spans[index]
-            size = self.items[index].size
-            twin = (place, size, low, high)
-            if twin in tried:
-                continue
-            tried.add(twin)
-            saved_floor, saved_rest = floor[low:high], rest[low:high]
-            floor[low:high] = [place + size] * (high - low)
-            rest[low:high] = [value - size for value in saved_rest]
-            offsets[index] = place
-            remaining = [other for other in left if other != index]
-            if self._search(limit, floor, rest, offsets, remaining, place, index):
-                return True
-            floor[low:high], rest[low:high] = saved_floor, saved_rest
-        return False
-
-
-class _NodeLimit(Exception):
-    """The branch and bound gave up."""
-
-
-def _branch_and_bound(
-    items: Sequence[_Item], offsets: list[int], peak: int, bound: int
-) -> tuple[list[int], int, bool]:
-    """Lower the peak until none is lower; the flag says whether that was proven."""
-    search = _BranchAndBound(items)
-    try:
-        while peak > bound:
-            found = search.below(peak)
-            if found is None:
-                return offsets, peak, True
-            offsets = found
-            peak = max(offset + item.size for offset, item in zip(found, items, strict=True))
-    except _NodeLimit:
-        return offsets, peak, False
-    return offsets, peak, True
-
-
-def _milp(
-    items: Sequence[_Item], offsets: list[int], peak: int, bound: int, alignment: int
-) -> tuple[list[int], int, int]:
-    """Solve the placement as an integer program; return offsets, peak and a proven bound."""
-    import pulp
-
-    problem = pulp.LpProblem("arena", pulp.LpMinimize)
-    new = problem.add_variable
-    top = new("peak", bound // alignment, peak // alignment, pulp.LpInteger)
-    ceiling = peak // alignment
-    sizes = [item.size // alignment for item in items]
-    start = [
-        new(f"o{i}", 0, max(ceiling - size, 0), pulp.LpInteger) for i, size in enumerate(sizes)
-    ]
-    problem += top
-    for i, size in enumerate(sizes):
-        problem += start[i] + size <= top
-        for j in items[i].others:
-            if j > i:
-                under = new(f"u{i}_{j}", cat=pulp.LpBinary)
-                problem += start[i] + size <= start[j] + ceiling * (1 - under)
-                problem += start[j] + sizes[j] <= start[i] + ceiling * under
-    # One thread, fixed seed and a node limit: the same plan on every machine.
-    solver = pulp.HiGHS(
-        msg=False, threads=1, random_seed=1, mip_max_nodes=_MILP_NODES, gapRel=0.0, gapAbs=0.0
-    )
-    problem.solve(solver)
-    if problem.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        return offsets, peak, bound
-    found = [round(variable.value()) * alignment for variable in start]
-    found_peak = max(offset + item.size for offset, item in zip(found, items, strict=True))
-    if _clashes(items, found) or found_peak > peak:
-        _log.warning("the integer program returned unusable offsets; they are ignored")
-        return offsets, peak, bound
-    proven = found_peak if problem.sol_status == pulp.LpSolutionOptimal else bound
-    return found, found_peak, proven
-
-
-def _clashes(items: Sequence[_Item], offsets: Sequence[int]) -> bool:
-    return any(
-        offsets[i] < offsets[j] + items[j].size and offsets[j] < offsets[i] + item.size
-        for i, item in enumerate(items)
-        for j in item.others
-        if j > i and item.size and items[j].size
-    )
 
 
 def plan_memory(buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> MemoryPlan:
@@ -371,7 +214,7 @@ def plan_memory(buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> Mem
     return plan
 
 
-def _solve(items: Sequence[_Item], live: int, alignment: int) -> tuple[list[int], int, int, str]:
+def _solve(items: Sequence[Item], live: int, alignment: int) -> tuple[list[int], int, int, str]:
     """Return offsets, peak, proven bound and method: cheap searches first, stop at the bound."""
     if not live:
         return [0] * len(items), 0, 0, "nothing to plan"
@@ -390,7 +233,7 @@ def _solve(items: Sequence[_Item], live: int, alignment: int) -> tuple[list[int]
     if lower < peak:
         offsets, peak, method = climbed, lower, "hill climb"
     if peak > live and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
-        found, lower, proven = _branch_and_bound(items, offsets, peak, live)
+        found, lower, proven = branch_and_bound(items, offsets, peak, live)
         if lower < peak:
             offsets, peak, method = found, lower, "branch and bound"
         if proven:
@@ -399,7 +242,7 @@ def _solve(items: Sequence[_Item], live: int, alignment: int) -> tuple[list[int]
             return offsets, peak, peak, method + ", proven by branch and bound" * searched
     bound = live
     if peak > live and sum(len(item.others) for item in items) // 2 <= _MILP_PAIRS:
-        found, lower, bound = _milp(items, offsets, peak, live, alignment)
+        found, lower, bound = integer_program(items, offsets, peak, live, alignment)
         if lower < peak:
             offsets, peak, method = found, lower, "integer program"
         elif bound == peak:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from byoc_dory.errors import InputError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render as render_soc_header
-from htvm.aot.entry import c_array, model_sources, render, template_fields
+from htvm.aot.entry import c_array, model_sources, place, render, template_fields
 from htvm.aot.program import Program
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
@@ -160,7 +160,8 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         device_sources=placed(layout.devices),
         host_sources=placed(layout.host),
         rv32_sources=placed(layout.rv32),
-        rv32_includes=placed(layout.rv32_includes),
+        # The driver's and HAL's own folders are among those of both platforms.
+        rv32_includes=[f for f in placed(layout.rv32_includes) if f != "runtime/include"],
         linker_script=_LINKER_SCRIPT,
         rv32_compilers="riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
         zig_target=" ".join(RV32_FLAGS[:split]),
@@ -175,7 +176,7 @@ def _readme(program: Program, soc: Soc, layout: Layout) -> str:
     table = [
         {
             "layer": step.layer.replace("|", "\\|"),
-            "where": step.accelerator + (f" ({step.kind})" if step.kind != "cpu" else ""),
+            "where": place(step),
             "comment": step.comment.replace("|", "\\|"),
             "macs": step.macs,
         }

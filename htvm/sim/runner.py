@@ -6,6 +6,7 @@ compiled once; any number of samples then run on it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -273,8 +274,10 @@ def _prune(root: Path) -> None:
     """Remove builds that were not used for a long time."""
     limit = time.time() - _KEEP_SECONDS
     for folder in root.iterdir():
-        if folder.stat().st_mtime < limit:
-            shutil.rmtree(folder, ignore_errors=True)
+        # Another process may be doing the same.
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 # --- running ----------------------------------------------------------------------------------

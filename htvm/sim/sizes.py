@@ -96,8 +96,8 @@ def dominant(program: Program) -> str:
     if program.constant_bytes >= program.plan.peak:
         largest = max(program.constants, key=lambda constant: constant.data.nbytes)
         return (
-            f"constants dominate, the largest is {largest.name} with {largest.data.nbytes:,} B: "
-            f"use a network with fewer weights, {where}"
+            f"constants dominate ({program.constant_bytes:,} B), the largest is {largest.name} "
+            f"with {largest.data.nbytes:,} B: use a network with fewer weights, {where}"
         )
     counts = [
         sum(use.bytes for use in program.buffers if use.first <= step <= use.last)
@@ -105,8 +105,8 @@ def dominant(program: Program) -> str:
     ]
     step = program.steps[counts.index(max(counts))]
     return (
-        f"the arena dominates, it is fullest in layer {step.layer}: use a smaller input or fewer "
-        f"channels there, {where}"
+        f"the arena dominates ({program.plan.peak:,} B), it is fullest in layer {step.layer}: "
+        f"use a smaller input or fewer channels there, {where}"
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import HtvmError
-from htvm.aot import memory
+from htvm.aot import memory, memory_exact
 from htvm.aot.memory import BufferUse, MemoryPlan, check_plan, plan_memory
 
 
@@ -79,12 +79,12 @@ def test_each_exact_search_alone_finds_the_optimum(buffers: list[BufferUse]) -> 
         total += item.size
     live = memory._live(items)
     expected = _brute_force(buffers)
-    offsets, peak, proven = memory._branch_and_bound(items, apart, total, live)
+    offsets, peak, proven = memory_exact.branch_and_bound(items, apart, total, live)
     assert (peak, proven) == (expected, True)
-    assert not memory._clashes(items, offsets)
-    offsets, peak, bound = memory._milp(items, apart, total, live, 16)
+    assert not memory_exact.clashes(items, offsets)
+    offsets, peak, bound = memory_exact.integer_program(items, apart, total, live, 16)
     assert (peak, bound) == (expected, expected)
-    assert not memory._clashes(items, offsets)
+    assert not memory_exact.clashes(items, offsets)
 
 
 def _units(rows: list[tuple[int, int, int]]) -> list[BufferUse]:
@@ -122,7 +122,7 @@ def test_branch_and_bound_goes_where_the_hill_climb_does_not() -> None:
 
 
 def test_an_open_gap_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_BRANCH_AND_BOUND_NODES", 1)
+    monkeypatch.setattr(memory_exact, "_BRANCH_AND_BOUND_NODES", 1)
     monkeypatch.setattr(memory, "_MILP_PAIRS", 0)
     plan = plan_memory(NO_PLAN_AT_THE_SUM)
     assert (plan.peak, plan.bound, plan.optimal) == (128, 112, False)

@@ -143,6 +143,27 @@ def test_names_of_locals_never_clash() -> None:
     assert [use.name for use in program.buffers] == ["t_int", "a_b", "a_b_2", "input_0_2", "t_7"]
 
 
+def test_names_of_locals_are_short() -> None:
+    """A region's results are called as the region calls them, whatever the caller says."""
+    long = "fused_" * 100
+    calls = [
+        Call("r", ("x",), (Value(long, (32,), "int8"),)),
+        Call("m_f", (long,), (Value(long + "2", (32,), "int8"),)),
+        Call("m_f", (long + "2",), (Value("end", (32,), "int8"),)),
+    ]
+    kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
+    program = assemble(
+        "m",
+        [Info("x", (32,))],
+        [Info("o", (32,))],
+        calls,
+        ["end"],
+        cpu_kernels=[kernel],
+        regions={"r": tiny.region("m")},
+    )
+    assert [use.name for use in program.buffers] == ["x_packed", "y", ("fused_" * 100)[:48]]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

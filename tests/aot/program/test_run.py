@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -100,14 +101,14 @@ def test_overflow_is_seen_before_compiling(tmp_path: Path) -> None:
     text = str(caught.value)
     assert "needs 604,400 B of L2 without its code, there are 512,000 B" in text
     assert "constants 600,048 B, arena 160 B" in text
-    assert "constants dominate, the largest is tiny_heavy" in text
+    assert "constants dominate (600,048 B), the largest is tiny_heavy" in text
     assert not list(tmp_path.rglob("*.c"))
 
 
 def test_overflow_by_the_arena_names_the_layer(tmp_path: Path) -> None:
     program = tiny.program()
     big = replace(program, plan=replace(program.plan, peak=600_000))
-    with pytest.raises(L2OverflowError, match="the arena dominates, .* layer scale_0"):
+    with pytest.raises(L2OverflowError, match="the arena dominates .* layer scale_0"):
         build_host(big, DIANA, cache_dir=tmp_path)
 
 
@@ -132,6 +133,17 @@ def test_a_build_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(AssertionError, match="compiled twice"):
         build_rv32(tiny.program("other"), GENERIC, cache_dir=tmp_path)
     assert len(list((tmp_path / "builds").iterdir())) == 1
+
+
+def test_builds_nobody_used_for_long_are_removed(tmp_path: Path) -> None:
+    first = build_host(tiny.program(), GENERIC, cache_dir=tmp_path).path.parent
+    kept = build_host(tiny.program("kept"), GENERIC, cache_dir=tmp_path).path.parent
+    long_ago = first.stat().st_mtime - 30 * 24 * 3600
+    for folder in (first, kept):
+        os.utime(folder, (long_ago, long_ago))
+    build_host(tiny.program("kept"), GENERIC, cache_dir=tmp_path)  # used again
+    build_host(tiny.program("third"), GENERIC, cache_dir=tmp_path)
+    assert not first.exists() and kept.exists()
 
 
 def test_an_unwritable_cache(tmp_path: Path) -> None:
