@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory import generate
+from byoc_dory.errors import HtvmError
 from byoc_dory.options import TilingOptions
 from patterns.partition import Partition, codegen_name
 
@@ -52,6 +53,7 @@ class _Context:
     options: TilingOptions
     prefix: str
     code: dict[str, RegionCode] = field(default_factory=dict)
+    failure: HtvmError | None = None
 
 
 def run_codegen(
@@ -81,7 +83,16 @@ def run_codegen(
         register_codegen(codegen)
         contexts[codegen] = _Context(soc, accelerator, parts.regions, options, prefix)
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
-    module = relax.transform.RunCodegen(targets)(parts.module) if parts.regions else parts.module
+    module = parts.module
+    if parts.regions:
+        try:
+            module = relax.transform.RunCodegen(targets)(module)
+        except RuntimeError as error:
+            # An exception that crosses TVM loses its type; the context has kept it.
+            for context in contexts.values():
+                if context.failure is not None:
+                    raise context.failure from error
+            raise
     code = {symbol: made for context in contexts.values() for symbol, made in context.code.items()}
     return Generated(module, {symbol: code[symbol] for symbol in parts.regions})
 
@@ -108,7 +119,11 @@ def _generate(
         symbol = str(function.attrs["global_symbol"])
         region = context.regions[symbol]
         _log.info("generating %s: %d layers", region.name, len(region.layers))
-        code = generate(region, context.soc, context.options, context.prefix)
+        try:
+            code = generate(region, context.soc, context.options, context.prefix)
+        except HtvmError as error:
+            context.failure = error
+            raise
         context.code[symbol] = code
         source = "\n".join(kernel.source for kernel in code.kernels)
         modules.append(source_module(source, "c", [symbol], []))
