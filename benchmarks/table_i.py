@@ -11,11 +11,11 @@ import sys
 
 import click
 
+import htvm
 from htvm import zoo
 from htvm.cli.app import exit_code
 from htvm.cli.arguments import read_samples
 from htvm.cli.terminal import shown_progress
-from htvm.compare import compare
 from htvm.progress import Progress
 from htvm.report.published import published
 from htvm.report.table import Column, Table, milliseconds, ratio, text
@@ -41,7 +41,7 @@ COLUMNS = (
 def rows(name: str, progress: Progress) -> list[tuple[str, ...]]:
     """Our configurations of one network, each beside the published one it corresponds to."""
     model = zoo.build(name)
-    found = compare(model, TARGET, read_samples("random", model.inputs, 1), progress=progress)
+    found = htvm.compare(model, TARGET, read_samples("random", model.inputs, 1), progress=progress)
     return [_row(found, row) for row in found.rows]
 
 

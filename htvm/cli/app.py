@@ -78,12 +78,11 @@ _input = click.option(
 @_common
 def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
     """Write a self-contained C project for MODEL into a folder."""
-    from htvm.build import build
     from htvm.report.layers import report_json
 
     _check_writable(out)
     with shown_progress() as progress:
-        module = build(open_model(model), target=target, progress=progress)
+        module = htvm.build(open_model(model), target=target, progress=progress)
         with progress.stage("writing the project"):
             folder = module.export(out)
     report = module.report()
@@ -123,12 +122,11 @@ def run(
     as_json: bool,
 ) -> None:
     """Build MODEL and run it once on the simulated SoC."""
-    from htvm.build import build
 
     opened = open_model(model)
     inputs = read_inputs(given, opened.inputs)
     with shown_progress() as progress:
-        module = build(opened, target=target, platform=platform, progress=progress)
+        module = htvm.build(opened, target=target, platform=platform, progress=progress)
         with progress.stage("simulating"):
             result = module.run(inputs)
         equal = None
@@ -208,13 +206,12 @@ def _brief(array: np.ndarray) -> str:
 @_common
 def compare(model: str, target: str, given: str, count: int, as_json: bool) -> None:
     """Compare MODEL on a target with plain TVM on the same simulated SoC."""
-    from htvm.compare import compare as compare_builds
     from htvm.report.compare import comparison_json
 
     opened = open_model(model)
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
-        found = compare_builds(opened, target=target, inputs=samples, progress=progress)
+        found = htvm.compare(opened, target=target, inputs=samples, progress=progress)
     click.echo(comparison_json(found) if as_json else str(found))
 
 
@@ -224,8 +221,8 @@ def compare(model: str, target: str, given: str, count: int, as_json: bool) -> N
 @_common
 def explain(model: str, target: str, as_json: bool) -> None:
     """Say for each operator of MODEL where it runs, and why not elsewhere."""
-    from htvm.build import BuildOptions, compile_model
     from htvm.describe import explanation_of
+    from htvm.pipeline import BuildOptions, compile_model
     from htvm.report.explain import explain_json
 
     opened = open_model(model)

@@ -37,19 +37,17 @@ def demo(model: str) -> None:
 
 def _show(name: str, progress: Progress) -> bool:
     """Print everything; return whether every output was the reference's, bit for bit."""
-    from htvm.build import build
-    from htvm.compare import compare
 
     with progress.stage("opening the model"):
         model = open_model(name)
     samples = read_samples("random", model.inputs, INPUTS)
     _title(f"1. {model.source} on the CPU and on {TARGET}, {INPUTS} random inputs, simulated")
-    comparison = compare(model, TARGET, samples, progress=progress)
+    comparison = htvm.compare(model, TARGET, samples, progress=progress)
     click.echo(comparison)
 
     _title(f"2. where the time goes on {TARGET}")
     with progress.stage(f"building for {TARGET}"):
-        module = build(model, TARGET, progress=progress)
+        module = htvm.build(model, TARGET, progress=progress)
     with progress.stage("simulating"):
         result = module.run(samples[0])
     click.echo(module.report())
@@ -59,7 +57,7 @@ def _show(name: str, progress: Progress) -> bool:
 
     _title("4. is it right?")
     with progress.stage("running the same C natively"):
-        native = build(model, TARGET, "host", progress=progress).run(samples[0])
+        native = htvm.build(model, TARGET, "host", progress=progress).run(samples[0])
     same = all(map(np.array_equal, result.outputs, native.outputs))
     exact = all(row.exact for row in comparison.rows if row.exact is not None)
     click.echo(
