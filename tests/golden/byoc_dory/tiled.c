@@ -34,23 +34,21 @@ int32_t net_v_to_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *p = (const uint8_t *)in;
     uint8_t *q = (uint8_t *)out;
-    for (uint32_t c = 0; c < 1; ++c) {
-        uint32_t i = c;
-        for (uint32_t x = 0; x < 17; ++x) {
-            const uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16 | (uint32_t)p[i + 2] << 8 | (uint32_t)p[i + 3];
-            __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
-            i += 4;
-            q += 4;
-        }
-        {
-            uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16;
-            __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
-            i += 2;
-            word = 0;
-            __builtin_memcpy(__builtin_assume_aligned(q + 4, 4), &word, sizeof word);
-            __builtin_memcpy(__builtin_assume_aligned(q + 8, 4), &word, sizeof word);
-            q += 12;
-        }
+    uint32_t i = 0;
+    for (uint32_t x = 0; x < 17; ++x) {
+        const uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16 | (uint32_t)p[i + 2] << 8 | (uint32_t)p[i + 3];
+        __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
+        i += 4;
+        q += 4;
+    }
+    {
+        uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16;
+        __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
+        i += 2;
+        word = 0;
+        __builtin_memcpy(__builtin_assume_aligned(q + 4, 4), &word, sizeof word);
+        __builtin_memcpy(__builtin_assume_aligned(q + 8, 4), &word, sizeof word);
+        q += 12;
     }
     return 0;
 }
@@ -58,7 +56,7 @@ int32_t net_v_to_core(const int8_t *in, int8_t *out)
 /* first: conv2d C=3 18x18 -> K=20 18x18, kernel 4x3, stride 1x1
  * tile k=16, c=3, y=3, x=18 (12 in all); L1: input 672 B, output 1536 B
  * weight memory: 784 B
- * predicted: 19480 cycles */
+ * predicted: 19080 cycles */
 extern const uint8_t net_first_weights[1568];
 
 int32_t net_first(const int8_t *in, int8_t *out)
@@ -142,7 +140,7 @@ int32_t net_first(const int8_t *in, int8_t *out)
 /* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
  * tile k=1, c=1, y=8, x=9 (40 in all); L1: input 544 B, output 2048 B
  * weight memory: 208 B
- * predicted: 33360 cycles */
+ * predicted: 32960 cycles */
 extern const uint8_t net_dw_down_weights[4160];
 
 int32_t net_dw_down(const int8_t *in, int8_t *out)
@@ -222,7 +220,7 @@ int32_t net_dw_down(const int8_t *in, int8_t *out)
 /* pw: conv2d C=20 9x9 -> K=20 9x9, kernel 1x1, stride 1x1
  * tile k=16, c=20, y=4, x=9 (6 in all); L1: input 1280 B, output 1024 B
  * weight memory: 384 B
- * predicted: 9812 cycles */
+ * predicted: 9412 cycles */
 extern const uint8_t net_pw_weights[768];
 
 int32_t net_pw(const int8_t *in, int8_t *out)
@@ -302,7 +300,7 @@ int32_t net_pw(const int8_t *in, int8_t *out)
 
 /* dw:down: add 20x9x9
  * tile k=6, c=1, y=9, x=9 (4 in all); L1: input 1728 B, output 864 B
- * predicted: 3660 cycles */
+ * predicted: 3260 cycles */
 int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum {
@@ -353,7 +351,7 @@ int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
 
 /* twice: add 20x9x9
  * tile k=6, c=1, y=9, x=9 (4 in all); L1: input 1728 B, output 864 B
- * predicted: 3660 cycles */
+ * predicted: 3260 cycles */
 int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum {
@@ -405,7 +403,7 @@ int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
 /* fc: dense C=70 -> K=37
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
- * predicted: 2268 cycles */
+ * predicted: 1868 cycles */
 extern const uint8_t net_fc_weights[4608];
 
 int32_t net_fc(const int8_t *in, int8_t *out)
@@ -447,7 +445,7 @@ int32_t net_fc(const int8_t *in, int8_t *out)
 /* fc2: dense C=37 -> K=5
  * tile k=5, c=37, y=1, x=1 (1 in all); L1: input 48 B, output 16 B
  * weight memory: 1024 B
- * predicted: 1058 cycles */
+ * predicted: 658 cycles */
 extern const uint8_t net_fc2_weights[1024];
 
 int32_t net_fc2(const int8_t *in, int8_t *out)
@@ -492,27 +490,25 @@ int32_t net_t4_from_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *q = (const uint8_t *)in;
     uint8_t *p = (uint8_t *)out;
-    for (uint32_t c = 0; c < 1; ++c) {
-        uint32_t i = c;
-        for (uint32_t y = 0; y < 180; ++y) {
-            for (uint32_t x = 0; x < 2; ++x) {
-                uint32_t word;
-                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-                p[i] = (uint8_t)(word >> 24);
-                p[i + 1] = (uint8_t)(word >> 16);
-                p[i + 2] = (uint8_t)(word >> 8);
-                p[i + 3] = (uint8_t)word;
-                i += 4;
-                q += 4;
-            }
-            {
-                uint32_t word;
-                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-                p[i] = (uint8_t)(word >> 24);
-                i += 1;
-            }
-            q += 8; /* padding of the row */
+    uint32_t i = 0;
+    for (uint32_t y = 0; y < 180; ++y) {
+        for (uint32_t x = 0; x < 2; ++x) {
+            uint32_t word;
+            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+            p[i] = (uint8_t)(word >> 24);
+            p[i + 1] = (uint8_t)(word >> 16);
+            p[i + 2] = (uint8_t)(word >> 8);
+            p[i + 3] = (uint8_t)word;
+            i += 4;
+            q += 4;
         }
+        {
+            uint32_t word;
+            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+            p[i] = (uint8_t)(word >> 24);
+            i += 1;
+        }
+        q += 8; /* padding of the row */
     }
     return 0;
 }
@@ -554,25 +550,23 @@ int32_t net_more_from_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *q = (const uint8_t *)in;
     uint8_t *p = (uint8_t *)out;
-    for (uint32_t c = 0; c < 1; ++c) {
-        uint32_t i = c;
-        for (uint32_t x = 0; x < 1; ++x) {
-            uint32_t word;
-            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-            p[i] = (uint8_t)(word >> 24);
-            p[i + 1] = (uint8_t)(word >> 16);
-            p[i + 2] = (uint8_t)(word >> 8);
-            p[i + 3] = (uint8_t)word;
-            i += 4;
-            q += 4;
-        }
-        {
-            uint32_t word;
-            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-            p[i] = (uint8_t)(word >> 24);
-            i += 1;
-        }
-        q += 12; /* padding of the row */
+    uint32_t i = 0;
+    for (uint32_t x = 0; x < 1; ++x) {
+        uint32_t word;
+        __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+        p[i] = (uint8_t)(word >> 24);
+        p[i + 1] = (uint8_t)(word >> 16);
+        p[i + 2] = (uint8_t)(word >> 8);
+        p[i + 3] = (uint8_t)word;
+        i += 4;
+        q += 4;
     }
+    {
+        uint32_t word;
+        __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
+        p[i] = (uint8_t)(word >> 24);
+        i += 1;
+    }
+    q += 12; /* padding of the row */
     return 0;
 }
