@@ -1,0 +1,137 @@
+"""What each tensor of the source looks like when the network runs: seeded inputs, statistics.
+
+Without data, inputs are drawn from three kinds of noise in the input's own quantization: uniform
+integers (hard contrast), rounded normals around the zero point, and smooth waves (which excite
+what white noise averages away).  None of them is the data the network was made for; the file's
+own ranges stay the outer bound of everything that is derived from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.errors import InputError
+from htvm.quantize.forward import accumulate, forward
+from htvm.quantize.graph import LINEAR, Array, Net
+
+__all__ = ["Statistics", "check_data", "observe", "sample_count", "seeded_inputs"]
+
+_BUDGET = 400_000_000  # multiply-accumulates spent on one forward pass of all samples
+_ROWS = 1024  # positions kept per tensor for the clipping error
+
+
+def sample_count(net: Net) -> int:
+    """How many inputs to draw, so that calibration takes seconds: 24 to 512, a multiple of 3."""
+    macs = sum(
+        op.weights().size * int(np.prod(op.shape[:-1])) for op in net.operators if op.kind in LINEAR
+    )
+    return int(np.clip(_BUDGET // max(macs, 1), 24, 512)) // 3 * 3
+
+
+def seeded_inputs(net: Net, count: int, seed: int) -> dict[str, Array]:
+    """``count`` int8 inputs, a third of each kind of noise; equal on every run."""
+    rng = np.random.default_rng(seed)
+    samples: dict[str, list[Array]] = {name: [] for name in net.inputs}
+    for index in range(count):
+        for name, shape in net.inputs.items():
+            zero = net.zero_points[name]
+            if index % 3 == 0:
+                x = rng.integers(-128, 128, shape).astype(np.float64)
+            elif index % 3 == 1:
+                x = rng.normal(zero, 32.0, shape)
+            else:
+                x = _waves(shape, rng)
+            samples[name].append(np.clip(np.rint(x), -128, 127).astype(np.int8))
+    return {name: np.stack(values) for name, values in samples.items()}
+
+
+def _waves(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """A sum of six plane waves of random direction, wavelength, phase and strength."""
+    axes = [np.linspace(0.0, 1.0, size) for size in shape[:-1] or shape]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    total = np.zeros(shape)
+    for _ in range(6):
+        direction = rng.normal(0.0, 2.0, grid.shape[-1])
+        wave = np.sin(2 * np.pi * (grid @ direction + rng.uniform()))
+        total += wave[..., None] * rng.normal(size=shape[-1]) if len(shape) > 1 else wave
+    return np.asarray(total * rng.uniform(15.0, 50.0) + rng.uniform(-90.0, 90.0))
+
+
+def check_data(net: Net, data: Mapping[str, Array]) -> dict[str, Array]:
+    """Real inputs, checked.
+
+    Args:
+        net: the network.
+        data: name -> int8 ``[N, y, x, C]`` or ``[N, C]``.
+
+    Raises:
+        InputError: if a name, shape or type is wrong, or the counts differ.
+    """
+    if set(data) != set(net.inputs):
+        raise InputError(
+            f"data for {sorted(data)}", hint=f"the model's inputs are {sorted(net.inputs)}"
+        )
+    counts = {len(array) for array in data.values()}
+    if len(counts) != 1 or 0 in counts:
+        raise InputError(f"inputs with {sorted(counts)} samples", hint="give as many of each")
+    for name, array in data.items():
+        if array.dtype != np.int8 or array.shape[1:] != tuple(net.inputs[name]):
+            raise InputError(
+                f"data of shape {array.shape} and type {array.dtype}",
+                where=f"input '{name}'",
+                hint=f"int8 of shape (N, {', '.join(str(n) for n in net.inputs[name])})",
+            )
+    return dict(data)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What the source computes on the calibration inputs.  Units: steps of the source.
+
+    Attributes:
+        tensors: name -> int8 array of every tensor.
+        variance: name -> ``[C]``, of the values relative to the zero point.
+        active: name -> ``[C]``, share of the positions that a rectifier lets through.
+        before_clip: name -> ``[S, C]``, values before the source clips them, relative to its zero
+            point: some random positions, and the extremes.
+    """
+
+    tensors: Mapping[str, Array]
+    variance: Mapping[str, Array]
+    active: Mapping[str, Array]
+    before_clip: Mapping[str, Array]
+
+
+def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
+    """Run the source and collect its statistics."""
+    tensors = forward(net, inputs)
+    rng = np.random.default_rng(seed)
+    variance, active, before = {}, {}, {}
+    for name, values in tensors.items():
+        real = values.reshape(-1, values.shape[-1]).astype(np.float32) - net.zero_point(name)
+        # The mean is what the bias can repair; a little of it stays.
+        variance[name] = real.var(axis=0) + 0.05 * np.square(real).mean(axis=0)
+        rectified = net.rectified(name)
+        active[name] = (real > 0).mean(axis=0) if rectified else np.ones(real.shape[-1])
+        exact = _before_clip(net, name, tensors)
+        rows = exact if len(exact) <= _ROWS else exact[rng.permutation(len(exact))[:_ROWS]]
+        extremes = np.stack([exact.min(axis=0), exact.max(axis=0)])
+        before[name] = np.concatenate([rows, extremes]).astype(np.float32)
+    return Statistics(tensors, variance, active, before)
+
+
+def _before_clip(net: Net, name: str, tensors: Mapping[str, Array]) -> Array:
+    op = net.producer(name)
+    if op is not None and op.kind in LINEAR:
+        acc = accumulate(tensors[op.inputs[0]], op).astype(np.float64) + op.biases()
+        real = acc * op.factors()[0] + op.real_offset()
+    elif op is not None and op.kind == "add":
+        parts = zip(op.inputs, op.factors(), strict=True)
+        terms = [(tensors[t].astype(np.float64) - net.zero_point(t)) * f for t, f in parts]
+        real = terms[0] + terms[1]
+    else:
+        real = tensors[name].astype(np.float64) - net.zero_point(name)
+    return np.asarray(real.reshape(-1, real.shape[-1]))

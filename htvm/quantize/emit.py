@@ -1,0 +1,101 @@
+"""Writing a retargeted network as a Relax module in the integer form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from htvm.quantize.graph import MulShift, Net, Operator, Shift
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import BlockBuilder, Var
+
+__all__ = ["emit_module"]
+
+
+def emit_module(net: Net) -> IRModule:
+    """The module; parameters and operators keep the names of the network.
+
+    Raises:
+        UnsupportedError: if an operator is not in the shift scheme.
+    """
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    values = {
+        name: relax.Var(name, relax.TensorType((1, *_source_shape(shape, net)), "int8"))
+        for name, shape in net.inputs.items()
+    }
+    with builder.function("main", list(values.values())):
+        with builder.dataflow():
+            for op in net.operators:
+                values[op.name] = _emit(builder, net, op, [values[name] for name in op.inputs])
+            results = [builder.emit_output(values[name]) for name in net.outputs]
+        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return builder.get()
+
+
+def _source_shape(shape: tuple[int, ...], net: Net) -> tuple[int, ...]:
+    if net.channel_first and len(shape) == 3:
+        return shape[2], shape[0], shape[1]
+    return shape
+
+
+def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> Var:
+    from patterns import elementwise, gemm, pool, shape, softmax
+
+    layout = "NCHW" if net.channel_first else "NHWC"
+    x = inputs[0]
+    if op.kind in ("conv2d", "depthwise"):
+        return _convolution(builder, op, x, layout)
+    if op.kind == "dense":
+        return gemm.dense(
+            builder, x, op.weights(), op.biases(), _scaling(op), op.clip, name=op.name
+        )
+    if op.kind == "add":
+        return elementwise.add(builder, x, inputs[1], _scaling(op), op.clip, name=op.name)
+    if op.kind == "convert":
+        return elementwise.convert(
+            builder, x, _scaling(op), op.clip, offset=op.offset, name=op.name
+        )
+    if op.kind == "average_pool":
+        return pool.average_pool2d(
+            builder, x, kernel=op.pool, strides=op.stride, padding=op.pad, clip=op.clip,
+            layout=layout, name=op.name,
+        )  # fmt: skip
+    if op.kind == "max_pool":
+        return pool.max_pool2d(
+            builder, x, kernel=op.pool, strides=op.stride, padding=op.pad, layout=layout,
+            name=op.name,
+        )  # fmt: skip
+    if op.kind == "reshape":
+        return shape.reshape(builder, x, (1, *_source_shape(op.shape, net)), name=op.name)
+    if op.kind == "softmax":
+        multiplier, left_shift = op.softmax_scale
+        scale = float(np.ldexp(float(multiplier), left_shift - 31 - 26))  # of Q5.26
+        return softmax.softmax(builder, x, scale, name=op.name)
+    raise UnsupportedError(f"cannot write '{op.kind}'", where=f"operator '{op.name}'")
+
+
+def _convolution(builder: BlockBuilder, op: Operator, x: Var, layout: str) -> Var:
+    from patterns.conv import conv2d
+
+    if op.padded and op.pad_value:
+        raise UnsupportedError(
+            f"padding with {op.pad_value}",
+            where=f"operator '{op.name}'",
+            hint="the shift scheme pads with 0: its input must have zero point 0",
+        )
+    return conv2d(
+        builder, x, op.weights(), op.biases(), _scaling(op), op.clip, name=op.name,
+        strides=op.stride, padding=op.pad, dilation=op.dilation, groups=op.groups, layout=layout,
+    )  # fmt: skip
+
+
+def _scaling(op: Operator) -> Shift | MulShift:
+    if not isinstance(op.requant, Shift | MulShift):
+        raise UnsupportedError("not in the shift scheme", where=f"operator '{op.name}'")
+    return op.requant

@@ -1,0 +1,232 @@
+"""The network as retargeting sees it: a list of integer operators on channel-last arrays.
+
+One small vocabulary serves both sides, the source (TFLite's requantization) and the result
+(shifts), so the same forward pass runs either, and nothing of the compiler's IR is needed to
+reason about scales.  Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch axis;
+weights are ``[K, C / groups, fy, fx]`` as in :class:`byoc_dory.layer.Layer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.layer import MulShift, Shift
+
+__all__ = [
+    "LINEAR",
+    "PASSING",
+    "Array",
+    "Kind",
+    "MulShift",
+    "Net",
+    "Operator",
+    "Requantization",
+    "Shift",
+    "TfliteAdd",
+    "TfliteScale",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+Kind: TypeAlias = Literal[
+    "add", "average_pool", "conv2d", "convert", "dense", "depthwise", "max_pool", "pad", "reshape",
+    "softmax",
+]  # fmt: skip
+LINEAR = ("conv2d", "depthwise", "dense")
+"""Operators with weights."""
+PASSING = ("average_pool", "convert", "max_pool", "pad", "reshape")
+"""Operators whose output has the scale and zero point of their input.  A ``convert`` of the source
+only changes the scale, which is free in the result: there it has nothing left to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class TfliteScale:
+    """TFLite's requantization of a linear operator.
+
+    Attributes:
+        multiplier: int64 ``[K]``, Q31.
+        shift: int64 ``[K]``, positive means left.
+        zero_point: of the output.
+    """
+
+    multiplier: Array
+    shift: Array
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class TfliteAdd:
+    """TFLite's addition: both operands scaled to a common fixed-point scale, then added.
+
+    Attributes:
+        multipliers, shifts: of the two operands, then of the output.
+        zero_points: likewise.
+        left_shift: of the operands before scaling.
+    """
+
+    multipliers: tuple[int, int, int]
+    shifts: tuple[int, int, int]
+    zero_points: tuple[int, int, int]
+    left_shift: int = 20
+
+
+Requantization: TypeAlias = "Shift | MulShift | TfliteScale | TfliteAdd | None"
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One integer operator; its output tensor has the operator's name.
+
+    Attributes:
+        name: layer name, unique in the net.
+        kind: what it computes.
+        inputs: names of operators, or of inputs of the net.
+        shape: of the output, channel-last, without batch.
+        weight: int8, of a linear operator.
+        bias: int64 ``[K]``, with the input's zero point folded in.
+        stride: (y, x), also of a pool.  dilation: (y, x).
+        pad: (top, left, bottom, right), also of a pool.
+        pad_value: what the padding holds; anything but 0 takes an explicit padding operator.
+        groups: 1, or the channels of a depthwise convolution.
+        requant: how the accumulator becomes int8; a ``convert`` requantizes ``x + offset``.
+        clip: inclusive bounds of the output.
+        offset: of a ``convert``.
+        pool: kernel (y, x) of a pool.
+        zero_point: of the output.
+        softmax_scale: multiplier and left shift of the input of a ``softmax``.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[str, ...]
+    shape: tuple[int, ...]
+    weight: Array | None = None
+    bias: Array | None = None
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pad_value: int = 0
+    groups: int = 1
+    requant: Requantization = None
+    clip: tuple[int, int] = (-128, 127)
+    offset: int = 0
+    pool: tuple[int, int] = (1, 1)
+    zero_point: int = 0
+    softmax_scale: tuple[int, int] = (0, 0)
+
+    @property
+    def padded(self) -> bool:
+        """Whether the operator reads outside its input."""
+        return any(self.pad)
+
+    @property
+    def rectifies(self) -> bool:
+        """Whether no output lies below zero: a ReLU, or a zero point at the lower end."""
+        return self.clip[0] == self.zero_point
+
+    def weights(self) -> Array:
+        """The weights of a linear operator, which always has some."""
+        assert self.weight is not None, self.name
+        return self.weight
+
+    def biases(self) -> Array:
+        """The biases of a linear operator, which always has some."""
+        assert self.bias is not None, self.name
+        return self.bias
+
+    def factors(self) -> tuple[Array, ...]:
+        """Real factors from accumulator (or operand) steps to output steps.
+
+        One array ``[K]`` for a linear operator, ``[1]`` for a conversion, and one ``[1]`` per
+        operand for an add.
+        """
+        requant = self.requant
+        if isinstance(requant, TfliteAdd):
+            first, second, out = (
+                np.ldexp(np.array([float(mul)]), shift - 31)
+                for mul, shift in zip(requant.multipliers, requant.shifts, strict=True)
+            )
+            lift = 2.0**requant.left_shift
+            return first * out * lift, second * out * lift
+        if isinstance(requant, TfliteScale):
+            factor = np.ldexp(requant.multiplier.astype(np.float64), requant.shift - 31)
+        elif isinstance(requant, MulShift):
+            factor = np.ldexp(np.array(requant.mul, np.float64), -np.array(requant.shift))
+        else:
+            assert isinstance(requant, Shift), self.name
+            factor = np.array([2.0**-requant.shift])
+        if self.kind == "add":
+            return factor, factor
+        if self.kind == "convert":
+            return (factor,)
+        return (np.broadcast_to(factor, (len(self.weights()),)),)
+
+    def real_offset(self) -> float | Array:
+        """What the requantization adds on average, in output steps: half a step less by flooring,
+        and the addend of a `MulShift`."""
+        if isinstance(self.requant, MulShift):
+            scale = np.ldexp(1.0, -np.array(self.requant.shift))
+            return np.array(self.requant.add, np.float64) * scale - 0.5 + scale / 2
+        if isinstance(self.requant, Shift):
+            return float(-0.5 + 2.0 ** -(self.requant.shift + 1))
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """A network: operators in execution order.
+
+    Attributes:
+        inputs: name -> shape of each input, channel-last, without batch.
+        zero_points: name -> zero point of each input.
+        operators: in execution order.
+        outputs: names of the tensors that leave the network, in order.
+        channel_first: whether the module's own layout is NCHW (matters to a reshape).
+    """
+
+    inputs: Mapping[str, tuple[int, ...]]
+    zero_points: Mapping[str, int]
+    operators: tuple[Operator, ...]
+    outputs: tuple[str, ...]
+    channel_first: bool = False
+    _by_name: dict[str, Operator] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {op.name: op for op in self.operators})
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """All tensors that need a scale: the inputs, then the results in execution order, those
+        of softmaxes excepted."""
+        return (*self.inputs, *(op.name for op in self.operators if op.kind != "softmax"))
+
+    def producer(self, tensor: str) -> Operator | None:
+        """The operator that computes a tensor, or ``None`` for an input."""
+        return self._by_name.get(tensor)
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        """Shape of a tensor, channel-last, without batch."""
+        return self.inputs[tensor] if tensor in self.inputs else self._by_name[tensor].shape
+
+    def channels(self, tensor: str) -> int:
+        """Size of a tensor's last axis."""
+        return self.shape(tensor)[-1]
+
+    def zero_point(self, tensor: str) -> int:
+        """Zero point of a tensor."""
+        if tensor in self.inputs:
+            return self.zero_points[tensor]
+        return self._by_name[tensor].zero_point
+
+    def consumers(self, tensor: str) -> tuple[Operator, ...]:
+        """The operators that read a tensor, in execution order."""
+        return tuple(op for op in self.operators if tensor in op.inputs)
+
+    def rectified(self, tensor: str) -> bool:
+        """Whether the operator that computes the tensor lets nothing below zero through."""
+        op = self.producer(tensor)
+        return op is not None and op.kind not in PASSING and op.rectifies

@@ -1,0 +1,240 @@
+"""From a model in the integer form to the network that retargeting works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layer import Layer, MulShift, Shift, TfliteRequant
+from htvm.quantize.graph import (
+    PASSING,
+    Array,
+    Net,
+    Operator,
+    Requantization,
+    TfliteAdd,
+    TfliteScale,
+)
+
+if TYPE_CHECKING:
+    from htvm.model import Model
+    from patterns.read import Node
+
+__all__ = ["channel_last", "is_shift_scheme", "read_net"]
+
+
+def is_shift_scheme(nodes: tuple[Node, ...]) -> bool:
+    """Whether every layer is requantized by one right shift already."""
+    return all(isinstance(n.layer.requant, Shift) for n in nodes if n.layer is not None)
+
+
+def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
+    """The network of a model.
+
+    Args:
+        model: in the integer form.
+        nodes: its operators, as `patterns.read.read_graph` gives them.
+
+    Raises:
+        UnsupportedError: if retargeting does not know an operator, or a padding stands for
+            something else than the number zero.
+    """
+    from patterns.read import main_of, output_names
+
+    params = [str(var.name) for var in main_of(model.module).params]
+    for info in model.inputs:
+        if info.dtype != "int8":
+            raise UnsupportedError(
+                f"an input of type {info.dtype}",
+                where=f"input '{info.name}'",
+                hint="only int8 models can be retargeted",
+            )
+    reader = _Reader(_is_channel_first(nodes))
+    for name, info in zip(params, model.inputs, strict=True):
+        reader.zero[name] = info.zero_point or 0
+    for node in nodes:
+        reader.read(node)
+    shapes = {
+        name: channel_last(info.shape, reader.channel_first)
+        for name, info in zip(params, model.inputs, strict=True)
+    }
+    zeros = {name: reader.zero[name] for name in params}
+    outputs = output_names(model.module)
+    net = Net(shapes, zeros, tuple(reader.operators), outputs, reader.channel_first)
+    _check_ends(net)
+    return net
+
+
+def channel_last(shape: tuple[int, ...], channel_first: bool) -> tuple[int, ...]:
+    """A tensor's shape without batch, channels last."""
+    if shape[0] != 1:
+        raise UnsupportedError(f"a batch of {shape[0]}", hint="only batch size 1 is supported")
+    rest = tuple(shape[1:])
+    if channel_first and len(rest) == 3:
+        return rest[1], rest[2], rest[0]
+    return rest
+
+
+def _is_channel_first(nodes: tuple[Node, ...]) -> bool:
+    layouts = {str(node.attrs["layout"]) for node in nodes if "layout" in node.attrs}
+    for node in nodes:
+        if node.layer is not None and node.kind in ("conv2d", "depthwise"):
+            layouts.add(str(node.layer.inputs[0].layout))
+    if len(layouts) > 1:
+        raise UnsupportedError(
+            f"layouts {', '.join(sorted(layouts))} in one network",
+            hint="retargeting needs one layout for all convolutions and pools",
+        )
+    return layouts == {"NCHW"}
+
+
+def _check_ends(net: Net) -> None:
+    for op in net.operators:
+        if op.kind == "softmax" and net.consumers(op.name):
+            raise UnsupportedError(
+                "a softmax inside the network",
+                where=f"operator '{op.name}', read by '{net.consumers(op.name)[0].name}'",
+                hint="retargeting knows softmax as the last operator only",
+            )
+
+
+class _Reader:
+    def __init__(self, channel_first: bool) -> None:
+        self.channel_first = channel_first
+        self.zero: dict[str, int] = {}
+        self.operators: list[Operator] = []
+        # An explicit padding is taken into the convolution behind it.
+        self.pads: dict[str, Node] = {}
+
+    def read(self, node: Node) -> None:
+        """Append the operator of one node."""
+        if node.kind == "pad":
+            self.pads[node.name] = node
+            self.zero[node.name] = self.zero[node.inputs[0]]
+            return
+        inputs = tuple(self._behind_pad(node, name) for name in node.inputs)
+        common: dict[str, Any] = {
+            "name": node.name,
+            "kind": node.kind,
+            "inputs": inputs,
+            "shape": channel_last(node.output_shape, self.channel_first),
+        }
+        if node.layer is not None:
+            fields = self._layer(node, node.layer)
+        elif node.kind in ("average_pool", "max_pool"):
+            fields = {
+                "pool": node.attrs["kernel"],
+                "stride": node.attrs["strides"],
+                "pad": node.attrs["padding"],
+                "clip": node.attrs.get("clip", (-128, 127)),
+            }
+        elif node.kind == "convert":
+            fields = self._convert(node.attrs)
+        elif node.kind == "softmax":
+            scale = int(node.attrs["multiplier"]), int(node.attrs["left_shift"])  # type: ignore[arg-type]
+            fields = {"softmax_scale": scale, "zero_point": -128}
+        elif node.kind == "reshape":
+            fields = {}
+        else:
+            raise UnsupportedError(
+                f"retargeting does not know '{node.kind}'", where=f"operator '{node.name}'"
+            )
+        if node.kind in PASSING and node.kind != "convert":
+            fields["zero_point"] = self.zero[inputs[0]]
+        operator = Operator(**common, **fields)
+        self.zero[node.name] = operator.zero_point
+        self.operators.append(operator)
+
+    def _behind_pad(self, node: Node, name: str) -> str:
+        if name not in self.pads:
+            return name
+        pad = self.pads[name]
+        if node.kind not in ("conv2d", "depthwise"):
+            raise UnsupportedError(
+                f"a padding before '{node.kind}'",
+                where=f"operator '{pad.name}'",
+                hint="retargeting knows paddings before convolutions only",
+            )
+        return pad.inputs[0]
+
+    def _layer(self, node: Node, layer: Layer) -> dict[str, Any]:
+        fields: dict[str, Any] = {"clip": layer.clip, "zero_point": _zero_point(layer)}
+        if node.kind == "add":
+            fields["requant"] = self._add_requant(node, layer)
+            return fields
+        assert layer.weight is not None
+        bias = np.zeros(layer.K) if layer.bias is None else layer.bias
+        if layer.groups != 1 and node.kind != "depthwise":
+            raise UnsupportedError(
+                f"a convolution of {layer.groups} groups that is not depthwise",
+                where=f"operator '{node.name}'",
+                hint="only 1 group, or as many as channels",
+            )
+        fields.update(
+            weight=layer.weight,
+            bias=bias.astype(np.int64),
+            requant=_requantization(layer.requant, layer.K),
+            stride=layer.stride,
+            dilation=layer.dilation,
+            groups=layer.groups,
+            pad=self._padding(node, layer),
+            pad_value=self.zero[node.inputs[0]],
+        )
+        return fields
+
+    def _padding(self, node: Node, layer: Layer) -> tuple[int, int, int, int]:
+        """The padding of a convolution, implicit or explicit: always with the number zero."""
+        source = node.inputs[0]
+        padding, value = layer.pad, 0
+        if source in self.pads:
+            if any(layer.pad):
+                raise UnsupportedError("two paddings in a row", where=f"operator '{source}'")
+            attrs: Mapping[str, Any] = self.pads[source].attrs
+            padding, value = attrs["padding"], int(attrs["value"])
+        if any(padding) and value != self.zero[source]:
+            raise UnsupportedError(
+                f"padding with {value} where the number zero is {self.zero[source]}",
+                where=f"operator '{node.name}'",
+            )
+        return padding
+
+    def _add_requant(self, node: Node, layer: Layer) -> Requantization:
+        if isinstance(layer.requant, TfliteRequant):
+            first, second, out = layer.requant.multiplier
+            left, right, down = layer.requant.shift
+            a, b = layer.requant.input_zero_points
+            zero = layer.requant.output_zero_point
+            return TfliteAdd((first, second, out), (left, right, down), (a, b, zero))
+        if any(self.zero[name] for name in node.inputs):
+            raise UnsupportedError(
+                "an add of integers whose zero points are not 0",
+                where=f"operator '{node.name}'",
+            )
+        return layer.requant
+
+    def _convert(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        requant = attrs["requant"]
+        zero = requant.output_zero_point if isinstance(requant, TfliteRequant) else 0
+        return {
+            "requant": _requantization(requant, 1),
+            "offset": attrs["offset"],
+            "clip": attrs["clip"],
+            "zero_point": zero,
+        }
+
+
+def _zero_point(layer: Layer) -> int:
+    return layer.requant.output_zero_point if isinstance(layer.requant, TfliteRequant) else 0
+
+
+def _requantization(requant: Shift | MulShift | TfliteRequant, channels: int) -> Requantization:
+    if not isinstance(requant, TfliteRequant):
+        return requant
+
+    def spread(values: tuple[int, ...]) -> Array:
+        return np.broadcast_to(np.array(values, np.int64), (channels,))
+
+    return TfliteScale(spread(requant.multiplier), spread(requant.shift), requant.output_zero_point)

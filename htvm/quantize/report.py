@@ -1,0 +1,146 @@
+"""What retargeting cost: signal to quantization noise per layer and at the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from htvm.quantize.graph import LINEAR, Array, Net
+from htvm.quantize.rewrite import Rewritten
+from htvm.quantize.search import Scales
+from htvm.quantize.ties import anchors
+
+__all__ = ["EXACT_DB", "LayerCost", "RetargetReport", "measure", "sqnr_db", "unchanged"]
+
+EXACT_DB = 120.0
+"""What is reported where nothing differs."""
+_WORST = 3
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """What retargeting cost one operator.
+
+    Attributes:
+        name: of the operator, the same before and after.
+        sqnr_db: power of the source's output over the power of the difference, in dB, in real
+            numbers; everything before the operator contributes.
+    """
+
+    name: str
+    sqnr_db: float
+
+
+@dataclass(frozen=True)
+class RetargetReport:
+    """What retargeting cost, measured between the source and the result.
+
+    Attributes:
+        network: name of the model.
+        changed: whether there was anything to do.
+        reason: why not, else what the figures were measured on.
+        layers: in execution order; operators that only move data are left out.
+        output_sqnr_db: of the worst output (before a softmax), ``None`` if nothing changed.
+        agreement: share of the inputs for which the largest output is the same one, 0 to 1;
+            ``None`` if the network decides nothing (no softmax) or nothing changed.
+    """
+
+    network: str
+    changed: bool
+    reason: str
+    layers: tuple[LayerCost, ...] = ()
+    output_sqnr_db: float | None = None
+    agreement: float | None = None
+
+    @property
+    def worst(self) -> tuple[LayerCost, ...]:
+        """The layers with the lowest SQNR, lowest first, at most three."""
+        return tuple(sorted(self.layers, key=lambda cost: cost.sqnr_db)[:_WORST])
+
+    def __str__(self) -> str:
+        if not self.changed:
+            return f"{self.network}: not retargeted, {self.reason}"
+        width = max([len("output"), *(len(cost.name) for cost in self.layers)])
+        lines = [
+            f"{self.network}: retargeted to one right shift per layer; measured on {self.reason}",
+            f"{'layer':<{width}}  SQNR dB",
+        ]
+        lines += [f"{cost.name:<{width}}  {cost.sqnr_db:7.1f}" for cost in self.layers]
+        if self.output_sqnr_db is not None:
+            lines.append(f"{'output':<{width}}  {self.output_sqnr_db:7.1f}")
+        if self.worst:
+            names = ", ".join(f"{cost.name} ({cost.sqnr_db:.1f} dB)" for cost in self.worst)
+            lines.append(f"worst: {names}")
+        if self.agreement is not None:
+            lines.append(f"same decision as the source: {self.agreement:.1%}")
+        return "\n".join(lines)
+
+
+def unchanged(network: str, reason: str) -> RetargetReport:
+    """The report of a model that was left alone."""
+    return RetargetReport(network, False, reason)
+
+
+def sqnr_db(reference: Array, result: Array) -> float:
+    """Signal to quantization noise ratio of real numbers in dB, within +-`EXACT_DB`."""
+    wanted = reference.astype(np.float64)
+    signal = float(np.square(wanted).sum())
+    noise = float(np.square(wanted - result).sum())
+    if noise == 0.0:
+        return EXACT_DB
+    if signal == 0.0:
+        return -EXACT_DB
+    return float(np.clip(10.0 * np.log10(signal / noise), -EXACT_DB, EXACT_DB))
+
+
+def measure(
+    name: str,
+    net: Net,
+    scales: Scales,
+    result: Rewritten,
+    before: Mapping[str, Array],
+    after: Mapping[str, Array],
+    inputs: str,
+) -> RetargetReport:
+    """Compare the source and the result on the same inputs.
+
+    Args:
+        name: of the model.
+        net: the source.
+        scales: of the result's tensors.
+        result: the network in the shift scheme.
+        before, after: all tensors of source and result.
+        inputs: what the inputs are, in a few words.
+    """
+    costs = []
+    for op in net.operators:
+        if op.kind in (*LINEAR, "add", "average_pool"):
+            wanted = before[op.name].astype(np.float64) - op.zero_point
+            found = after[op.name].astype(np.float64) - scales.zero_point[op.name]
+            costs.append(LayerCost(op.name, sqnr_db(wanted, found * scales.step[op.name])))
+    ends = []
+    for anchor in anchors(net):
+        zero = net.zero_point(anchor)
+        exported = after[result.exported[anchor]].astype(np.float64)
+        ends.append(sqnr_db(before[anchor].astype(np.float64) - zero, exported - zero))
+    return RetargetReport(
+        network=name,
+        changed=True,
+        reason=inputs,
+        layers=tuple(costs),
+        output_sqnr_db=min(ends) if ends else None,
+        agreement=_agreement(net, result, before, after),
+    )
+
+
+def _agreement(
+    net: Net, result: Rewritten, before: Mapping[str, Array], after: Mapping[str, Array]
+) -> float | None:
+    softmaxes = [op for op in net.operators if op.kind == "softmax"]
+    if not softmaxes:
+        return None
+    decided = softmaxes[-1].inputs[0]
+    wanted, found = before[decided], after[result.exported[decided]]
+    return float((wanted.argmax(axis=-1) == found.argmax(axis=-1)).mean())

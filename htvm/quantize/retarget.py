@@ -1,0 +1,187 @@
+"""From a model in any integer scheme to the same model in the digital core's scheme."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import InputError
+from htvm.quantize.calibrate import check_data, observe, sample_count, seeded_inputs
+from htvm.quantize.forward import forward
+from htvm.quantize.graph import Array, Net
+from htvm.quantize.noise import NoiseModel
+from htvm.quantize.report import RetargetReport, measure, unchanged
+from htvm.quantize.rewrite import rewrite
+from htvm.quantize.search import choose_scales
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Accelerator
+    from htvm.model import Model
+
+__all__ = ["Calibration", "RetargetOptions", "Retargeted", "retarget"]
+
+_log = logging.getLogger(__name__)
+
+Calibration: TypeAlias = "Array | Sequence[Array] | Mapping[str, Array]"
+
+
+@dataclass(frozen=True)
+class RetargetOptions:
+    """Choices of retargeting; the defaults are the best we know.
+
+    Attributes:
+        per_channel: give each channel a scale of its own where the layers around can absorb it
+            (cross-layer equalization); otherwise one scale per tensor.
+        error_feedback: round weights so that the errors of a sum cancel; otherwise each weight to
+            the nearest integer.
+        bias_correction: repair the mean error of each channel.
+        samples: seeded inputs to calibrate with; ``None``: as many as take about a second.
+        seed: of those inputs.
+    """
+
+    per_channel: bool = True
+    error_feedback: bool = True
+    bias_correction: bool = True
+    samples: int | None = None
+    seed: int = 2023
+
+
+@dataclass(frozen=True, eq=False)
+class Retargeted:
+    """A model in the scheme of the accelerators, and what getting there cost.
+
+    Attributes:
+        model: with the interface of the source: names, shapes, types, quantization.
+        report: per layer and at the output.
+    """
+
+    model: Model
+    report: RetargetReport
+
+
+def retarget(
+    model: Model,
+    accelerators: Sequence[Accelerator] | None = None,
+    *,
+    data: Calibration | None = None,
+    options: RetargetOptions | None = None,
+) -> Retargeted:
+    """Rewrite a model so that the digital core can execute it.
+
+    The core knows symmetric int8, one arithmetic right shift per layer that floors, and clips to
+    [-128, 127] or [0, 127].  Everything else (per-channel scales, zero points, rounding) goes into
+    weights and biases; the scales of the activations are chosen for the least noise at the output.
+    The result is deterministic.
+
+    Args:
+        model: in the integer form.
+        accelerators: that it is for; without any (an empty sequence) the model stays as it is.
+            ``None`` means the digital core.
+        data: real inputs to calibrate and to measure with, instead of seeded ones: an array
+            ``[N, ...]`` or a sequence of samples for a model of one input, or arrays ``[N, ...]``
+            by input name; in the input's own integers and layout.
+        options: see `RetargetOptions`.
+
+    Raises:
+        UnsupportedError: if the model has an operator that retargeting does not know.
+        InputError: if ``data`` do not fit the model's inputs.
+    """
+    from htvm.quantize.read import is_shift_scheme, read_net
+    from patterns.read import read_graph
+
+    options = options or RetargetOptions()
+    if accelerators is not None and not accelerators:
+        return Retargeted(model, unchanged(model.name, "the target has no accelerator"))
+    nodes = read_graph(model.module)
+    if is_shift_scheme(nodes):
+        return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
+    net = read_net(model, nodes)
+    calibration, held_out, words = _inputs(model, net, data, options)
+    return _retarget(model, net, calibration, held_out, words, options)
+
+
+def _retarget(
+    model: Model,
+    net: Net,
+    calibration: Mapping[str, Array],
+    held_out: Mapping[str, Array],
+    words: str,
+    options: RetargetOptions,
+) -> Retargeted:
+    from htvm.quantize.emit import emit_module
+
+    statistics = observe(net, calibration, options.seed)
+    scales = choose_scales(net, NoiseModel(net, statistics), per_channel=options.per_channel)
+    result = rewrite(
+        net,
+        scales,
+        statistics.tensors,
+        feedback=options.error_feedback,
+        correct=options.bias_correction,
+    )
+    before, after = forward(net, held_out), forward(result.net, held_out)
+    report = measure(model.name, net, scales, result, before, after, words)
+    _log.info("%s", report)
+    kept = {op.name for op in result.net.operators}
+    written = replace(
+        model,
+        module=emit_module(result.net),
+        scheme="shift",
+        sources={name: source for name, source in model.sources.items() if name in kept},
+    )
+    return Retargeted(written, report)
+
+
+# ------------------------------------------------------------------------------ inputs
+
+
+def _inputs(
+    model: Model, net: Net, data: Calibration | None, options: RetargetOptions
+) -> tuple[dict[str, Array], dict[str, Array], str]:
+    """Inputs to calibrate with, inputs to measure with, and the latter in words."""
+    if data is None:
+        count = options.samples or sample_count(net)
+        fresh = max(24, min(count, 96))
+        return (
+            seeded_inputs(net, count, options.seed),
+            seeded_inputs(net, fresh, options.seed + 1),
+            f"{fresh} seeded inputs, others than calibrated with",
+        )
+    arrays = check_data(net, _by_name(model, net, data))
+    count = len(next(iter(arrays.values())))
+    if count < 4:
+        return arrays, arrays, f"the {count} inputs that were calibrated with"
+    measured = np.arange(count) % 4 == 3
+    calibration = {name: array[~measured] for name, array in arrays.items()}
+    held_out = {name: array[measured] for name, array in arrays.items()}
+    return calibration, held_out, f"{int(measured.sum())} of the given inputs, held out"
+
+
+def _by_name(model: Model, net: Net, data: Calibration) -> dict[str, Array]:
+    """Data by the name of the network's input, channel-last, without the batch axis of 1."""
+    infos = {info.name: info.shape for info in model.inputs}
+    if isinstance(data, Mapping):
+        given = dict(data)
+    elif len(infos) == 1:
+        array = data if isinstance(data, np.ndarray) else np.stack(list(data))
+        given = {next(iter(infos)): array}
+    else:
+        raise InputError(
+            "calibration data without names for a model of several inputs",
+            hint=f"give a dict with {', '.join(sorted(infos))}",
+        )
+    if set(given) != set(infos):
+        raise InputError(f"data for {sorted(given)}", hint=f"the inputs are {sorted(infos)}")
+    result = {}
+    for key, info in zip(net.inputs, model.inputs, strict=True):
+        array = np.asarray(given[info.name])
+        if array.shape[1:] == tuple(info.shape):  # N samples, each with its batch axis
+            array = array[:, 0]
+        if net.channel_first and array.ndim == 4:
+            array = np.moveaxis(array, 1, -1)
+        result[key] = array
+    return result

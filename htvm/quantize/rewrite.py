@@ -1,0 +1,242 @@
+"""Writing the network in the shift scheme, operator by operator, along the calibration inputs.
+
+Each layer is rounded knowing what its predecessors, already rounded, really deliver, so that its
+bias corrects the mean error of everything before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from htvm.quantize.forward import accumulate, run_operator
+from htvm.quantize.graph import LINEAR, Array, MulShift, Net, Operator, Shift
+from htvm.quantize.rounding import round_nearest, round_with_feedback
+from htvm.quantize.search import Scales
+from htvm.quantize.ties import anchors
+
+__all__ = ["Rewritten", "rewrite"]
+
+_INT32_MAX = 2**31 - 1
+_CONVERT_BITS = 16  # precision of the factor of a conversion that is no power of two
+_CONVERT_SHIFT = 22  # and its largest shift: a zero point shifted as far still fits int32
+_FEW = 10  # positions below which a mean error is not trusted
+
+
+@dataclass(frozen=True, eq=False)
+class Rewritten:
+    """A network in the shift scheme.
+
+    Attributes:
+        net: the result; operators keep their names, conversions are ``convert_<n>``.
+        exported: tensor that must be in the source's quantization -> the result's tensor that is.
+    """
+
+    net: Net
+    exported: Mapping[str, str]
+
+
+def rewrite(
+    net: Net,
+    scales: Scales,
+    tensors: Mapping[str, Array],
+    *,
+    feedback: bool = True,
+    correct: bool = True,
+) -> Rewritten:
+    """Write ``net`` with the given scales.
+
+    Args:
+        net: the source.
+        scales: for all its tensors.
+        tensors: what the source computes on the calibration inputs, inputs included.
+        feedback: round weights with error feedback instead of to the nearest.
+        correct: correct biases by the mean error on the calibration inputs.
+    """
+    writer = _Writer(net, scales, tensors, feedback, correct)
+    for name in net.inputs:
+        writer.bring_in(name)
+    for op in net.operators:
+        writer.write(op)
+    return writer.finish()
+
+
+class _Writer:
+    def __init__(
+        self, net: Net, scales: Scales, tensors: Mapping[str, Array], feedback: bool, correct: bool
+    ) -> None:
+        self.net = net
+        self.scales = scales
+        self.source = tensors
+        self.feedback = feedback
+        self.correct = correct
+        self.operators: list[Operator] = []
+        self.values: dict[str, Array] = {}  # of the new network, by the source's tensor
+        self.name: dict[str, str] = {}  # source's tensor -> new tensor
+        self.exported: dict[str, str] = {}  # anchor -> tensor in the source's quantization
+
+    # -------------------------------------------------------------------- borders
+
+    def bring_in(self, name: str) -> None:
+        """Convert an input of the network to its new scale."""
+        step, zero = float(self.scales.step[name][0]), self.scales.zero_point[name]
+        source = self.net.zero_points[name]
+        self.name[name], self.values[name] = name, self.source[name]
+        if step == 1.0 and zero == source:
+            return
+        convert = self._convert(name, name, 1.0 / step, source, zero)
+        self.values[name] = run_operator(convert, [self.source[name]])
+        self.operators.append(convert)
+        self.name[name] = convert.name
+
+    def _export(self, name: str) -> str:
+        """The tensor that carries an anchor in the source's own quantization."""
+        if name not in self.exported:
+            step, zero = self.scales.step[name], self.scales.zero_point[name]
+            self.exported[name] = self.name[name]
+            if not (step == 1.0).all() or zero != self.net.zero_point(name):
+                assert (step == step[0]).all(), name
+                target = self.net.zero_point(name)
+                convert = self._convert(self.name[name], name, float(step[0]), zero, target)
+                self.operators.append(convert)
+                self.exported[name] = convert.name
+        return self.exported[name]
+
+    def _convert(self, source: str, like: str, factor: float, old: int, new: int) -> Operator:
+        """``round((x - old) * factor) + new``: one shift where the factor is a power of two."""
+        taken = {op.name for op in (*self.net.operators, *self.operators)} | set(self.net.inputs)
+        count = next(n for n in range(len(taken) + 1) if f"convert_{n}" not in taken)
+        shift = -int(np.floor(np.log2(factor)))
+        mul = 1
+        if factor != 2.0**-shift or shift < 0:
+            shift = min(shift + _CONVERT_BITS - 1, _CONVERT_SHIFT)
+            mul = round(factor * 2**shift)
+        half = (1 << shift) >> 1
+        requant: Shift | MulShift = Shift(shift)
+        offset = (new << shift) - old + half
+        if mul != 1:
+            requant = MulShift((mul,), (shift,), ((new << shift) + half,))
+            offset = -old
+        name = f"convert_{count}"
+        shape = self.net.shape(like)
+        return Operator(
+            name, "convert", (source,), shape, requant=requant, offset=offset, zero_point=new
+        )
+
+    # -------------------------------------------------------------------- operators
+
+    def write(self, op: Operator) -> None:
+        """Write one operator of the source."""
+        if op.kind == "softmax":
+            new = replace(op, inputs=(self._export(op.inputs[0]),))
+            self.operators.append(new)
+            self.name[op.name] = self.exported[op.name] = op.name
+            return
+        if op.kind == "convert" and not op.rectifies:
+            # The same numbers in another scale: nothing to do where scales are free.
+            self.name[op.name] = self.name[op.inputs[0]]
+            self.values[op.name] = self.values[op.inputs[0]]
+            return
+        inputs = tuple(self.name[name] for name in op.inputs)
+        zero = self.scales.zero_point[op.name]
+        new = replace(op, inputs=inputs, zero_point=zero, clip=self._clip(op, zero))
+        if op.kind in LINEAR:
+            new = self._linear(op, new)
+        elif op.kind == "add":
+            new = replace(new, requant=Shift(self.scales.adds[op.name].shift))
+        elif op.kind == "pad":
+            new = replace(new, pad_value=zero)
+        elif op.kind == "convert":
+            new = replace(new, requant=Shift(0), offset=0, clip=(zero, 127))
+        values = [self.values[name] for name in op.inputs]
+        self.values[op.name] = run_operator(new, values, channel_first=self.net.channel_first)
+        self.name[op.name] = op.name
+        self.operators.append(new)
+
+    def _clip(self, op: Operator, zero: int) -> tuple[int, int]:
+        if op.kind in (*LINEAR, "add", "average_pool") and op.rectifies and zero == 0:
+            return 0, 127
+        return -128, 127
+
+    def _linear(self, op: Operator, new: Operator) -> Operator:
+        weight, bias, shift = self._scaled(op)
+        source = op.inputs[0]
+        zero = self.scales.zero_point[source]
+        new = replace(new, pad_value=zero, requant=Shift(shift))
+        x = self.values[source]
+        if self.feedback:
+            rounded = round_with_feedback(weight, new, x, zero)
+        else:
+            rounded = round_nearest(weight)
+        new = replace(new, weight=rounded)
+        folded = zero * rounded.astype(np.int64).reshape(len(rounded), -1).sum(axis=1)
+        bias = bias - folded
+        if self.correct:
+            bias = bias + self._mean_error(op, new, bias)
+        return replace(new, bias=np.rint(bias).astype(np.int64))
+
+    def _scaled(self, op: Operator) -> tuple[Array, Array, int]:
+        """Real weights and biases in steps of 2**-m, and m, such that int32 holds every sum."""
+        step_in, step_out = self.scales.step[op.inputs[0]], self.scales.step[op.name]
+        factor = op.factors()[0]
+        weight = op.weights() * (factor / step_out)[:, None, None, None]
+        weight = weight * step_in[:, None, None, None] if op.kind == "depthwise" else (
+            weight * step_in[None, :, None, None]
+        )  # fmt: skip
+        plain = op.weights().astype(np.int64).reshape(len(weight), -1).sum(axis=1)
+        real = (op.biases() + self.net.zero_point(op.inputs[0]) * plain) * factor
+        real = real + op.real_offset() - self._missing_zero(op)
+        bias = real / step_out + self.scales.zero_point[op.name] + 0.5
+        shift = self.scales.shift[op.name]
+        while shift > 0 and self._reach(weight, bias, shift) > _INT32_MAX:
+            shift -= 1
+        if self._reach(weight, bias, shift) > _INT32_MAX:
+            raise UnsupportedError(
+                "a bias so large that no right shift keeps the sums within int32",
+                where=f"operator '{op.name}'",
+            )
+        return weight * 2.0**shift, bias * 2.0**shift, shift
+
+    def _missing_zero(self, op: Operator) -> int:
+        """The source's zero point where its requantization does not add it by itself."""
+        return self.net.zero_point(op.name) if isinstance(op.requant, Shift | MulShift) else 0
+
+    @staticmethod
+    def _reach(weight: Array, bias: Array, shift: int) -> float:
+        """A bound of every sum: rounded weights of at most 128, bias correction included."""
+        size = weight[0].size
+        rows = np.minimum(np.abs(weight) * 2.0**shift + 1, 128).reshape(len(weight), size).sum(1)
+        # twice the inputs: once in the sum, once for a zero point folded into the bias
+        return float((2 * 128 * rows + np.abs(bias) * 2.0**shift).max() * 1.01)
+
+    def _mean_error(self, op: Operator, new: Operator, bias: Array) -> Array:
+        """Mean of source minus result before the clip, in the result's accumulator steps, over
+        the positions where the rectifier is open in either."""
+        step_out = self.scales.step[op.name]
+        assert isinstance(new.requant, Shift)
+        lift = 2.0**new.requant.shift
+        wanted = accumulate(self.source[op.inputs[0]], op).astype(np.float64) + op.biases()
+        wanted = wanted * op.factors()[0] + op.real_offset() - self._missing_zero(op)
+        goal = (wanted / step_out + self.scales.zero_point[op.name] + 0.5) * lift
+        have = accumulate(self.values[op.inputs[0]], new).astype(np.float64) + bias
+        axes = tuple(range(have.ndim - 1))
+        if not op.rectifies:
+            return np.asarray((goal - have).mean(axis=axes))
+        open_ = (wanted > 0) | (have > (self.scales.zero_point[op.name] + 0.5) * lift)
+        count = open_.sum(axis=axes)
+        mean = ((goal - have) * open_).sum(axis=axes) / np.maximum(count, 1)
+        return np.where(count >= _FEW, mean, 0.0)
+
+    # -------------------------------------------------------------------- result
+
+    def finish(self) -> Rewritten:
+        """The whole network."""
+        for name in anchors(self.net):
+            self._export(name)
+        outputs = tuple(self.exported.get(name, name) for name in self.net.outputs)
+        zeros = dict(self.net.zero_points)
+        net = Net(self.net.inputs, zeros, tuple(self.operators), outputs, self.net.channel_first)
+        return Rewritten(net, dict(self.exported))

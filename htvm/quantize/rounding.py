@@ -1,0 +1,79 @@
+"""Rounding real weights to int8: to the nearest, or with the error fed back.
+
+Error feedback rounds one input after the other and lets the weights not yet rounded take over the
+error just made, as far as the inputs are correlated (the idea behind GPTQ and optimal brain
+surgeon).  What counts is not how well each weight is met but how well the sum is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from htvm.quantize.forward import columns, windows
+from htvm.quantize.graph import Array, Operator
+
+__all__ = ["round_nearest", "round_with_feedback"]
+
+_DAMPING = 0.01  # share of the mean input power that counts as uncorrelated
+_ROWS = 8192  # positions that the correlations are estimated from
+
+
+def round_nearest(weight: Array) -> Array:
+    """Real weights to the nearest int8, ties to even."""
+    return np.clip(np.rint(weight), -128, 127).astype(np.int8)
+
+
+def round_with_feedback(weight: Array, op: Operator, x: Array, zero_point: int) -> Array:
+    """Real weights to int8 such that the layer's sums change little on given inputs.
+
+    Args:
+        weight: ``[K, C / groups, fy, fx]`` in steps of the new weights.
+        op: the layer they belong to (kind, stride, padding).
+        x: int8 inputs ``[N, y, x, C]`` or ``[N, C]`` in the new scale.
+        zero_point: of the inputs.
+    """
+    flat = weight.reshape(len(weight), -1)
+    x = _thin_samples(x, int(np.prod(op.shape[:-1])))
+    if op.kind == "depthwise":
+        view = windows(x.astype(np.float64), op) - zero_point
+        rows = _thin(np.moveaxis(view, 3, 0).reshape(len(weight), -1, flat.shape[1]))
+        power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
+        rounded = _feed_back(flat[:, None, :], power)[:, 0]
+    else:
+        rows = _thin(columns(x.astype(np.float64), op)[None] - zero_point)
+        power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
+        rounded = _feed_back(flat[None], power)[0]
+    return rounded.reshape(weight.shape).astype(np.int8)
+
+
+def _thin_samples(x: Array, positions: int) -> Array:
+    """As many samples, evenly spread, as give about `_ROWS` positions; at least six."""
+    count = min(len(x), max(_ROWS // positions, 6))
+    return x[np.linspace(0, len(x) - 1, count).astype(np.int64)]
+
+
+def _thin(rows: Array) -> Array:
+    """At most `_ROWS` positions, evenly spread; ``rows`` is ``[B, positions, D]``."""
+    step = -(-rows.shape[1] // _ROWS)
+    return rows[:, :: step | 1]
+
+
+def _feed_back(weight: Array, power: Array) -> Array:
+    """Round ``weight [B, K, D]`` under input correlations ``power [B, D, D]``."""
+    size = power.shape[-1]
+    mean = np.trace(power, axis1=1, axis2=2) / size
+    damped = power + (_DAMPING * mean + 1e-6)[:, None, None] * np.eye(size)
+    # The strongest inputs first: their errors are the dearest, and many can still take over.
+    order = np.argsort(-np.diagonal(damped, axis1=1, axis2=2), axis=1, kind="stable")
+    batch = np.arange(len(power))[:, None]
+    damped = damped[batch[:, :, None], order[:, :, None], order[:, None, :]]
+    rest = np.take_along_axis(weight, order[:, None, :], axis=2).astype(np.float64)
+    upper = np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1)
+    rounded = np.zeros_like(rest)
+    for index in range(size):
+        rounded[:, :, index] = np.clip(np.rint(rest[:, :, index]), -128, 127)
+        error = (rest[:, :, index] - rounded[:, :, index]) / upper[:, index, index][:, None]
+        rest[:, :, index:] -= error[:, :, None] * upper[:, None, index, index:]
+    result = np.zeros_like(rounded)
+    np.put_along_axis(result, order[:, None, :], rounded, axis=2)
+    return result

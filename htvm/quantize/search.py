@@ -1,0 +1,304 @@
+"""Choosing the scales: coordinate descent on the error model.
+
+Unknowns are the unit of every lane of every tie (a grid of quarter octaves), the right shift of
+every layer with weights, and how each add is executed.  The model's noise is a sum of terms that
+each know few of them, so one tie, or one layer's shift with the ties around it, is improved at a
+time.  What per-channel scales are in a per-channel scheme becomes, here, a factor moved from a
+layer's rows into the next layer's columns (cross-layer equalization): both are the lanes' units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
+from htvm.quantize.noise import NoiseModel
+from htvm.quantize.ties import AddChoice, Tie, add_choices, find_ties, zero_points
+
+__all__ = ["Scales", "choose_scales"]
+
+_STEPS_PER_OCTAVE = 4
+_FINEST, _COARSEST = -16, 12  # quarter octaves around the step that covers the source's range
+_EXPONENTS = np.arange(_FINEST, _COARSEST + 1)
+_WIDE = _EXPONENTS
+_NEAR = np.arange(-4, 5)
+_SWEEPS = 3
+_WEIGHT_LIMIT = 127.5
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """The outcome: all that is needed to write the network in the shift scheme.
+
+    Attributes:
+        step: tensor -> ``[C]``, one step of the new tensor in steps of the source's.
+        zero_point: tensor -> new zero point.
+        shift: layer with weights -> right shift m that the weights are scaled for.
+        adds: how each add is executed.
+        noise: what the error model expects at the outputs, in squared steps of the source.
+    """
+
+    step: Mapping[str, Array]
+    zero_point: Mapping[str, int]
+    shift: Mapping[str, int]
+    adds: Mapping[str, AddChoice]
+    noise: float
+
+
+def choose_scales(net: Net, noise: NoiseModel, *, per_channel: bool = True) -> Scales:
+    """Search the scales with the least noise at the outputs.
+
+    Args:
+        net: the source.
+        noise: its error model.
+        per_channel: whether channels may have steps of their own.
+
+    Raises:
+        UnsupportedError: if the network's adds cannot be tied by powers of two.
+    """
+    search = _Search(net, noise, per_channel)
+    search.start()
+    for sweep in range(_SWEEPS):
+        for op in net.operators:
+            if op.kind == "add":
+                search.improve_add(op)
+        for tie in search.distinct_ties():
+            search.improve_tie(tie, _WIDE if sweep == 0 else _NEAR)
+        for op in net.operators:
+            if op.kind in LINEAR:
+                search.improve_shift(op)
+    return search.result()
+
+
+class _Search:
+    """The state of the descent; every method leaves it complete and consistent."""
+
+    def __init__(self, net: Net, noise: NoiseModel, per_channel: bool) -> None:
+        self.net = net
+        self.noise = noise
+        self.per_channel = per_channel
+        self.adds: dict[str, AddChoice] = {}
+        self.ties: dict[str, Tie] = {}
+        self.zeros: dict[str, int] = {}
+        # A lane's unit is base * 2**(exponent / 4); both by the name of the tie's first member.
+        self.base: dict[str, float] = {}
+        self.exponent: dict[str, Array] = {}
+        self.shift: dict[str, int] = {}
+        self.input_shift: dict[str, int] = {}
+        self._clipping: dict[tuple[str, int, int, float], Array] = {}
+
+    # -------------------------------------------------------------------- state
+
+    def start(self) -> None:
+        """Steps that hold everything the source can hold, and the largest shifts that fit."""
+        for op in self.net.operators:
+            if op.kind == "add":
+                self.adds[op.name] = self._first_consistent(op)
+        self._apply_adds()
+        for name in self.net.inputs:
+            self.input_shift[name] = self._needed_input_shift(name)
+        for tie in self.distinct_ties():
+            self.base[self.key(tie)] = self._covering_unit(tie)
+            self.exponent[self.key(tie)] = np.zeros(tie.lanes, np.int64)
+        for op in self.net.operators:
+            if op.kind in LINEAR:
+                self.shift[op.name] = self._fitting_shift(op)
+
+    def _first_consistent(self, op: Operator) -> AddChoice:
+        others = {
+            other.name: self.adds.get(other.name) or add_choices(self.net, other)[0]
+            for other in self.net.operators
+            if other.kind == "add" and other.name != op.name
+        }
+        error: UnsupportedError | None = None
+        for choice in add_choices(self.net, op):
+            try:
+                find_ties(self.net, {**others, op.name: choice})
+            except UnsupportedError as problem:
+                error = problem
+            else:
+                return choice
+        assert error is not None
+        raise error
+
+    def _apply_adds(self) -> None:
+        self.ties = find_ties(self.net, self.adds, per_channel=self.per_channel)
+        self.zeros = zero_points(self.net, self.adds)
+
+    def distinct_ties(self) -> list[Tie]:
+        """Every tie once, in execution order."""
+        return list({id(tie): tie for tie in self.ties.values()}.values())
+
+    def key(self, tie: Tie) -> str:
+        """A name of a tie that survives a change of the adds."""
+        return min(tie.members, key=self.net.tensors.index)
+
+    def step(self, name: str, exponent: Array | None = None) -> Array:
+        """Steps ``[C]`` (or ``[C, G]`` for candidates ``[L, G]``) of a tensor."""
+        tie = self.ties[name]
+        key = self.key(tie)
+        factor, lanes = tie.members[name]
+        chosen = (self.exponent[key] if exponent is None else exponent)[lanes]
+        return np.asarray(self.base[key] * factor * 2.0 ** (chosen / _STEPS_PER_OCTAVE))
+
+    def bounds(self, name: str) -> tuple[int, int]:
+        """Inclusive bounds of a tensor relative to its zero point, in its steps."""
+        zero = self.zeros[name]
+        low = 0 if zero == 0 and self.net.rectified(name) else -128
+        return low - zero, 127 - zero
+
+    def _fixed(self, tie: Tie) -> bool:
+        lonely_input = any(n in self.net.inputs for n in tie.members) and len(tie.members) == 1
+        return tie.anchor is not None or lonely_input
+
+    def _needed_input_shift(self, name: str) -> int:
+        """The smallest power of two with which the input's range fits its new zero point."""
+        low, high = self.bounds(name)
+        zero = self.net.zero_points[name]
+        shift = 0
+        while (-128 - zero) < low << shift or (127 - zero) > ((high + 1) << shift) - 1:
+            shift += 1
+        return shift
+
+    def _covering_unit(self, tie: Tie) -> float:
+        if tie.anchor is not None:
+            return 1.0
+        need = 1e-6
+        for name, (factor, _) in tie.members.items():
+            if name in self.net.inputs:
+                need = max(need, 2.0 ** self.input_shift[name] / factor)
+                continue
+            low, high = self.bounds(name)
+            op, zero = self.net.producer(name), self.net.zero_point(name)
+            clip = (-128, 127) if op is None else op.clip
+            reach = max((clip[1] - zero) / high, (clip[0] - zero) / low if low else 0.0)
+            need = max(need, reach / factor)
+        for name, (factor, _) in tie.members.items():
+            op = self.net.producer(name)
+            if op is not None and op.kind == "average_pool":
+                # An average profits from the source's own grid: let step 1 be on ours.
+                return 2.0 ** math.ceil(math.log2(need * factor) - 0.1) / factor
+        return need
+
+    def _fitting_shift(self, op: Operator) -> int:
+        largest = self.noise.largest_weight(op, self.step(op.inputs[0]), self.step(op.name))
+        if largest <= 0.0:
+            return 0
+        return min(max(math.floor(math.log2(_WEIGHT_LIMIT / largest)), 0), 31)
+
+    # -------------------------------------------------------------------- noise
+
+    def _tie_noise(self, tie: Tie, exponent: Array) -> Array:
+        """Noise ``[L, G]`` of all that depends on a tie's candidate exponents ``[L, G]``."""
+        total = np.zeros(exponent.shape)
+        for name, (_, lanes) in tie.members.items():
+            step = self.step(name, exponent)
+            noise = self._own_noise(name, step, exponent[lanes])
+            op = self.net.producer(name)
+            if op is not None and op.kind in LINEAR:
+                source = self.step(op.inputs[0])
+                noise = noise + self.noise.row_noise(op, self.shift[name], source, step)
+            for user in self.net.consumers(name):
+                if user.kind in LINEAR:
+                    shift, out = self.shift[user.name], self.step(user.name)
+                    noise = noise + self.noise.column_noise(user, shift, step, out)
+            np.add.at(total, lanes, noise)
+        return total
+
+    def _own_noise(self, name: str, step: Array, exponent: Array) -> Array:
+        shift = self.input_shift.get(name, 0)
+        rounding = self.noise.rounding(name, step, self.adds.get(name), shift)
+        op = self.net.producer(name)
+        clipping = np.zeros(step.shape)
+        if op is None or op.kind not in PASSING:
+            table = self._clipping_table(name)
+            clipping = np.take_along_axis(table, exponent - _FINEST, axis=1)
+        return self.noise.activation_noise(name, rounding, clipping)
+
+    def _clipping_table(self, name: str) -> Array:
+        """Clipping error ``[C, E]`` of a tensor for every exponent there is."""
+        low, high = self.bounds(name)
+        tie = self.ties[name]
+        key = (name, low, high, tie.members[name][0])
+        if key not in self._clipping:
+            lanes = np.broadcast_to(_EXPONENTS, (tie.lanes, len(_EXPONENTS)))
+            self._clipping[key] = self.noise.clipping(name, self.step(name, lanes), low, high)
+        return self._clipping[key]
+
+    def _noise_around(self, ties: list[Tie]) -> float:
+        total = 0.0
+        for tie in ties:
+            total += float(self._tie_noise(tie, self.exponent[self.key(tie)][:, None]).sum())
+        return total
+
+    # -------------------------------------------------------------------- moves
+
+    def improve_tie(self, tie: Tie, window: Array) -> float:
+        """Set a tie's units to the best of a window around them; the noise that leaves."""
+        exponent = self.exponent[self.key(tie)][:, None]
+        if not self._fixed(tie):
+            exponent = np.clip(exponent + window, _FINEST, _COARSEST)
+        noise = self._tie_noise(tie, exponent)
+        best, rows = _first_best(noise), np.arange(len(exponent))
+        self.exponent[self.key(tie)] = exponent[rows, best]
+        return float(noise[rows, best].sum())
+
+    def improve_shift(self, op: Operator) -> None:
+        """Try a layer's shift one up and down, each time with the ties around adapted."""
+        around = list({id(t): t for t in (self.ties[op.inputs[0]], self.ties[op.name])}.values())
+        before = {self.key(tie): self.exponent[self.key(tie)] for tie in around}
+        start = self.shift[op.name]
+        outcomes = []
+        for shift in (start, start + 1, start - 1):
+            if not 0 <= shift <= 31:
+                continue
+            self.exponent.update(before)
+            self.shift[op.name] = shift
+            for tie in around * 2:
+                self.improve_tie(tie, _NEAR)
+            exponents = {self.key(tie): self.exponent[self.key(tie)] for tie in around}
+            outcomes.append((self._noise_around(around), shift, exponents))
+        least = min(noise for noise, _, _ in outcomes)
+        _, shift, exponents = next(o for o in outcomes if o[0] <= least * (1 + 1e-6))
+        self.shift[op.name] = shift
+        self.exponent.update(exponents)
+
+    def improve_add(self, op: Operator) -> None:
+        """Try every way to execute an add, each time with its tie adapted."""
+        before = self.adds[op.name], self.exponent[self.key(self.ties[op.name])]
+        outcomes = []
+        for choice in (before[0], *add_choices(self.net, op)):
+            self.adds[op.name] = choice
+            try:
+                self._apply_adds()
+            except UnsupportedError:
+                continue
+            tie = self.ties[op.name]
+            self.exponent[self.key(tie)] = before[1]
+            outcomes.append((self.improve_tie(tie, _WIDE), choice, self.exponent[self.key(tie)]))
+        least = min(noise for noise, _, _ in outcomes)
+        _, choice, exponent = next(o for o in outcomes if o[0] <= least * (1 + 1e-6))
+        self.adds[op.name] = choice
+        self._apply_adds()
+        self.exponent[self.key(self.ties[op.name])] = exponent
+
+    def result(self) -> Scales:
+        """What was found."""
+        return Scales(
+            step={name: self.step(name) for name in self.net.tensors},
+            zero_point=dict(self.zeros),
+            shift=dict(self.shift),
+            adds=dict(self.adds),
+            noise=self._noise_around(self.distinct_ties()),
+        )
+
+
+def _first_best(noise: Array) -> Array:
+    """Per row the first column within a millionth of the least: ties break alike everywhere."""
+    least = noise.min(axis=1, keepdims=True)
+    return np.asarray((noise <= least * (1 + 1e-6)).argmax(axis=1))

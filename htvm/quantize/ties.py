@@ -1,0 +1,266 @@
+"""Which tensors share a scale, and which zero points each may have.
+
+The digital core computes ``(sum w x + b) >> m`` and ``(a + b) >> s``.  A layer with weights
+leaves the scales of its input and output free, because its weights absorb any ratio.  An add ties
+its operands and its output by powers of two; pools and reshapes hand the scale of their input on.
+Tensors tied in such a way form a *tie*; the steps of all its members follow from one number per
+lane, the tie's unit.  A lane is a channel where every layer around can tell the channels apart,
+else the whole tensor.
+
+Zero points: the core pads with 0, so the input of a padded convolution has zero point 0.  All
+other consumers allow any, because it goes into the bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
+
+__all__ = [
+    "AddChoice",
+    "Tie",
+    "add_choices",
+    "anchors",
+    "find_ties",
+    "must_be_symmetric",
+    "zero_points",
+]
+
+
+@dataclass(frozen=True)
+class AddChoice:
+    """How an add is executed: ``(a + b) >> shift`` with these zero points."""
+
+    shift: int
+    operands: tuple[int, int]
+    output: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """Tensors whose steps follow from common units.
+
+    Attributes:
+        members: tensor -> (factor, lanes): step of channel c in steps of the source tensor =
+            ``unit[lanes[c]] * factor``.
+        lanes: number of lanes.
+        anchor: the tensor whose step is given (1: the source's own), or ``None``.
+    """
+
+    members: Mapping[str, tuple[float, Array]]
+    lanes: int
+    anchor: str | None
+
+
+def anchors(net: Net) -> tuple[str, ...]:
+    """Tensors that must come out in the source's own quantization: outputs of the network as far
+    as they are computed here, and the inputs of softmaxes."""
+    names = [name for op in net.operators if op.kind == "softmax" for name in op.inputs]
+    for name in net.outputs:
+        op = net.producer(name)
+        if op is not None and op.kind != "softmax":
+            names.append(name)
+    return tuple(dict.fromkeys(names))
+
+
+def must_be_symmetric(net: Net, tensor: str) -> bool:
+    """Whether zero point 0 is what some consumer asks for, directly or behind pools and reshapes.
+
+    A padded convolution insists; an add can do otherwise (see `add_choices`), but only where it
+    is alone in reading the tensor.
+    """
+    for op in net.consumers(tensor):
+        if op.kind == "add" or (op.kind in LINEAR and op.padded):
+            return True
+        if op.kind in PASSING and must_be_symmetric(net, op.name):
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------ zero points
+
+
+def zero_points(net: Net, choices: Mapping[str, AddChoice]) -> dict[str, int]:
+    """The zero point of every tensor, given how the adds are executed.
+
+    A rectified tensor that nobody pads starts at -128: the ReLU becomes saturation, and all 256
+    values are used instead of 128.
+    """
+    result: dict[str, int] = {}
+    for name in net.tensors:
+        op = net.producer(name)
+        if op is not None and op.kind in PASSING:
+            result[name] = result[op.inputs[0]]
+        elif must_be_symmetric(net, name):
+            result[name] = 0
+        elif name in anchors(net) or not net.rectified(name):
+            result[name] = net.zero_point(name)
+        else:
+            result[name] = -128
+    for op in net.operators:
+        if op.kind == "add" and op.name in choices:
+            choice = choices[op.name]
+            for operand, zero in zip(op.inputs, choice.operands, strict=True):
+                result[operand] = zero
+            _hand_on(net, op.name, choice.output, result)
+    return result
+
+
+def _hand_on(net: Net, tensor: str, zero: int, result: dict[str, int]) -> None:
+    result[tensor] = zero
+    for op in net.consumers(tensor):
+        if op.kind in PASSING:
+            _hand_on(net, op.name, zero, result)
+
+
+def add_choices(net: Net, op: Operator) -> tuple[AddChoice, ...]:
+    """The ways to execute an add, the plainest first.
+
+    With ``(a + b) >> s`` the zero points satisfy ``za + zb = zo * 2**s``; half a step more on one
+    operand makes the floor round, which needs an operand that only this add reads.
+    """
+    free = not must_be_symmetric(net, op.name)
+    if free and op.name in anchors(net):
+        # If the source's zero point cannot be had, a conversion follows.
+        direct = _choices_for(net, op, (net.zero_point(op.name),))
+        return direct or _choices_for(net, op, (0,))
+    if free:
+        return _choices_for(net, op, (0, -128) if op.rectifies else (0, -32, 32))
+    return _choices_for(net, op, (0,))
+
+
+def _choices_for(net: Net, op: Operator, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
+    found: dict[AddChoice, None] = {}
+    for shift in (0, 1):
+        half = (1 << shift) >> 1
+        for output in outputs:
+            total = output << shift
+            for first, second in _splits(total, half):
+                if _may_have(net, op, 0, first) and _may_have(net, op, 1, second):
+                    found[AddChoice(shift, (first, second), output)] = None
+    return tuple(found)
+
+
+def _splits(total: int, half: int) -> tuple[tuple[int, int], ...]:
+    near, far = total // 2, total - total // 2
+    pairs = [
+        (total, half), (half, total), (near + half, far), (near, far + half), (total, 0),
+        (near - 32, far + half + 32), (near + half + 32, far - 32),
+    ]  # fmt: skip
+    return tuple((a, b) for a, b in pairs if -128 <= a <= 127 and -128 <= b <= 127)
+
+
+def _may_have(net: Net, op: Operator, operand: int, zero: int) -> bool:
+    name = op.inputs[operand]
+    if zero == 0:
+        return True
+    producer = net.producer(name)
+    # A zero point of an add's or the network's own making is not ours to move.
+    movable = producer is not None and producer.kind in LINEAR
+    return movable and len(net.consumers(name)) == 1 and name not in net.outputs
+
+
+# ------------------------------------------------------------------------------ ties
+
+
+def find_ties(
+    net: Net, choices: Mapping[str, AddChoice], *, per_channel: bool = True
+) -> dict[str, Tie]:
+    """The tie of every tensor, given how the adds are executed.
+
+    Args:
+        net: the source.
+        choices: of every add.
+        per_channel: whether channels may have steps of their own.
+    """
+    groups: dict[str, dict[str, tuple[float, Array]]] = {}
+    home: dict[str, str] = {}
+    for name in net.tensors:
+        lanes = np.arange(net.channels(name))
+        groups[name], home[name] = {name: (1.0, lanes)}, name
+    for op in net.operators:
+        if op.kind in PASSING:
+            ratio = float(op.factors()[0][0]) if op.kind == "convert" else 1.0
+            _join(groups, home, op.inputs[0], op.name, ratio, _lanes_through(net, op))
+        elif op.kind == "add":
+            up = 2.0 ** choices[op.name].shift
+            for operand, factor in zip(op.inputs, op.factors(), strict=True):
+                # step_out = up * factor * step_operand
+                _join(groups, home, operand, op.name, up * float(factor[0]), None)
+    result: dict[str, Tie] = {}
+    for members in groups.values():
+        tie = _finish(net, members, per_channel)
+        result.update(dict.fromkeys(members, tie))
+    return result
+
+
+def _lanes_through(net: Net, op: Operator) -> Array | None:
+    """For a reshape: input channel of each output channel; ``None`` if channels stay."""
+    before, after = net.shape(op.inputs[0]), op.shape
+    if op.kind != "reshape" or before[-1] == after[-1]:
+        return None
+    if len(after) == 1 and after[0] == int(np.prod(before)):
+        lanes = np.arange(before[-1])
+        places = int(np.prod(before[:-1]))
+        return np.repeat(lanes, places) if net.channel_first else np.tile(lanes, places)
+    return np.zeros(0, np.int64)  # channels get mixed: one lane for all
+
+
+def _join(
+    groups: dict[str, dict[str, tuple[float, Array]]],
+    home: dict[str, str],
+    first: str,
+    second: str,
+    ratio: float,
+    through: Array | None,
+) -> None:
+    """Tie ``second`` to ``first``: its step is ``ratio`` times the step of ``first``."""
+    target, other = home[first], home[second]
+    factor, lanes = groups[target][first]
+    own_factor, own_lanes = groups[other][second]
+    if target == other:
+        if not np.isclose(factor * ratio, own_factor, rtol=1e-6):
+            raise UnsupportedError(
+                "an add ties two tensors by two different ratios",
+                where=f"tensors '{first}' and '{second}'",
+                hint="the shift scheme cannot execute this; keep the network on the CPU",
+            )
+        return
+    moved = groups.pop(other)
+    scale = factor * ratio / own_factor
+    mixed = not all(part.size for part in (lanes, own_lanes)) or (
+        through is not None and not through.size
+    )
+    # Which lane of the target each lane of the moved group becomes.
+    into: Array = np.zeros(0, np.int64)
+    if not mixed:
+        into = np.zeros(int(own_lanes.max()) + 1, np.int64)
+        into[own_lanes] = lanes if through is None else lanes[through]
+    for name, (value, value_lanes) in moved.items():
+        groups[target][name] = (value * scale, into if mixed else into[value_lanes])
+        home[name] = target
+
+
+def _finish(net: Net, members: dict[str, tuple[float, Array]], per_channel: bool) -> Tie:
+    anchored = [name for name in anchors(net) if name in members]
+    anchor = anchored[0] if anchored else None
+    mixed = any(lanes.size == 0 for _, lanes in members.values())
+    uniform = (
+        mixed or not per_channel or anchor is not None or any(n in net.inputs for n in members)
+    )
+    if not uniform:
+        lanes = max(int(lane.max()) for _, lane in members.values()) + 1
+        return Tie(members, lanes, None)
+    one = {
+        name: (factor, np.zeros(net.channels(name), np.int64))
+        for name, (factor, _) in members.items()
+    }
+    if anchor is not None:
+        scale = one[anchor][0]
+        one = {name: (factor / scale, lanes) for name, (factor, lanes) in one.items()}
+    return Tie(one, 1, anchor)
