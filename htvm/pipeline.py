@@ -153,6 +153,7 @@ def compile_model(
         program = assemble(
             source.name, source.inputs, source.outputs, calls, cpu.results,
             cpu.kernels, generated.code, cpu.constants,
+            [str(parameter.name) for parameter in cpu.module["main"].params],
         )  # fmt: skip
     return Compiled(
         source, place, options, retargeted, placed, generated.code, cpu.kernels, program
