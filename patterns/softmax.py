@@ -35,15 +35,18 @@ _INT32_MAX = 2**31 - 1
 
 
 def softmax_multiplier(scale: float, beta: float = 1.0) -> tuple[int, int]:
-    """Multiplier and left shift that bring a difference of inputs to Q5.26."""
-    real = min(beta * scale * 2.0 ** (31 - _INTEGER_BITS), float(_INT32_MAX))
-    multiplier, shift = fixed_point(real)
-    if real <= 1.0:
+    """Multiplier and left shift that bring a difference of inputs to Q5.26.
+
+    Raises:
+        UnsupportedError: if the scale is out of the range that TFLite can compute.
+    """
+    real = beta * scale * 2.0 ** (31 - _INTEGER_BITS)
+    if not 1.0 < real < 2.0**30:
         raise UnsupportedError(
-            f"a softmax whose input scale times beta is only {beta * scale:g}",
-            hint="it must exceed 2**-26",
+            f"a softmax whose input scale times beta is {beta * scale:g}",
+            hint="it must be above 2**-26 and below 16",
         )
-    return multiplier, shift
+    return fixed_point(real)
 
 
 def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:
