@@ -14,7 +14,7 @@ import numpy as np
 
 import htvm
 from htvm.cli.arguments import open_model, read_inputs, read_samples
-from htvm.cli.terminal import log_to_stderr, report_defect, shown_progress
+from htvm.cli.terminal import Interrupts, log_to_stderr, report_defect, shown_progress
 from htvm.errors import ExportError, HtvmError
 
 if TYPE_CHECKING:
@@ -80,28 +80,12 @@ def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
     """Write a self-contained C project for MODEL into a folder."""
     from htvm.report.layers import report_json
 
-    _check_writable(out)
     with shown_progress() as progress:
         module = htvm.build(open_model(model), target=target, progress=progress)
         with progress.stage("writing the project"):
             folder = module.export(out)
     report = module.report()
     click.echo(report_json(report) if as_json else f"{report}\n\nwritten to {folder}")
-
-
-def _check_writable(out: Path) -> None:
-    """Refuse early what would be refused after minutes of work.
-
-    Raises:
-        ExportError: the place is taken by a file, or lies below one.
-    """
-    for place in (out, *out.parents):
-        if place.exists():
-            if not place.is_dir():
-                raise ExportError(
-                    "not a folder", where=f"--out {out}: '{place}'", hint="name another folder"
-                )
-            return
 
 
 @app.command()
@@ -284,8 +268,10 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         0, or what the command asks for; 2 for what the user can mend; 130 when interrupted.  What
         no one foresaw ends the process with 1 and a message, with ``-v`` the traceback.
     """
+    interrupts = Interrupts()
     if argv is None:
         sys.excepthook = report_defect
+        interrupts.watch()
     try:
         code = command.main(args=None if argv is None else list(argv), standalone_mode=False)
     except HtvmError as error:
@@ -295,9 +281,17 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("htvm: interrupted", err=True)
-        return EXIT_INTERRUPTED
+        return _interrupted()
+    except RuntimeError:
+        if not interrupts.seen:
+            raise
+        return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _interrupted() -> int:
+    click.echo("htvm: interrupted", err=True)
+    return EXIT_INTERRUPTED
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import FrameType, TracebackType
 
 import click
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.status import Status
 
 from htvm.progress import CallbackProgress, Progress, StageEvent
 
-__all__ = ["log_to_stderr", "report_defect", "shown_progress"]
+__all__ = ["Interrupts", "log_to_stderr", "report_defect", "shown_progress"]
 
 # Nothing is shown before this, so that quick commands stay quiet.
 _PATIENCE_SECONDS = 1.0
@@ -77,6 +78,28 @@ def log_to_stderr(verbosity: int) -> None:
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level)
+
+
+class Interrupts:
+    """Remembers that the user pressed Ctrl-C.
+
+    An interrupt that meets one of the compiler's callbacks comes out of the compiler as a nameless
+    `RuntimeError`; who has seen the signal can tell it from a defect.
+
+    Attributes:
+        seen: whether there was an interrupt.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def watch(self) -> None:
+        """From now on, note interrupts of this process before they are raised."""
+        signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        signal.default_int_handler(number, frame)
 
 
 def report_defect(

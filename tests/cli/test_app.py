@@ -42,7 +42,6 @@ def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "zoo:toyadmos", "--target", "mars"], ["mars", "diana.digital", "generic.cpu"]),
         (["run", "zoo:toyadmos", "--input", "absent.npz"], ["absent.npz"]),
         (["compare", "zoo:toyadmos", "--input", "random:x"], ["seed 'x'"]),
-        (["compile", "zoo:toyadmos", "--out", "setup.py/below"], ["setup.py", "not a folder"]),
     ],
 )
 def test_what_the_user_can_mend_is_one_message_and_exit_code_2(
