@@ -6,11 +6,6 @@
 
 static size_t halfwords(const ram_t *ram) { return ram->size / 2; }
 
-static void forget(ram_t *ram)
-{
-    memset(ram->insns, 0, halfwords(ram) * sizeof *ram->insns);
-}
-
 bool htvm_iss_bus_add_ram(bus_t *bus, uint32_t base, uint32_t size)
 {
     if (bus->ram_count == MAX_RAMS || size < 4 || size % 2 != 0 || base % 4 != 0 ||
@@ -68,7 +63,9 @@ uint8_t *htvm_iss_bus_map(void *bus, uint32_t addr, uint32_t size)
 void htvm_iss_bus_forget_insns(bus_t *bus)
 {
     for (size_t i = 0; i < bus->ram_count; ++i) {
-        forget(&bus->rams[i]);
+        ram_t *ram = &bus->rams[i];
+        memset(ram->insns, 0, ram->decoded * sizeof *ram->insns);
+        ram->decoded = 0;
     }
 }
 

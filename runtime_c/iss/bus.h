@@ -16,6 +16,7 @@ typedef struct {
     uint32_t size;  /* bytes, even */
     uint8_t *bytes; /* zero at the start */
     insn_t *insns;  /* decode cache, one per halfword, then one OP_END_OF_RAM */
+    size_t decoded; /* no instruction from here on has been decoded */
 } ram_t;
 
 typedef struct {
@@ -47,7 +48,8 @@ ram_t *htvm_iss_bus_find(bus_t *bus, uint32_t addr, uint32_t size);
 /* Host pointer to RAM; NULL unless all of it is in one RAM.  Fits htvm_bus_t. */
 uint8_t *htvm_iss_bus_map(void *bus, uint32_t addr, uint32_t size);
 
-/* Forgets all decoded instructions, as fence.i demands. */
+/* Forgets all decoded instructions, as fence.i demands: until then, a program that overwrites
+ * instructions runs those it overwrote. */
 void htvm_iss_bus_forget_insns(bus_t *bus);
 
 /* Stores to a simulator register; false if the address is none or the size is wrong. */

@@ -173,11 +173,10 @@ uint32_t htvm_iss_expand(uint16_t compressed)
 
 /* ---- 32-bit instructions ------------------------------------------------------------------ */
 
-static op_t decode_immediate(uint32_t word, uint32_t f3, uint32_t f7)
+static op_t decode_immediate(uint32_t f3, uint32_t f7)
 {
     static const uint8_t by_f3[8] = {OP_ADDI, OP_SLLI, OP_SLTI, OP_SLTIU,
                                      OP_XORI, OP_SRLI, OP_ORI,  OP_ANDI};
-    (void)word;
     if (f3 == 1 && f7 != 0) {
         return OP_ILLEGAL;
     }
@@ -285,7 +284,7 @@ static void decode_word(insn_t *insn, uint32_t word, uint32_t pc)
         insn->imm = sign_extend(f7 << 5 | rd, 12);
         break;
     case OPC_IMM:
-        op = decode_immediate(word, f3, f7);
+        op = decode_immediate(f3, f7);
         uses = USES_RS1;
         if (f3 == 1 || f3 == 5) {
             insn->imm = (int32_t)bits(word, 24, 20);
@@ -296,7 +295,7 @@ static void decode_word(insn_t *insn, uint32_t word, uint32_t pc)
         uses = USES_RS1 | USES_RS2;
         break;
     case OPC_FENCE:
-        op = f3 <= 1 ? OP_FENCE : OP_ILLEGAL;
+        op = f3 == 0 ? OP_FENCE : f3 == 1 ? OP_FENCE_I : OP_ILLEGAL;
         break;
     case OPC_SYSTEM:
         op = decode_system(word, f3);

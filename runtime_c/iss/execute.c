@@ -34,12 +34,16 @@ static bool straddles(const ram_t *ram, uint32_t addr)
     return addr % 4 != 0 && offset < ram->size && insn_is_long((uint16_t)get16(ram->bytes + offset));
 }
 
-static void decode_in_place(const ram_t *ram, insn_t *insn)
+static void decode_in_place(ram_t *ram, insn_t *insn)
 {
-    const uint32_t offset = 2u * (uint32_t)(insn - ram->insns);
+    const size_t index = (size_t)(insn - ram->insns);
+    const uint32_t offset = 2u * (uint32_t)index;
     *insn = decode_at(ram, offset);
     const insn_t next = decode_at(ram, offset + 2u * insn->halfwords);
     insn->cycles = htvm_iss_static_cycles(insn, &next);
+    if (index >= ram->decoded) {
+        ram->decoded = index + 1;
+    }
     if (insn_is_branch(insn)) {
         const bool two = straddles(ram, ram->base + offset + (uint32_t)insn->imm);
         insn->redirect = (uint8_t)(BRANCH_EXTRA + (two ? 1 : 0));
@@ -371,8 +375,16 @@ redirected:
             ALU(divide((op_t)d->op, RS1, RS2));
         }
         case OP_FENCE:
-            htvm_iss_bus_forget_insns(&iss->bus);
-            break;
+        case OP_FENCE_I:
+            cycles += d->cycles;
+            retired += 1;
+            target = address_of(ram, d) + 2u * d->halfwords;
+            cycles += straddles(ram, target) ? 1 : 0;
+            if (d->op == OP_FENCE_I) {
+                htvm_iss_bus_forget_insns(&iss->bus); /* *d too */
+            }
+            last = second = NULL;
+            goto redirected;
         case OP_CSRRW:
         case OP_CSRRS:
         case OP_CSRRC:

@@ -56,7 +56,8 @@ typedef enum {
     OP_DIVU,
     OP_REM,
     OP_REMU,
-    OP_FENCE, /* fence and fence.i */
+    OP_FENCE,
+    OP_FENCE_I,
     OP_ECALL,
     OP_EBREAK,
     OP_WFI,

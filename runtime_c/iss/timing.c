@@ -32,6 +32,8 @@ uint8_t htvm_iss_static_cycles(const insn_t *insn, const insn_t *next)
         cycles += MULH_EXTRA;
     } else if (insn_is_csr(insn)) {
         cycles += htvm_iss_csr_flushes((uint32_t)insn->imm) ? CSR_EXTRA : 0;
+    } else if (insn->op == OP_FENCE || insn->op == OP_FENCE_I) {
+        cycles += FENCE_EXTRA;
     } else if (insn_is_load(insn) && !insn_is_jump(next)) {
         /* A jump looks after itself: see htvm_iss_jump_cycles(). */
         if (reads(next, insn->rd) || (insn_writes_from_alu(next) && next->rd == insn->rd)) {
@@ -68,9 +70,11 @@ static uint32_t base_ready(const insn_t *jump, const pipeline_t *pipe)
     if (jump->op != OP_JALR || jump->rs1 == 0 || last == NULL) {
         return 0;
     }
+    if (insn_is_csr(last) && htvm_iss_csr_flushes((uint32_t)last->imm)) {
+        return 0; /* the pipeline is empty behind it */
+    }
     if (last->rd == jump->rs1 && insn_writes_from_alu(last)) {
-        const bool flushed = insn_is_csr(last) && htvm_iss_csr_flushes((uint32_t)last->imm);
-        return flushed ? 0 : pipe->busy;
+        return pipe->busy;
     }
     if (last->rd == jump->rs1 && insn_is_load(last)) {
         return pipe->busy + 1;
@@ -87,18 +91,22 @@ jump_time_t htvm_iss_jump_cycles(const insn_t *jump, const pipeline_t *pipe, boo
 {
     const uint32_t execute_free = pipe->busy - 1;
     const uint32_t redirect = base_ready(jump, pipe);
-    const uint32_t leaves = redirect > execute_free ? redirect : execute_free;
+    const bool overwrites = pipe->last != NULL && insn_is_load(pipe->last) &&
+                            pipe->last->rd == jump->rd; /* waits until the load has left */
+    const uint32_t free = execute_free + (overwrites ? 1 : 0);
+    const uint32_t leaves = redirect > free ? redirect : free;
     uint32_t arrives = redirect + 2;
 
-    /* jalr that overwrites its own base: the decode stage, still holding it, waits once more. */
-    if (jump->op == OP_JALR && jump->rd == jump->rs1 && leaves == redirect) {
-        arrives += 1;
-    }
     if (arrives < leaves + 1) {
         arrives = leaves + 1;
     }
     /* The second word is asked for only when decode can take the first: this never hides. */
     if (target_straddles) {
+        arrives += 1;
+    }
+    /* jalr that overwrites its own base: decode, still holding it while there is nothing new,
+     * sees the base being written and waits once more. */
+    if (jump->op == OP_JALR && jump->rd == jump->rs1 && arrives > leaves + 1) {
         arrives += 1;
     }
     jump_time_t time;

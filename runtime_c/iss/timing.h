@@ -9,19 +9,19 @@
  *                  load, then one that overwrites its register from the ALU    +1
  *                  mulh, mulhsu, mulhu                                         +4
  *                  access to a counter or trap CSR                             +3
- *                  fence                                                       FENCE_CYCLES
+ *                  fence, fence.i: flushes, then fetches anew                  +3
  *   at execution   div, rem                              +2 + leading zeros of the divisor
  *                  access that crosses a word boundary                         +1
  *                  taken branch                                                +2
- *                  jump                          htvm_iss_jump_cycles(), +1 at the least trouble
- *                  target is a 32-bit instruction off a word boundary          +1
+ *                  jump                           mostly +1, see htvm_iss_jump_cycles()
+ *                  redirection to a 32-bit instruction off a word boundary     +1
  */
 #ifndef HTVM_ISS_TIMING_H
 #define HTVM_ISS_TIMING_H
 
 #include "insn.h"
 
-enum { MULH_EXTRA = 4, CSR_EXTRA = 3, CROSSING_EXTRA = 1, BRANCH_EXTRA = 2 };
+enum { MULH_EXTRA = 4, CSR_EXTRA = 3, FENCE_EXTRA = 3, CROSSING_EXTRA = 1, BRANCH_EXTRA = 2 };
 
 /* Whether accesses to this CSR flush the pipeline. */
 bool htvm_iss_csr_flushes(uint32_t csr);

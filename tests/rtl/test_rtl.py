@@ -1,0 +1,93 @@
+"""The simulator against the CV32E40P RTL, cycle for cycle (``make test-rtl``)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from htvm.sim.iss import IssResult, run_elf
+from htvm.sim.machine import BARE
+from htvm.sim.rv32 import build_firmware
+from htvm.sim.toolchain import Compiler
+from tests.rtl.core import build_bench
+from tests.rtl.programs import random_program
+
+pytestmark = pytest.mark.rtl
+
+HERE = Path(__file__).parent
+MAX_CYCLES = 100_000_000
+RANDOM_PROGRAMS = 40
+
+BARE_SCRIPT = """ENTRY(_start)
+SECTIONS {
+    . = 0x80000000;
+    .text : { *(.text .text.*) }
+    .data : ALIGN(16) { *(.data .data.*) }
+    .bss : ALIGN(16) { *(.bss .bss.*) }
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def compiler() -> Compiler:
+    return Compiler.zig()
+
+
+@pytest.fixture(scope="session")
+def bench(compiler: Compiler) -> Path:
+    return build_bench(compiler.cache)
+
+
+class RtlRun:
+    """What a program printed and marked on the RTL."""
+
+    def __init__(self, bench: Path, elf: Path, folder: Path) -> None:
+        marks = folder / "marks"
+        done = subprocess.run(
+            [bench, elf, "--max-cycles", str(MAX_CYCLES), "--marks", marks],
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        self.output = done.stdout
+        self.marks = [tuple(map(int, line.split())) for line in marks.read_text().splitlines()]
+
+
+def durations(marks: list[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """(event, cycles since the first mark): where a run starts is not the core's business."""
+    return [(event, cycle - marks[0][0]) for cycle, event in marks]
+
+
+def assert_same(rtl: RtlRun, iss: IssResult) -> None:
+    assert rtl.output == iss.output
+    assert durations(rtl.marks) == durations(list(iss.marks))
+
+
+@pytest.mark.parametrize("seed", range(RANDOM_PROGRAMS))
+def test_random_program(seed: int, bench: Path, compiler: Compiler, tmp_path: Path) -> None:
+    source, script, elf = tmp_path / "p.S", tmp_path / "p.ld", tmp_path / "p.elf"
+    source.write_text(random_program(seed))
+    script.write_text(BARE_SCRIPT)
+    compiler.compile_rv32([source], elf, [], script)
+    rtl, iss = RtlRun(bench, elf, tmp_path), run_elf(elf, compiler=compiler)
+    # The program prints cycles, instructions and a hash of registers and memory.
+    assert len(iss.output.split()) == 3
+    assert_same(rtl, iss)
+
+
+@pytest.mark.parametrize("kernel", sorted((HERE / "kernels").glob("*.c")), ids=lambda p: p.stem)
+def test_kernel(kernel: Path, bench: Path, compiler: Compiler, tmp_path: Path) -> None:
+    harness = HERE / "harness"
+    firmware = build_firmware(
+        [kernel, harness / "main.c"],
+        [harness],
+        BARE,
+        tmp_path,
+        compiler,
+        flags=("-Wall", "-Wextra", "-Werror"),
+    )
+    rtl, iss = RtlRun(bench, firmware.elf, tmp_path), run_elf(firmware.elf, compiler=compiler)
+    assert len(iss.marks) == 2 and iss.marks[1][0] - iss.marks[0][0] > 1000
+    assert_same(rtl, iss)
