@@ -38,15 +38,16 @@ def softmax_multiplier(scale: float, beta: float = 1.0) -> tuple[int, int]:
     """Multiplier and left shift that bring a difference of inputs to Q5.26.
 
     Raises:
-        UnsupportedError: if the scale is out of the range that TFLite can compute.
+        UnsupportedError: if the scale is too small for TFLite's arithmetic.
     """
-    real = beta * scale * 2.0 ** (31 - _INTEGER_BITS)
-    if not 1.0 < real < 2.0**30:
+    real = min(beta * scale * 2.0 ** (31 - _INTEGER_BITS), float(_INT32_MAX))
+    if real <= 1.0:
         raise UnsupportedError(
             f"a softmax whose input scale times beta is {beta * scale:g}",
-            hint="it must be above 2**-26 and below 16",
+            hint="it must be above 2**-26",
         )
-    return fixed_point(real)
+    multiplier, shift = fixed_point(real / 2)  # below the 2**30 that other multipliers may reach
+    return multiplier, shift + 1
 
 
 def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:

@@ -56,12 +56,22 @@ def integer_module(
     for name, activation in inputs:
         variable = relax.Var(name, relax.TensorType(activation.shape, "int8"))
         writer.variables[activation] = variable
-    with builder.function("main", [writer.variables[item] for _, item in inputs]):
+    parameters = [writer.variables[activation] for _, activation in inputs]
+    refused: UnsupportedError | None = None
+    with builder.function("main", parameters):
         with builder.dataflow():
-            for operator, activation in _in_order(outputs):
-                writer.variables[activation] = writer.write(operator)
-            results = [builder.emit_output(writer.variables[item]) for item in outputs]
+            results = list(parameters)
+            try:
+                for operator, activation in _in_order(outputs):
+                    writer.variables[activation] = writer.write(operator)
+                results = [writer.variables[item] for item in outputs]
+            except UnsupportedError as error:
+                # Raised below: TVM prints a warning about a builder left in the middle.
+                refused = error
+            results = [builder.emit_output(result) for result in results]
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    if refused is not None:
+        raise refused
     return builder.get()
 
 

@@ -150,14 +150,13 @@ class _Reader:
         return Network(tuple(inputs), tuple(self._outputs(body)), self._steps)
 
     def _outputs(self, expr: Expr) -> list[Activation]:
-        if isinstance(expr, relax.Tuple):
-            return [item for field in expr.fields for item in self._outputs(field)]
-        value = self._value_of(expr)
-        if not isinstance(value, Activation):
+        values = self._value_of(expr)
+        values = values if isinstance(values, tuple) else (values,)
+        if not all(isinstance(value, Activation) for value in values):
             raise self._unsupported(
                 "an output that is not int8", "give the model int8 inputs and outputs"
             )
-        return [value]
+        return list(values)
 
     # -------------------------------------------------------------------- helpers
 
@@ -169,6 +168,8 @@ class _Reader:
             return _Constant(expr.value.numpy())
         if isinstance(expr, relax.Var) and expr in self._values:
             return self._values[expr]
+        if isinstance(expr, relax.Tuple):
+            return tuple(self._value_of(field) for field in expr.fields)
         raise self._unsupported(f"an argument of kind {type(expr).__name__}")
 
     def _position(self, sub: int = 0) -> Pair:
@@ -176,7 +177,7 @@ class _Reader:
 
     def _evaluate(self, var: Var, value: Expr) -> Any:
         self._where = f"variable '{var.name}'"
-        if isinstance(value, relax.Var | GenericConst):
+        if isinstance(value, relax.Var | relax.Tuple | GenericConst):
             return self._value_of(value)
         name = str(getattr(getattr(value, "op", None), "name", type(value).__name__))
         self._where = f"operator '{name}' bound to variable '{var.name}'"
@@ -231,8 +232,16 @@ class _Reader:
         if not isinstance(data, Activation):
             raise self._unsupported("it dequantizes something that is not int8")
         step = self._step(scales, zeros)
-        self._steps.setdefault(data, step)
+        self._learn(data, step)
         return _Real(data, step)
+
+    def _learn(self, activation: Activation, step: Step) -> None:
+        """Note a step, also of the tensors whose values the activation's are."""
+        while activation not in self._steps:
+            self._steps[activation] = step
+            if not isinstance(activation.origin, Reshape | Pad | MaxPool | AveragePool):
+                break
+            activation = activation.origin.inputs[0]
 
     def _step(self, scales: Array, zeros: Array) -> Step:
         if scales.size != 1 or zeros.size != 1:
