@@ -21,11 +21,11 @@ from tvm.s_tir import SBlock
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import emit_c, prototype
 from htvm.aot.constants import ConstantPool, distinct
+from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.fuse import Fused, Group, fuse
 from htvm.aot.lower import lower
 from htvm.aot.program import Alias, Call, Value
 from htvm.aot.schedules import Scheduled, schedule
-from htvm.aot.wide import name_wide_operands
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -126,23 +126,26 @@ class _Compiler:
         self.pool = ConstantPool()
         self.kernels: dict[str, CpuKernel] = {}
         self.calls: list[Call | Alias] = []
-        self.names: dict[Var, str] = {}
+        self.names: dict[Var, tuple[str, ...]] = {}  # of a tensor, or of a tuple's fields
         self.taken: set[str] = set()
 
     def run(self) -> CpuCode:
         main = self.fused.module["main"]
         for param in main.params:
-            self.names[param] = self._fresh(str(param.name))
+            self.names[param] = (self._fresh(str(param.name)),)
         for block in main.body.blocks:
             for binding in block.bindings:
                 self._binding(binding.var, binding.value)
         body = main.body.body
-        results = body.fields if isinstance(body, relax.Tuple) else [body]
+        if isinstance(body, relax.Tuple):
+            results = tuple(self._tensor(field) for field in body.fields)
+        else:
+            results = self.names[body]
         return CpuCode(
             self.fused.module,
             tuple(self.kernels.values()),
             tuple(self.calls),
-            tuple(self._tensor(result) for result in results),
+            results,
             self.pool.constants,
         )
 
@@ -159,8 +162,10 @@ class _Compiler:
     def _binding(self, var: Var, value: Expr) -> None:
         if isinstance(value, relax.Var):
             self.names[var] = self.names[value]
+        elif isinstance(value, relax.Tuple):
+            self.names[var] = tuple(self._tensor(field) for field in value.fields)
         elif isinstance(value, relax.TupleGetItem):
-            self.names[var] = self.names[value.tuple_value].split(",")[value.index]
+            self.names[var] = (self.names[value.tuple_value][value.index],)
         elif isinstance(value, relax.Call):
             self._call(var, value)
         else:
@@ -190,9 +195,10 @@ class _Compiler:
     def _tensor(self, expr: Expr) -> str:
         if isinstance(expr, GenericConst):
             return self.pool.add(self._fresh("constant"), expr.value.numpy(), "constant")
-        if not isinstance(expr, relax.Var) or expr not in self.names:
+        names = self.names.get(expr, ()) if isinstance(expr, relax.Var) else ()
+        if len(names) != 1:
             raise IntegerFormError(f"'{expr}' is no tensor", where="CPU compilation")
-        return self.names[expr]
+        return names[0]
 
     def _value(self, var: Var, wish: str) -> Value:
         (value,) = self._values(var, wish)
@@ -205,7 +211,7 @@ class _Compiler:
             Value(self._fresh(wish), tuple(int(n) for n in ty.shape), str(ty.dtype.dtype))
             for ty in fields
         )
-        self.names[var] = ",".join(value.name for value in values)
+        self.names[var] = tuple(value.name for value in values)
         return values
 
     # --- kernels -----------------------------------------------------------------------------
@@ -246,12 +252,12 @@ class _Compiler:
     def _compile(
         self, func: PrimFunc, base: str, group: Group, names: list[str], outputs: int
     ) -> CpuKernel:
-        symbol = f"{self.prefix}_{base}"
+        symbol = self._fresh(f"{self.prefix}_{base}")
         if self.mode == "scheduled":
             scheduled = schedule(func, group.operators)
             scheduled = replace(scheduled, func=name_wide_operands(scheduled.func))
         else:
-            scheduled = Scheduled(func, "as TVM lowers it")
+            scheduled = Scheduled(func, "not scheduled")
         lowered = lower(scheduled.func, symbol, names, outputs, unroll=self.mode == "default")
         shapes = [f"{p.dtype} {'x'.join(map(str, p.shape))}" for p in lowered.parameters]
         first, last = shapes[0], shapes[len(names) - 1]

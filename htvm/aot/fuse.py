@@ -19,9 +19,9 @@ from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
 from htvm.aot.constants import roles
-from htvm.aot.wide import short_requantize
+from htvm.aot.fixed_point import short_add, short_requantize, widening_add
 from patterns.names import name_of, with_name
-from patterns.primitive import kind_of
+from patterns.primitive import kind_of, parameters_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -33,7 +33,7 @@ __all__ = ["Fused", "Group", "fuse"]
 _SEPARATOR = "__of__"
 _LAYER, _OPERATOR, _ROLES = "htvm.layer", "htvm.operator", "htvm.roles"
 _CALL_TIR = tvm.ir.Op.get("relax.call_tir")
-_OPAQUE = 8  # TVM's OpPatternKind of what must not be fused
+_ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its producer; must not
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def fuse(module: IRModule, *, rewrite: bool) -> Fused:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
     module = _rebuild(module, _named(module, rewrite))
+    module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
         module = relax.transform.AnnotateTIROpPattern()(_own_copies(module))
@@ -134,6 +135,7 @@ def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
 def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str], Expr]:
     """Name each variable after layer and operator, which legalization leaves alone."""
     numbers = count()
+    widened: dict[Var, Expr] = {}
 
     def label(layer: str, operator: str) -> str:
         return _SEPARATOR.join((layer, operator, str(next(numbers))))
@@ -147,23 +149,47 @@ def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str
             if rewrite and any(int(size) for size in call.attrs.padding):
                 padded = builder.emit(_padding(call, layer), label(layer, "pad"))
                 call = _without_padding(call, padded, layer)
-        elif rewrite and kind_of(module, call) == "tflite_requantize":
-            call = _requantization(builder, module, call)
-        return builder.emit(call, label(layer, operator))
+        elif rewrite:
+            call = _short_form(builder, module, call)
+            if operator == "add" and all(arg in widened for arg in call.args):
+                call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
+        var = builder.emit(call, label(layer, operator))
+        if operator == "astype" and str(call.args[0].ty.dtype.dtype) == "int8":
+            widened[var] = call.args[0]
+        return var
 
     return emit
 
 
-def _requantization(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
-    acc, multiplier, shift = call.args[1]
-    if not all(isinstance(arg, GenericConst) for arg in (multiplier, shift)):
+def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: str) -> Call:
+    """The sum of two int8 tensors as one operator.
+
+    TVM would fuse the cast of an operand into the kernel that computes it, whose output would
+    then take four times the memory.
+    """
+    shape = shape_of(operands[0])
+    if shape_of(operands[1]) != shape:
         return call
-    axis = int(module[call.args[0]].attrs["htvm.axis"])
-    short = short_requantize(acc, multiplier.value.numpy(), shift.value.numpy(), axis)
+    callee = builder.add_func(widening_add(shape).with_attr("htvm.kind", "add"), "add")
+    return with_name(relax.call_tir(callee, operands, relax.TensorType(shape, "int32")), layer)
+
+
+def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
+    """The same call, but of a PrimFunc with fewer instructions where there is one."""
+    kind, parameters = kind_of(module, call), parameters_of(module, call)
+    args = list(call.args[1]) if kind is not None else []
+    short = None
+    if kind == "tflite_requantize" and all(isinstance(arg, GenericConst) for arg in args[1:]):
+        multiplier, shift = (arg.value.numpy() for arg in args[1:])
+        short = short_requantize(args[0], multiplier, shift, int(str(parameters["axis"])))
+    elif kind == "tflite_add":
+        short = short_add(args[0], args[1], parameters)
     if short is None:
         return call
     func, args = short
-    callee = builder.add_func(func.with_attr("htvm.kind", "tflite_requantize"), "requantize")
+    # Both are element-wise, though TVM does not see it where constants are indexed.
+    func = func.with_attr("htvm.kind", kind).with_attr("op_pattern", _ELEMENTWISE)
+    callee = builder.add_func(func, kind)
     return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
 
 

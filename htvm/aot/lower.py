@@ -172,8 +172,8 @@ class _Pointers:
 
     def __init__(self, func: PrimFunc, names: list[str], outputs: int) -> None:
         self.buffers = list(func.params)
-        self.variables = []
-        self.parameters = []
+        self.variables: list[Any] = []
+        self.parameters: list[Parameter] = []
         for index, (buffer, name) in enumerate(zip(self.buffers, names, strict=True)):
             shape = tuple(int(size) for size in buffer.ty.shape)
             const = index < len(names) - outputs

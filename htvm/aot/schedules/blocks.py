@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvm import s_tir
+from tvm.ir import TensorLoad
 from tvm.s_tir.schedule import ScheduleError
 
 from htvm.aot.lower import NAME, UNROLL
@@ -60,6 +61,10 @@ def name_loop(sch: s_tir.Schedule, loop: Any, name: str, unroll: int = 0) -> Non
         sch.annotate(loop, UNROLL, unroll)
 
 
+def _is_copy(sch: s_tir.Schedule, block: Any) -> bool:
+    return isinstance(getattr(sch.get(block).body, "value", None), TensorLoad)
+
+
 def _domain(sch: s_tir.Schedule, block: Any) -> int:
     size = 1
     for axis in sch.get(block).iter_vars:
@@ -72,15 +77,14 @@ def inline_all(sch: s_tir.Schedule) -> None:
     """Inline every element-wise block into its consumers, so that no intermediate remains.
 
     A block whose elements are each used several times is kept: inlined, it would be computed as
-    often.  (Constants and inputs are read again, which is free.)
+    often.  A mere copy is always inlined.
     """
     for block in blocks_of(sch)[:-1]:
         if is_reduction(sch, block):
             continue
         consumers = sch.get_consumers(block)
-        if not consumers or any(_domain(sch, c) > _domain(sch, block) for c in consumers):
-            continue
-        if len(consumers) > 1:
+        grows = any(_domain(sch, consumer) > _domain(sch, block) for consumer in consumers)
+        if not _is_copy(sch, block) and (len(consumers) != 1 or grows):
             continue
         try:
             sch.compute_inline(block)

@@ -29,8 +29,8 @@ def overlap_tiles(func: PrimFunc) -> PrimFunc:
 
     def visit(realize: Any) -> Any:
         guards = _conjunction(realize.predicate)
-        starts = [_clamped(guard) for guard in guards]
-        if not guards or any(start is None for start in starts):
+        starts = [start for start in map(_clamped, guards) if start is not None]
+        if not guards or len(starts) < len(guards):
             return realize
         values = []
         for value in realize.iter_values:

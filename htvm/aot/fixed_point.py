@@ -9,22 +9,23 @@ arithmetic is stored in a local variable of its own, which the C compiler keeps 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax, te, tirx
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, SeqStmt
 
+from patterns.elementwise import ADD_LEFT_SHIFT
 from patterns.primitive import extents, shape_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from tvm.tirx import PrimFunc
 
-__all__ = ["name_wide_operands", "short_requantize"]
+__all__ = ["name_wide_operands", "short_add", "short_requantize", "widening_add"]
 
 
 def name_wide_operands(func: PrimFunc) -> PrimFunc:
@@ -104,17 +105,36 @@ def _is_leaf(value: Any) -> bool:
     return isinstance(value, (tvm.ir.TensorLoad, tirx.IntImm, tvm.ir.Var))
 
 
+# ------------------------------------------------------------------------------ short forms
+
+
+def _high_product(value: Any, doubled: Any) -> Any:
+    """``round(value * multiplier / 2**31)``, given twice the multiplier.
+
+    The high word of the doubled product and the bit below it: no 64-bit sum.
+    """
+    product = tirx.Cast("int64", value) * tirx.Cast("int64", tirx.Cast("uint32", doubled))
+    bit = (product >> tirx.const(31, "int64")) & tirx.const(1, "int64")
+    return tirx.Cast("int32", product >> tirx.const(32, "int64")) + tirx.Cast("int32", bit)
+
+
+def _rounded(value: Any, less_one: Any) -> Any:
+    """``value / 2**(less_one + 1)``, half away from zero; never overflows."""
+    return (((value + (value >> 31)) >> less_one) + 1) >> 1
+
+
+def _doubled(multiplier: np.ndarray) -> relax.Expr:
+    return relax.const((multiplier.astype("uint32") * 2).view("int32"), "int32")
+
+
 def short_requantize(
     acc: relax.Expr, multiplier: np.ndarray, shift: np.ndarray, axis: int
-) -> tuple[PrimFunc, Sequence[relax.Expr]] | None:
+) -> tuple[PrimFunc, list[relax.Expr]] | None:
     """TFLite's requantization for factors below 1/2, in about ten instructions.
-
-    With the multiplier doubled, the product's high word and one bit below are the rounded result
-    (no 64-bit sum); the rounding right shift by e is one by e - 1, an increment and one by 1.
 
     Args:
         acc: int32 tensor.
-        multiplier, shift: int32, one per channel or one for all; constants.
+        multiplier, shift: int32, one per channel or one for all.
         axis: of ``acc``, that the channels follow.
 
     Returns:
@@ -124,22 +144,74 @@ def short_requantize(
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
     shape, channels = shape_of(acc), int(shift.size)
-    doubled = (multiplier.astype("uint32") * 2).view("int32")
-    amount = (-shift - 1).astype("int32")
-
-    def scaled(value: Any, factor: Any, drop: Any) -> Any:
-        product = tirx.Cast("int64", value) * tirx.Cast("int64", tirx.Cast("uint32", factor))
-        bit = (product >> tirx.const(31, "int64")) & tirx.const(1, "int64")
-        high = tirx.Cast("int32", product >> tirx.const(32, "int64")) + tirx.Cast("int32", bit)
-        return (((high + (high >> 31)) >> drop) + 1) >> 1
 
     def element(*index: Any) -> Any:
         channel = index[axis] if channels > 1 else 0
-        return scaled(value(*index), factor(channel), drop(channel))
+        return _rounded(_high_product(value(*index), factor(channel)), drop(channel))
 
     value = te.placeholder(extents(shape), "int32", "acc")
     factor = te.placeholder(extents((channels,)), "int32", "multiplier")
     drop = te.placeholder(extents((channels,)), "int32", "shift")
     result = te.compute(extents(shape), element, name="requantized")
     func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
-    return func, [acc, relax.const(doubled, "int32"), relax.const(amount, "int32")]
+    return func, [acc, _doubled(multiplier), relax.const(-shift - 1, "int32")]
+
+
+def widening_add(shape: tuple[int, ...]) -> PrimFunc:
+    """The int32 sum of two int8 tensors."""
+    sources = [te.placeholder(extents(shape), "int8", name) for name in ("a", "b")]
+    first, second = sources
+
+    def element(*index: Any) -> Any:
+        return tirx.Cast("int32", first(*index)) + tirx.Cast("int32", second(*index))
+
+    result = te.compute(extents(shape), element, name="total")
+    return te.create_prim_func([*sources, result]).without_attr("global_symbol")
+
+
+def short_add(
+    a: relax.Expr, b: relax.Expr, parameters: Mapping[str, Any]
+) -> tuple[PrimFunc, list[relax.Expr]] | None:
+    """TFLite's sum of two int8 tensors, in half the instructions of its definition.
+
+    The operand of the larger scale has the factor 1/2, which is a shift.
+
+    Args:
+        a, b: int8, of one shape.
+        parameters: of the PrimFunc ``tflite_add`` (see `patterns.elementwise`).
+
+    Returns:
+        As `short_requantize`; ``None`` if one of the factors is 1 or more.
+    """
+    multipliers, shifts = parameters["multipliers"], parameters["shifts"]
+    zero_points, (low, high) = parameters["zero_points"], parameters["clip"]
+    if max(shifts) > 0 or min(multipliers) < 0:
+        return None
+    shape = extents(shape_of(a))
+
+    def scaled(value: Any, index: int) -> Any:
+        if multipliers[index] == 1 << 30 and shifts[index] == 0 and index < 2:
+            return value >> 1  # exactly half of a multiple of 2**20
+        product = _high_product(value, factor(index))
+        return _rounded(product, -shifts[index] - 1) if shifts[index] < 0 else product
+
+    def operand(source: te.Tensor, index: int) -> te.Tensor:
+        return te.compute(
+            shape,
+            lambda *i: (
+                (tirx.Cast("int32", source(*i)) - zero_points[index]) * (1 << ADD_LEFT_SHIFT)
+            ),
+            name=f"operand{index}",
+        )
+
+    def element(*index: Any) -> Any:
+        result = scaled(total(*index), 2) + zero_points[2]
+        return tirx.Cast("int8", tirx.max(tirx.min(result, high), low))
+
+    sources = [te.placeholder(shape, "int8", name) for name in ("a", "b")]
+    factor = te.placeholder(extents((3,)), "int32", "multiplier")
+    first, second = (operand(source, index) for index, source in enumerate(sources))
+    total = te.compute(shape, lambda *i: scaled(first(*i), 0) + scaled(second(*i), 1), name="total")
+    result = te.compute(shape, element, name="sum")
+    func = te.create_prim_func([*sources, factor, result]).without_attr("global_symbol")
+    return func, [a, b, _doubled(np.asarray(multipliers))]

@@ -1,0 +1,132 @@
+"""Cycles per MAC of the CPU kernels, per layer and per kind of layer, on the simulated RV32 host.
+
+    python benchmarks/cpu_kernels.py [NETWORK ...] [--scheme tflite|shift] [--default]
+
+Networks are those of `htvm.zoo`; with ``--scheme tflite`` (the default) their layers are
+requantized as TFLite does, per channel and with zero points, which costs most.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from byoc_dory.layer import TfliteRequant
+from byoc_dory.soc.registry import resolve
+from htvm import zoo
+from htvm.aot.cpu import compile_cpu
+from htvm.aot.program import assemble
+from htvm.model import TensorInfo
+from htvm.sim.runner import build_rv32, run
+from patterns.conv import conv2d
+from patterns.elementwise import TfliteAdd, tflite_add
+from patterns.gemm import dense
+from patterns.names import NameCounter
+from patterns.pool import average_pool2d
+from patterns.primitive import shape_of
+from patterns.shape import pad, reshape
+from patterns.softmax import softmax
+
+NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
+
+
+def tflite_module(name: str) -> Any:
+    """A network of the zoo as TFLite would quantize it, with seeded scales."""
+    sketch, rng, names = zoo.sketch(name), np.random.default_rng(0), NameCounter()
+    shape = sketch.shape
+    shape = (1, *shape[1:], shape[0]) if len(shape) == 3 else (1, *shape)
+    bb = relax.BlockBuilder()
+    x = relax.Var("input", relax.TensorType(shape, "int8"))
+    values: list[Any] = [x]
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            for step in sketch.steps:
+                sources = [values[handle.index] for handle in step.inputs]
+                values.append(_write(bb, step, sources, names, rng))
+            result = bb.emit_output(values[-1])
+        bb.emit_func_output(result)
+    return bb.finalize()
+
+
+def _write(bb: Any, step: Any, sources: list[Any], names: NameCounter, rng: Any) -> Any:
+    source = sources[0]
+    if step.op == "add":
+        parameters = TfliteAdd.from_scales((0.1, 0.13, 0.17), (-128, 4, -128))
+        return tflite_add(bb, source, sources[1], parameters, name=names.fresh("add"))
+    if step.op == "softmax":
+        return softmax(bb, source, 1 / 16, name=names.fresh("softmax"))
+    if step.op == "average_pool":
+        kernel = shape_of(source)[1:3]
+        name = names.fresh("average_pool")
+        return average_pool2d(bb, source, kernel=kernel, strides=kernel, name=name)
+    channels = step.weight.shape[0]
+    multiplier = tuple(int(m) for m in rng.integers(2**30, 2**31, channels))
+    requant = TfliteRequant(multiplier, (-step.shift,) * channels, -128)
+    if step.op == "dense":
+        if len(shape_of(source)) == 4:
+            flat = (1, step.weight.shape[1])
+            source = reshape(bb, source, flat, name=names.fresh("reshape"))
+        return dense(bb, source, step.weight, step.bias, requant, name=names.fresh("dense"))
+    if any(step.pad):
+        source = pad(bb, source, step.pad, -128, name=names.fresh("pad"))
+    groups = channels if step.op == "depthwise" else 1
+    strides = (step.stride, step.stride)
+    return conv2d(
+        bb, source, step.weight, step.bias, requant,
+        name=names.fresh(step.op), strides=strides, groups=groups,
+    )  # fmt: skip
+
+
+def measure(name: str, scheme: str, kernels: Any) -> None:
+    """Compile, run one inference and print."""
+    module = tflite_module(name) if scheme == "tflite" else zoo.build(name).module
+    code = compile_cpu(module, name, kernels=kernels)
+    main = code.module["main"]
+    info = TensorInfo("input", shape_of(main.params[0]), "int8")
+    last = (
+        code.calls[-1].output
+        if not hasattr(code.calls[-1], "outputs")
+        else code.calls[-1].outputs[0]
+    )
+    outputs = (TensorInfo("output", last.shape, last.dtype),)
+    program = assemble(
+        name, (info,), outputs, code.calls, code.results, code.kernels, {}, code.constants
+    )
+    built = build_rv32(program, resolve("generic.cpu").soc)
+    data = np.random.default_rng(1).integers(-128, 128, info.shape).astype("int8")
+    result = run(built, [data])
+    notes = {kernel.symbol: kernel.schedule for kernel in code.kernels}
+    kinds: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for step, cycles in zip(program.steps, result.step_cycles, strict=True):
+        kind = step.layer.rsplit("_", 1)[0] + (" (pad)" if step.symbol.endswith("_pad") else "")
+        kinds[kind][0] += cycles
+        kinds[kind][1] += step.macs
+        rate = f"{cycles / step.macs:6.2f}" if step.macs else "      "
+        print(f"  {step.symbol:32}{cycles:>12,}{step.macs:>12,} {rate}  {notes[step.symbol]}")
+    macs = sum(step.macs for step in program.steps)
+    print(f"{name}, {scheme}, {kernels}: {result.cycles:,} cycles, {macs:,} MAC,", end=" ")
+    print(
+        f"{result.cycles / macs:.2f} cycles/MAC, code {built.sizes}, L2 arena {program.plan.peak}"
+    )
+    for kind, (cycles, count) in kinds.items():
+        rate = f"{cycles / count:.2f} cycles/MAC" if count else ""
+        print(f"  {kind:20}{cycles:>12,} cycles  {rate}")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*", default=NETWORKS)
+    parser.add_argument("--scheme", choices=("tflite", "shift"), default="tflite")
+    parser.add_argument("--default", action="store_true", help="plain TVM as it comes")
+    arguments = parser.parse_args()
+    for name in arguments.networks:
+        measure(name, arguments.scheme, "default" if arguments.default else "scheduled")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The integer form, executed through TVM on the host: what every build must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.errors import InputError
+from patterns.primitive import shape_of
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+__all__ = ["Reference", "build_llvm_reference"]
+
+Array: TypeAlias = npt.NDArray[np.generic]
+Reference: TypeAlias = Callable[[list[Array]], list[Array]]
+
+
+def build_llvm_reference(module: IRModule) -> Reference:
+    """Compile a module in the integer form for this machine, with LLVM in process.
+
+    No C compiler is needed.  Nothing of `htvm.aot` takes part, so that the result can be held
+    against it.
+
+    Args:
+        module: integer form, before partitioning; function ``main``.
+
+    Returns:
+        A function from the inputs (one array per parameter of ``main``, its shape and dtype) to
+        the list of outputs.  It raises `InputError` for other inputs.
+    """
+    import tvm
+    from tvm import relax
+
+    machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    params = [
+        (str(param.name), shape_of(param), str(param.ty.dtype.dtype))
+        for param in module["main"].params
+    ]
+
+    def run(inputs: list[Array]) -> list[Array]:
+        if len(inputs) != len(params):
+            raise InputError(f"{len(inputs)} inputs are given, but the model has {len(params)}")
+        for array, (name, shape, dtype) in zip(inputs, params, strict=True):
+            if array.shape != shape or array.dtype.name != dtype:
+                raise InputError(
+                    f"an array of {array.dtype.name} {list(array.shape)} is given",
+                    where=f"input '{name}'",
+                    hint=f"it takes {dtype} {list(shape)}",
+                )
+        result = machine["main"](*(tvm.runtime.tensor(np.ascontiguousarray(a)) for a in inputs))
+        if isinstance(result, tvm.runtime.Tensor):
+            return [result.numpy()]
+        return [field.numpy() for field in result]
+
+    return run

@@ -1,0 +1,67 @@
+"""Modules in the integer form of one operator (or a few), with random weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from byoc_dory.layer import MulShift, Shift, TfliteRequant
+
+
+@dataclass
+class Case:
+    """A module, an input for each of its parameters, and the outputs expected."""
+
+    module: Any
+    inputs: dict[str, np.ndarray]
+    expected: np.ndarray
+
+
+def int8(rng, *shape):
+    return rng.integers(-128, 128, shape).astype("int8")
+
+
+def bias_of(rng, channels, size=2000):
+    return rng.integers(-size, size, channels).astype("int32")
+
+
+def tflite(rng, channels, largest=-4, zero_point=None):
+    """Multipliers, shifts at most ``largest``, and a zero point."""
+    return TfliteRequant(
+        tuple(int(m) for m in rng.integers(2**30, 2**31, channels)),
+        tuple(int(s) for s in rng.integers(largest - 4, largest + 1, channels)),
+        int(rng.integers(-128, 128)) if zero_point is None else zero_point,
+    )
+
+
+def mul_shift(rng, channels):
+    return MulShift(
+        mul=tuple(int(m) for m in rng.integers(1, 200, channels)),
+        shift=(15,),
+        add=tuple(int(a) for a in rng.integers(-2000, 2000, channels)),
+    )
+
+
+def module(shapes: dict[str, tuple[int, ...]], write) -> Any:
+    """``write(builder, *variables)`` binds the operators and returns the result."""
+    bb = relax.BlockBuilder()
+    params = [relax.Var(name, relax.TensorType(shape, "int8")) for name, shape in shapes.items()]
+    with bb.function("main", params):
+        with bb.dataflow():
+            result = bb.emit_output(write(bb, *params))
+        bb.emit_func_output(result)
+    return bb.finalize()
+
+
+def requantized(acc, requant, clip, reference):
+    """``acc`` (channels last) through a requantization, by the reference."""
+    if isinstance(requant, Shift):
+        return reference.requantize_shift(acc, requant.shift, clip)
+    if isinstance(requant, MulShift):
+        parts = (np.array(p, "int64") for p in (requant.mul, requant.add, requant.shift))
+        return reference.requantize_mul_shift(acc, *parts, clip)
+    multiplier, shift = (np.array(p, "int64") for p in (requant.multiplier, requant.shift))
+    return reference.requantize_tflite(acc, multiplier, shift, requant.output_zero_point, clip)

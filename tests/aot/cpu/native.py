@@ -1,0 +1,71 @@
+"""Runs CPU code natively: compiled into a shared library, called kernel by kernel."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from htvm.aot.cpu import CpuCode
+from htvm.aot.program import Alias
+from htvm.sim.toolchain import Compiler
+
+STRICT = ("-Wall", "-Wextra", "-Werror")
+GUARD = 64
+"""Bytes around every tensor that no kernel may touch."""
+
+
+class Guarded:
+    """A tensor between bytes that must keep their values."""
+
+    def __init__(self, shape, dtype):
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self.bytes = np.full(size + 2 * GUARD, 0xA5, "uint8")
+        self.tensor = self.bytes[GUARD : GUARD + size].view(dtype).reshape(shape)
+
+    def check(self):
+        assert (self.bytes[:GUARD] == 0xA5).all() and (self.bytes[-GUARD:] == 0xA5).all()
+
+
+def source_of(code: CpuCode) -> str:
+    return "#include <stdint.h>\n" + "\n".join(
+        f"{kernel.prototype};\n{kernel.source}" for kernel in code.kernels
+    )
+
+
+def library(code: CpuCode, folder: Path, compiler: Compiler, flags=()) -> ctypes.CDLL:
+    # The loader knows libraries by their path, so each needs one of its own.
+    path = folder / f"kernels{len(list(folder.iterdir()))}.c"
+    path.write_text(source_of(code), encoding="utf-8")
+    library = path.with_suffix(".so")
+    out = compiler.compile_host([path], library, flags=(*STRICT, *flags), shared=True)
+    return ctypes.CDLL(str(out))
+
+
+def run(code: CpuCode, loaded: ctypes.CDLL, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    tensors = {name: np.ascontiguousarray(value) for name, value in inputs.items()}
+    tensors |= {name: constant.data for name, constant in code.constants.items()}
+    kernels = {kernel.symbol: kernel for kernel in code.kernels}
+    guards = []
+
+    def fresh(shape, dtype):
+        guards.append(Guarded(shape, dtype))
+        return guards[-1].tensor
+
+    for call in code.calls:
+        if isinstance(call, Alias):
+            tensors[call.output.name] = tensors[call.source].reshape(call.output.shape)
+            continue
+        for value in call.outputs:
+            tensors[value.name] = fresh(value.shape, value.dtype)
+        spaces = [fresh((size,), "uint8") for size in kernels[call.target].workspaces]
+        arguments = [tensors[name] for name in call.inputs]
+        arguments += [tensors[value.name] for value in call.outputs]
+        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (*arguments, *spaces)]
+        function = getattr(loaded, call.target)
+        function.restype = None
+        function(*pointers)
+        for guard in guards:
+            guard.check()
+    return [tensors[name] for name in code.results]

@@ -1,0 +1,183 @@
+"""What holds for all generated code: plain C, determinism, names, aliases, errors."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tvm import relax
+from tvm.relax import op as R
+
+from byoc_dory.errors import HtvmError, InputError
+from htvm import zoo
+from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
+from htvm.aot.lower import STACK_BYTES
+from htvm.aot.program import Alias
+from htvm.aot.reference import build_llvm_reference
+from htvm.sim.toolchain import Compiler
+from tests.aot.cpu import native
+from tests.aot.cpu.modules import int8, module
+
+MODES = ("scheduled", "default")
+
+
+@pytest.fixture(scope="module")
+def networks():
+    """All networks of the zoo, the autoencoder last."""
+    names = [*(name for name in zoo.names() if name != "toyadmos"), "toyadmos"]
+    return {name: compile_cpu(zoo.build(name).module, name) for name in names}
+
+
+@pytest.fixture(scope="module", params=MODES)
+def resnet(request):
+    return compile_cpu(zoo.resnet8().module, "resnet8", kernels=request.param)
+
+
+def test_nothing_of_tvm_remains(resnet):
+    text = native.source_of(resnet)
+    assert not re.search(r"TVM|tvm|DLTensor|PackedFunc|#include (?!<stdint.h>)", text)
+    assert not re.search(r"\b(float|double|bool|__of__)\b", text)
+
+
+def test_names_and_signatures(resnet):
+    for kernel in resnet.kernels:
+        assert re.fullmatch(r"resnet8_[a-z0-9_]+", kernel.symbol) and len(kernel.symbol) < 48
+        assert kernel.source.count(kernel.symbol) == 1
+        *inputs, output = (
+            kernel.prototype.split("(")[1]
+            .rstrip(")")
+            .split(", ")[: len(kernel.params) - len(kernel.workspaces)]
+        )
+        assert all(entry.startswith("const ") for entry in inputs)
+        assert not output.startswith("const ") and output.endswith(" *restrict out")
+        assert kernel.layers and f" * {', '.join(kernel.layers)}: " in kernel.source
+    assert len({kernel.symbol for kernel in resnet.kernels}) == len(resnet.kernels)
+
+
+def test_macs(resnet):
+    assert sum(call.macs for call in resnet.calls if not isinstance(call, Alias)) == 12_501_760
+
+
+def test_every_layer_is_computed_once(networks):
+    for name, code in networks.items():
+        kernels = [kernel for kernel in code.kernels if not kernel.symbol.endswith("_pad")]
+        layers = [layer for kernel in kernels for layer in kernel.layers]
+        assert len(layers) == len(set(layers)), name
+    assert len([layer for layer in layers if layer.startswith("dense")]) == 10  # of the last
+
+
+def test_a_reshape_is_an_alias(resnet):
+    aliases = [call for call in resnet.calls if isinstance(call, Alias)]
+    assert [alias.source for alias in aliases] == ["average_pool_0"]
+    assert aliases[0].output.shape == (1, 64)
+
+
+def test_scheduled_kernels_have_no_large_intermediates(networks):
+    for code in networks.values():
+        assert all(not kernel.workspaces for kernel in code.kernels)
+        tensors = [value for call in code.calls for value in getattr(call, "outputs", ())]
+        assert {value.dtype for value in tensors} == {"int8"}
+
+
+def test_default_kernels_have_workspaces_instead_of_stack():
+    code = compile_cpu(zoo.resnet8().module, "resnet8", kernels="default")
+    kernel = next(kernel for kernel in code.kernels if kernel.layers == ("conv2d_1",))
+    assert max(kernel.workspaces) >= 32 * 32 * 16 * 4
+    assert [parameter[0] for parameter in kernel.params][-1].startswith("workspace_")
+    local = re.findall(r"^ +int(\d+)_t \w+\[(\d+)\];", kernel.source, re.MULTILINE)
+    assert all(int(bits) // 8 * int(size) <= STACK_BYTES for bits, size in local)
+
+
+def test_no_division_in_the_inner_loops(networks):
+    for code in networks.values():
+        for kernel in code.kernels:
+            if kernel.layers[0].startswith(("conv2d", "depthwise", "dense", "add", "pad")):
+                assert not re.search(r"[/%] ", kernel.source.split("*/", 1)[1]), kernel.symbol
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_bytes_in_every_process(mode, tmp_path):
+    program = (
+        "import sys; from htvm import zoo; from htvm.aot.cpu import compile_cpu\n"
+        f"code = compile_cpu(zoo.ds_cnn().module, 'net', kernels={mode!r})\n"
+        "print(*[k.source + k.prototype for k in code.kernels], *code.constants, code.calls)\n"
+    )
+    texts = set()
+    for seed in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        texts.add(done.stdout)
+    assert len(texts) == 1 and len(texts.pop()) > 10_000
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("command", ["zig", "rv32", "gcc", "clang"])
+def test_compiles_without_a_warning(command, mode, tmp_path):
+    code = compile_cpu(zoo.ds_cnn().module, "net", kernels=mode)
+    path = tmp_path / "kernels.c"
+    path.write_text(native.source_of(code), encoding="utf-8")
+    flags = (*native.STRICT, "-c")
+    if command == "rv32":
+        Compiler.zig().compile_rv32([path], tmp_path / "kernels.o", flags=(*flags, *RV32_CFLAGS))
+        return
+    if command != "zig" and shutil.which(command) is None:
+        pytest.skip(f"{command} is not installed")
+    compiler = Compiler.zig(host=None if command == "zig" else command)
+    compiler.compile_host([path], tmp_path / "kernels.o", flags=(*flags, "-pedantic"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_network_equals_the_reference_without_undefined_behaviour(mode, tmp_path, compiler):
+    model = zoo.ds_cnn()
+    code = compile_cpu(model.module, "net", kernels=mode)
+    flags = ("-fsanitize=undefined", "-fsanitize-trap=undefined", "-fno-sanitize=function")
+    loaded = native.library(code, tmp_path, compiler, flags)
+    reference = build_llvm_reference(model.module)
+    for seed in range(2):
+        data = int8(np.random.default_rng(seed), *model.inputs[0].shape)
+        (result,) = native.run(code, loaded, {"input": data})
+        np.testing.assert_array_equal(result, reference([data])[0])
+
+
+def test_inputs_are_returned_and_tensors_passed_to_regions():
+    def write(bb, a, b):
+        region = bb.emit(
+            relax.call_dps_packed("net_region_0", (a, b), [relax.TensorType((1, 4), "int8")] * 2)
+        )
+        first = bb.emit(relax.TupleGetItem(region, 0))
+        second = bb.emit(relax.TupleGetItem(region, 1))
+        total = bb.emit(R.maximum(first, bb.emit(R.reshape(second, (1, 4)))))
+        return relax.Tuple([total, a, second])
+
+    code = compile_cpu(module({"a": (1, 4), "b": (1, 4)}, write), "net")
+    region, alias, kernel = code.calls
+    assert region.target == "net_region_0" and region.inputs == ("a", "b")
+    assert alias.source == region.outputs[1].name
+    assert kernel.inputs == (region.outputs[0].name, alias.output.name)
+    assert code.results == (kernel.outputs[0].name, "a", region.outputs[1].name)
+
+
+def test_an_operator_without_a_plain_form_is_named():
+    built = module(
+        {"x": (1, 4)}, lambda bb, x: bb.emit(R.astype(R.exp(R.astype(x, "float32")), "int8"))
+    )
+    with pytest.raises(HtvmError, match="float|exp"):
+        compile_cpu(built, "net")
+
+
+def test_the_reference_refuses_other_inputs():
+    reference = build_llvm_reference(zoo.toyadmos().module)
+    with pytest.raises(InputError, match="input"):
+        reference([np.zeros((1, 640), "uint8")])
+    with pytest.raises(InputError, match="2 inputs"):
+        reference([np.zeros((1, 640), "int8")] * 2)

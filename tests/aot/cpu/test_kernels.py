@@ -1,0 +1,258 @@
+"""Every kind of kernel, compiled natively, equals numpy: odd sizes, strides, one-sided padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from byoc_dory.layer import Shift
+from htvm.aot.cpu import compile_cpu
+from patterns.conv import conv2d
+from patterns.elementwise import TfliteAdd, add, convert, tflite_add
+from patterns.gemm import dense
+from patterns.pool import average_pool2d, max_pool2d
+from patterns.shape import pad, reshape
+from patterns.softmax import softmax
+from tests.aot.cpu import native, reference
+from tests.aot.cpu.modules import (
+    Case,
+    bias_of,
+    int8,
+    module,
+    mul_shift,
+    requantized,
+    tflite,
+)
+
+MODES = ("scheduled", "default")
+UNDEFINED = ("-fsanitize=undefined", "-fsanitize-trap=undefined", "-fno-sanitize=function")
+
+
+def check(case: Case, mode: str, folder, compiler, flags=()) -> None:
+    code = compile_cpu(case.module, "net", kernels=mode)
+    loaded = native.library(code, folder, compiler, flags)
+    (result,) = native.run(code, loaded, case.inputs)
+    expected = case.expected.reshape(result.shape)
+    np.testing.assert_array_equal(result, expected)
+
+
+def conv_case(y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", seed=0):
+    rng = np.random.default_rng([seed, y, x, c, k, *filter])
+    weight = int8(rng, k, c // groups, *filter)
+    bias = bias_of(rng, k)
+    taps = int(np.prod(weight.shape[1:]))
+    spread = max(1, round(np.log2(taps * 5000 / 64)))
+    requant = {
+        "tflite": lambda: tflite(rng, k, 3 - spread),
+        "shift": lambda: Shift(spread),
+        "mul_shift": lambda: mul_shift(rng, k),
+    }[scheme]()
+    clip = (0, 127) if scheme == "shift" else (-128, 127)
+    data = int8(rng, y, x, c)
+    acc = reference.conv2d(data, weight, bias, stride, padding, 0, groups)
+    expected = requantized(acc, requant, clip, reference)
+    if layout == "NCHW":
+        data, expected = data.transpose(2, 0, 1), expected.transpose(2, 0, 1)
+    shape = (1, *data.shape)
+    built = module(
+        {"x": shape},
+        lambda bb, v: conv2d(
+            bb, v, weight, bias, requant, clip, name="conv2d_0" if groups == 1 else "depthwise_0",
+            strides=stride, padding=padding, groups=groups, layout=layout,
+        ),
+    )  # fmt: skip
+    return Case(built, {"x": data.reshape(shape)}, expected)
+
+
+CONVOLUTIONS = {
+    "3x3": dict(y=7, x=7, c=16, k=18, filter=(3, 3), stride=(1, 1), padding=(1, 1, 1, 1)),
+    "first": dict(y=9, x=8, c=3, k=16, filter=(3, 3), stride=(2, 2), padding=(0, 0, 1, 1)),
+    "one output": dict(y=3, x=3, c=5, k=1, filter=(3, 3), stride=(1, 1), padding=(0, 0, 0, 0)),
+    "odd": dict(y=5, x=11, c=7, k=5, filter=(5, 3), stride=(2, 1), padding=(2, 0, 1, 1)),
+    "one channel": dict(y=13, x=10, c=1, k=8, filter=(10, 4), stride=(2, 2), padding=(4, 1, 5, 1)),
+    "1x1": dict(y=5, x=5, c=12, k=7, filter=(1, 1), stride=(1, 1), padding=(0, 0, 0, 0)),
+    "1x1 wide": dict(y=1, x=1, c=33, k=9, filter=(1, 1), stride=(1, 1), padding=(0, 0, 0, 0)),
+    "1x1 stride 2": dict(y=7, x=6, c=16, k=6, filter=(1, 1), stride=(2, 2), padding=(0, 0, 0, 0)),
+    "7x7": dict(y=9, x=9, c=2, k=3, filter=(7, 7), stride=(1, 1), padding=(3, 3, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scheme", ["tflite", "shift", "mul_shift"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_conv2d(name, scheme, mode, tmp_path, compiler):
+    check(conv_case(**CONVOLUTIONS[name], scheme=scheme), mode, tmp_path, compiler)
+
+
+DEPTHWISE = {
+    "3x3": dict(y=7, x=5, c=10, filter=(3, 3), stride=(1, 1), padding=(1, 1, 1, 1)),
+    "stride 2": dict(y=9, x=9, c=6, filter=(3, 3), stride=(2, 2), padding=(0, 0, 1, 1)),
+    "5x1": dict(y=8, x=3, c=3, filter=(5, 1), stride=(1, 1), padding=(2, 0, 2, 0)),
+    "narrow": dict(y=3, x=3, c=4, filter=(3, 3), stride=(1, 1), padding=(0, 0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scheme", ["tflite", "shift"])
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise(name, scheme, mode, tmp_path, compiler):
+    sizes = DEPTHWISE[name]
+    case = conv_case(**sizes, k=sizes["c"], groups=sizes["c"], scheme=scheme)
+    check(case, mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("groups", [1, 6])
+def test_channels_first(groups, mode, tmp_path, compiler):
+    sizes = dict(y=7, x=9, c=6, k=6, filter=(3, 3), stride=(2, 1), padding=(1, 0, 0, 1))
+    case = conv_case(**sizes, groups=groups, scheme="shift", layout="NCHW")
+    check(case, mode, tmp_path, compiler)
+    case = conv_case(**sizes, groups=groups, scheme="tflite", layout="NCHW")
+    check(case, mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("channels, k", [(16, 10), (33, 128), (8, 1), (128, 13)])
+def test_dense(channels, k, mode, tmp_path, compiler):
+    rng = np.random.default_rng([channels, k])
+    data, weight, bias = int8(rng, 1, channels), int8(rng, k, channels), bias_of(rng, k)
+    acc = data.astype("int64") @ weight.T.astype("int64") + bias
+    for requant in (tflite(rng, k, -7), tflite(rng, 1, -7), Shift(9), mul_shift(rng, k)):
+        built = module(
+            {"x": data.shape},
+            lambda bb, v, r=requant: dense(bb, v, weight, bias, r, name="dense_0"),
+        )
+        expected = requantized(acc, requant, (-128, 127), reference)
+        check(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("factors", [(0, 3), (1, 2), (-3, 0), (-1, 0)])
+def test_requantize_by_any_factor(factors, mode, tmp_path, compiler):
+    """Factors above 1/2 and above 1 too, where the short form does not hold."""
+    rng = np.random.default_rng(5)
+    data, weight, bias = int8(rng, 1, 4), int8(rng, 8, 4) // 32, bias_of(rng, 8, 30)
+    requant = tflite(rng, 8, 0)
+    shifts = tuple(int(s) for s in rng.integers(factors[0], factors[1] + 1, 8))
+    requant = type(requant)(requant.multiplier, shifts, requant.output_zero_point)
+    acc = data.astype("int64") @ weight.T.astype("int64") + bias
+    built = module({"x": (1, 4)}, lambda bb, v: dense(bb, v, weight, bias, requant, name="dense_0"))
+    expected = requantized(acc, requant, (-128, 127), reference)
+    check(Case(built, {"x": data}, expected), mode, tmp_path, compiler, UNDEFINED)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "scales", [(0.1, 0.1, 0.2), (0.03, 0.7, 0.4), (0.5, 0.1, 0.11), (1.0, 1e-4, 0.9)]
+)
+def test_add_of_tflite(scales, mode, tmp_path, compiler):
+    rng = np.random.default_rng(3)
+    a, b = int8(rng, 1, 3, 5, 6), int8(rng, 1, 3, 5, 6)
+    parameters = TfliteAdd.from_scales(scales, (-128, 5, 127))
+    built = module(
+        {"a": a.shape, "b": b.shape},
+        lambda bb, v, w: tflite_add(bb, v, w, parameters, name="add_0"),
+    )
+    largest = 2 * max(scales[:2])
+    parts = [
+        reference.fixed_point(real)
+        for real in (scales[0] / largest, scales[1] / largest, largest / (2**20 * scales[2]))
+    ]
+    expected = reference.add_tflite(
+        a, b, [m for m, _ in parts], [s for _, s in parts], (-128, 5, 127)
+    )
+    check(Case(built, {"a": a, "b": b}, expected), mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_add_by_shift_and_convert(mode, tmp_path, compiler):
+    rng = np.random.default_rng(4)
+    a, b = int8(rng, 1, 5, 3, 7), int8(rng, 1, 5, 3, 7)
+
+    def write(bb, v, w):
+        total = add(bb, v, w, Shift(1), (0, 127), name="add_0")
+        return convert(
+            bb, total, mul_shift(np.random.default_rng(1), 1), offset=-9, name="convert_0"
+        )
+
+    total = reference.requantize_shift(a.astype("int64") + b, 1, (0, 127)).astype("int64") - 9
+    scale = mul_shift(np.random.default_rng(1), 1)
+    expected = reference.requantize_mul_shift(total, scale.mul[0], scale.add[0], scale.shift[0])
+    built = module({"a": a.shape, "b": b.shape}, write)
+    check(Case(built, {"a": a, "b": b}, expected), mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding", [(0, 0, 0, 0), (1, 0, 1, 1)])
+def test_average_pool(padding, mode, tmp_path, compiler):
+    data = int8(np.random.default_rng(6), 1, 7, 6, 5)
+    kernel, strides = (3, 2), (2, 2)
+    built = module(
+        {"x": data.shape},
+        lambda bb, v: average_pool2d(
+            bb, v, kernel=kernel, strides=strides, padding=padding, name="average_pool_0"
+        ),
+    )
+    expected = reference.average_pool(data[0], kernel, strides, padding)
+    check(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_max_pool(mode, tmp_path, compiler):
+    data = int8(np.random.default_rng(6), 1, 7, 6, 5)
+    built = module(
+        {"x": data.shape},
+        lambda bb, v: max_pool2d(bb, v, kernel=(3, 2), strides=(2, 2), name="max_pool_0"),
+    )
+    expected = reference.max_pool(data[0], (3, 2), (2, 2))
+    check(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding", [(1, 1, 1, 1), (0, 2, 3, 0), (0, 0, 0, 1)])
+def test_pad(padding, mode, tmp_path, compiler):
+    data = int8(np.random.default_rng(6), 1, 4, 6, 5)
+    built = module({"x": data.shape}, lambda bb, v: pad(bb, v, padding, -7, name="pad_0"))
+    top, left, bottom, right = padding
+    widths = ((0, 0), (top, bottom), (left, right), (0, 0))
+    expected = np.pad(data, widths, constant_values=-7)
+    check(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_softmax_is_within_a_step_of_the_real_one(mode, tmp_path, compiler):
+    data = int8(np.random.default_rng(7), 1, 12)
+    built = module({"x": data.shape}, lambda bb, v: softmax(bb, v, 1 / 16, name="softmax_0"))
+    code = compile_cpu(built, "net", kernels=mode)
+    (result,) = native.run(code, native.library(code, tmp_path, compiler), {"x": data})
+    expected = reference.softmax_real(data, 1 / 16)
+    assert np.abs(result.astype(int) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_residual_network(mode, tmp_path, compiler):
+    """Fusion across operators, an alias, constants shared by equal content; no undefined
+    behaviour."""
+    rng = np.random.default_rng(8)
+    weight, bias = int8(rng, 8, 8, 3, 3), bias_of(rng, 8)
+    requant = tflite(rng, 8, -8, 3)
+    matrix, offset, last = int8(rng, 5, 8), bias_of(rng, 5), tflite(rng, 5, -7)
+    sums = TfliteAdd.from_scales((0.1, 0.07, 0.12), (2, 3, -4))
+
+    def write(bb, x):
+        y = pad(bb, x, (1, 1, 1, 1), 2, name="pad_0")
+        y = conv2d(bb, y, weight, bias, requant, name="conv2d_0")
+        y = tflite_add(bb, x, y, sums, name="add_0")
+        y = average_pool2d(bb, y, kernel=(6, 6), strides=(6, 6), name="average_pool_0")
+        y = reshape(bb, y, (1, 8), name="reshape_0")
+        return dense(bb, y, matrix, offset, last, name="dense_0")
+
+    x = int8(rng, 1, 6, 6, 8)
+    y = reference.conv2d(x[0], weight, bias, (1, 1), (1, 1, 1, 1), 2)
+    y = requantized(y, requant, (-128, 127), reference)
+    parameters = (sums.multipliers, sums.shifts, sums.zero_points)
+    y = reference.average_pool(reference.add_tflite(x[0], y, *parameters), (6, 6), (6, 6))
+    acc = y.reshape(1, 8).astype("int64") @ matrix.T.astype("int64") + offset
+    expected = requantized(acc, last, (-128, 127), reference)
+    case = Case(module({"x": x.shape}, write), {"x": x}, expected)
+    check(case, mode, tmp_path, compiler, UNDEFINED)
