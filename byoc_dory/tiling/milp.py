@@ -1,8 +1,4 @@
-"""The tiling problem as an exact integer linear program (PuLP, solved by HiGHS).
-
-Each tile size is expanded into bits, ``v = 1 + sum 2^j b_j``.  Because all roundings are powers of
-two, ``ceil(v / 16)`` is then 1 plus the upper bits and ``(v - 1) mod 16`` the lower ones, and the
-product of a size with a bounded expression is exact with one continuous variable per bit.
+"""Solving the tiling program with HiGHS: proofs, limits, tie-breaks, replay of every answer.
 
 Determinism: one thread, a fixed seed, a node limit and no clock; ties are broken in a second
 solve that fixes the objective and prefers large k, then y, x and c.
@@ -17,286 +13,47 @@ import highspy
 import pulp
 
 from byoc_dory.errors import TilingError
-from byoc_dory.tiling.objectives import Dim, Fill, Objective, Size, Whole
-from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
+from byoc_dory.tiling.model import TilingModel
+from byoc_dory.tiling.objectives import Objective
+from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
 
 __all__ = ["solve_milp"]
 
 _SEED = 0
+# Objective values are integers; anything below one unit is as good as closed.
+_GAP = 1e-3
 # Products of sizes reach 1e5 bytes; integrality this tight keeps them exact to well below a byte.
 _INTEGRALITY = 1e-9
 
 
+class _NodeLimitedHiGHS(pulp.HiGHS):
+    """PuLP's interface to HiGHS, which does not know the status at a node limit."""
+
+    def findSolutionValues(self, lp: pulp.LpProblem) -> tuple[int, int]:  # noqa: N802
+        highs = lp.solverModel
+        if highs.getModelStatus() != highspy.HighsModelStatus.kSolutionLimit:
+            return super().findSolutionValues(lp)
+        values = highs.getSolution().col_value
+        for variable in lp.variables():
+            variable.varValue = values[variable.index]
+        found = (
+            highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+        return (
+            pulp.LpStatusNotSolved,
+            pulp.LpSolutionIntegerFeasible if found else pulp.LpSolutionNoSolutionFound,
+        )
+
+
 @dataclass(frozen=True)
-class _Bits:
-    """An integer ``1 + sum 2^j b_j`` together with its upper bound (no bits: the constant 1)."""
+class _Outcome:
+    """How a solve ended: with a proof, with some tile, or with nothing."""
 
-    bits: tuple[pulp.LpVariable, ...]
-    upper: int
-    offset: int = 1
-
-    @property
-    def expr(self) -> pulp.LpAffineExpression:
-        total = pulp.LpAffineExpression() + self.offset
-        for power, bit in enumerate(self.bits):
-            total += (1 << power) * bit
-        return total
-
-
-class _Model:
-    """The program under construction."""
-
-    def __init__(self, problem: TilingProblem, objective: Objective) -> None:
-        self.problem = problem
-        self.lp = pulp.LpProblem("tile", pulp.LpMaximize)
-        self._names: dict[str, int] = {}
-        self._inputs: dict[str, pulp.LpAffineExpression] = {}
-        self._whole: dict[str, pulp.LpVariable | int] = {}
-        self.sizes: dict[str, _Bits] = {}
-        for name, axis in zip("kcyx", problem.axes, strict=True):
-            self.sizes[name] = self._axis(name, axis)
-        memory = self._memory()
-        total = objective.alpha * memory
-        for heuristic in objective.terms(problem):
-            total += heuristic.weight * self._quantity(heuristic.quantity)
-        self.total = total
-
-    # ------------------------------------------------------------------ variables
-
-    def _binary(self, name: str) -> pulp.LpVariable:
-        return self._variable(name, 1, pulp.LpInteger)
-
-    def _variable(self, name: str, upper: int, kind: str) -> pulp.LpVariable:
-        count = self._names.get(name, 0)
-        self._names[name] = count + 1
-        return self.lp.add_variable(f"{name}_{count}", 0, upper, kind)
-
-    def _bits(self, name: str, upper: int, offset: int = 1) -> _Bits:
-        """A fresh integer in offset..upper."""
-        count = (upper - offset).bit_length()
-        value = _Bits(tuple(self._binary(name) for _ in range(count)), upper, offset)
-        if count and offset + (1 << count) - 1 > upper:
-            self.lp += value.expr <= upper
-        return value
-
-    def _axis(self, name: str, axis: Axis) -> _Bits:
-        """The size of a dimension: whole, or a multiple of its step."""
-        if not axis.tiled or axis.size <= axis.step:
-            return _Bits((), axis.size, axis.size)
-        size = self._bits(name, axis.size)
-        if axis.step > 1:
-            whole = self._is_whole(name, axis, size)
-            for bit in size.bits[: axis.step.bit_length() - 1]:
-                # A multiple of the step has all lower bits of (size - 1) set.
-                self.lp += bit >= 1 - whole
-        return size
-
-    def _is_whole(self, name: str, axis: Axis, size: _Bits) -> pulp.LpVariable | int:
-        """1 exactly if the dimension is not tiled."""
-        if name not in self._whole:
-            if not size.bits:
-                self._whole[name] = 1
-            else:
-                whole = self._binary(f"whole_{name}")
-                self.lp += size.expr >= 1 + (axis.size - 1) * whole
-                self.lp += size.expr <= axis.size - 1 + whole
-                self._whole[name] = whole
-        return self._whole[name]
-
-    def _blocks(self, size: _Bits, step: int) -> _Bits:
-        """``ceil(size / step)``: the upper bits."""
-        upper = -(-size.upper // step)
-        if not size.bits:
-            return _Bits((), upper, upper)
-        return _Bits(size.bits[step.bit_length() - 1 :], upper)
-
-    def _round_up(self, name: str, size: pulp.LpAffineExpression, upper: int, step: int) -> _Bits:
-        """``ceil(size / step)`` of an expression that has no bits of its own."""
-        if size.isNumericalConstant():
-            blocks = -(-int(size.constant) // step)
-            return _Bits((), blocks, blocks)
-        blocks_var = self._bits(name, -(-upper // step))
-        self.lp += step * blocks_var.expr >= size
-        self.lp += step * blocks_var.expr <= size + step - 1
-        return blocks_var
-
-    def _product(
-        self, name: str, size: _Bits, other: pulp.LpAffineExpression, upper: int
-    ) -> pulp.LpAffineExpression:
-        """Exact product of a size and an expression in 0..upper."""
-        total = size.offset * other
-        for power, bit in enumerate(size.bits):
-            part = self._variable(f"{name}_part", upper, pulp.LpContinuous)
-            self.lp += part <= upper * bit
-            self.lp += part <= other
-            self.lp += part >= other - upper * (1 - bit)
-            total += (1 << power) * part
-        return total
-
-    # ------------------------------------------------------------------ expressions
-
-    def _input(self, name: str, axis: Axis, size: int, kernel: int, stride: int, key: str) -> (
-        pulp.LpAffineExpression
-    ):  # fmt: skip
-        """Input extent: ``stride*(out-1)+kernel`` below theta outputs, the whole input from there.
-
-        Theta is the smallest tile whose input reaches the whole, at most the whole dimension.
-        """
-        if key in self._inputs:
-            return self._inputs[key]
-        out = self.sizes[name]
-        theta = min(axis.size, max(1, -(-(size - kernel) // stride) + 1))
-        if not out.bits or theta <= 1:
-            extent = pulp.LpAffineExpression() + size
-        else:
-            part = self._binary(f"part_{key}")
-            self.lp += out.expr <= axis.size - (axis.size - (theta - 1)) * part
-            self.lp += out.expr >= theta - (theta - 1) * part
-            linear = stride * (out.expr - 1) + kernel
-            extent_var = self._variable(f"extent_{key}", size, pulp.LpContinuous)
-            span = stride * (axis.size - 1) + kernel + size
-            self.lp += extent_var <= linear + span * (1 - part)
-            self.lp += extent_var >= linear - span * (1 - part)
-            self.lp += extent_var >= size - size * part
-            extent = pulp.LpAffineExpression() + extent_var
-        self._inputs[key] = extent
-        return extent
-
-    def _rows_in(self) -> pulp.LpAffineExpression:
-        p = self.problem
-        return self._input("y", p.y, p.iy, p.fy, p.stride[0], "iy")
-
-    def _columns_in(self) -> pulp.LpAffineExpression:
-        p = self.problem
-        return self._input("x", p.x, p.ix, p.fx + p.crop, p.stride[1], "ix_buffer")
-
-    def _memory(self) -> pulp.LpAffineExpression:
-        """Input + output + weight bytes, with both limits imposed."""
-        p = self.problem
-        k, c, y, x = (self.sizes[name] for name in "kcyx")
-        pitch = self._round_up("pitch", self._columns_in(), p.ix, p.round_x)
-        rows = self._rows_in()
-        area_limit = p.iy * pitch.upper
-        area = self._product("area_in", pitch, rows, p.iy)
-        channels = self._blocks(k if p.channels_follow_k else c, p.round_c)
-        used_in = (p.copies * p.round_c * p.round_x) * self._product(
-            "in", channels, area, area_limit
-        )
-
-        columns = self._blocks(x, p.round_x)
-        out_limit = columns.upper * y.upper
-        area_out = self._product("area_out", columns, y.expr, y.upper)
-        blocks = self._blocks(k, p.round_k)
-        maps = self._product("out", blocks, area_out, out_limit)
-        used_out = p.round_x * (p.round_k * maps + p.extra_maps * area_out)
-        if p.c.tiled and c.bits:
-            used_out = self._partial_sums(c, used_out, blocks, out_limit)
-
-        per_block = p.weight_channel * c.expr + p.weight_block
-        weights = p.weight_fixed + self._product(
-            "weights", blocks, per_block, p.weight_channel * c.upper + p.weight_block
-        )
-        self.lp += p.buffering * (used_in + used_out) <= p.l1_limit
-        self.lp += p.buffering * weights <= p.weight_limit
-        return used_in + used_out + weights
-
-    def _partial_sums(
-        self, c: _Bits, used_out: pulp.LpAffineExpression, blocks: _Bits, out_limit: int
-    ) -> pulp.LpAffineExpression:
-        """Four bytes an element while c is tiled."""
-        p = self.problem
-        whole = self._is_whole("c", p.c, c)
-        upper = p.round_x * out_limit * (p.round_k * blocks.upper + p.extra_maps)
-        tiled = _Bits((self._one_minus(whole),), 1, 0)
-        return used_out + 3 * self._product("partial", tiled, used_out, upper)
-
-    def _one_minus(self, flag: pulp.LpVariable | int) -> pulp.LpVariable:
-        other = self._binary("not")
-        self.lp += other + flag == 1
-        return other
-
-    # ------------------------------------------------------------------ heuristics
-
-    def _dimension(self, dim: Dim) -> tuple[pulp.LpAffineExpression, int]:
-        """A dimension of the tile as an expression, and its largest value."""
-        p = self.problem
-        if dim == "iy":
-            return self._rows_in(), p.iy
-        if dim == "ix":
-            return self._input("x", p.x, p.ix, p.fx, p.stride[1], "ix"), p.ix
-        return self.sizes[dim].expr, self.sizes[dim].upper
-
-    def _quantity(self, quantity: Size | Fill | Whole) -> pulp.LpAffineExpression:
-        if isinstance(quantity, Size):
-            return self._dimension(quantity.dim)[0]
-        if isinstance(quantity, Whole):
-            return self._all_whole(quantity)
-        expr, upper = self._dimension(quantity.dim)
-        if expr.isNumericalConstant():
-            full = quantity.whole_is_full and int(expr.constant) == upper
-            rest = quantity.modulus - 1 if full else (int(expr.constant) - 1) % quantity.modulus
-            return pulp.LpAffineExpression() + rest
-        fill = self._remainder(expr, upper, quantity.modulus)
-        if not quantity.whole_is_full or upper % quantity.modulus == 0:
-            return fill
-        return self._fill_or_whole(quantity, expr, upper, fill)
-
-    def _remainder(
-        self, expr: pulp.LpAffineExpression, upper: int, modulus: int
-    ) -> pulp.LpAffineExpression:
-        """``(expr - 1) mod modulus`` with an integer quotient."""
-        quotient = self._variable("quotient", (upper - 1) // modulus, pulp.LpInteger)
-        rest = self._variable("rest", modulus - 1, pulp.LpContinuous)
-        self.lp += expr - 1 == modulus * quotient + rest
-        return pulp.LpAffineExpression() + rest
-
-    def _fill_or_whole(
-        self, quantity: Fill, expr: pulp.LpAffineExpression, upper: int, rest: pulp.LpVariable
-    ) -> pulp.LpAffineExpression:
-        """The remainder, or modulus - 1 where the dimension has its full size."""
-        top = quantity.modulus - 1
-        whole = self._binary("full")
-        self.lp += expr >= upper * whole
-        self.lp += expr <= upper - 1 + whole
-        fill = self._variable("fill", top, pulp.LpContinuous)
-        self.lp += fill >= top * whole
-        self.lp += fill >= rest - top * whole
-        self.lp += fill <= rest + top * whole
-        return pulp.LpAffineExpression() + fill
-
-    def _all_whole(self, quantity: Whole) -> pulp.LpAffineExpression:
-        flags = []
-        for dim in quantity.dims:
-            axis = self.problem.axes["kcyx".index(dim)]
-            flags.append(self._is_whole(dim, axis, self.sizes[dim]))
-        every = self._binary("all_whole")
-        for flag in flags:
-            self.lp += every <= flag
-        self.lp += every >= pulp.lpSum(flags) - (len(flags) - 1)
-        return pulp.LpAffineExpression() + every
-
-    # ------------------------------------------------------------------ answers
-
-    def tile(self) -> Tile:
-        """The tile of the solver's current values."""
-        values = []
-        for name in "kcyx":
-            size = self.sizes[name]
-            values.append(
-                size.offset
-                + sum(
-                    (1 << power) * round(bit.varValue or 0) for power, bit in enumerate(size.bits)
-                )
-            )
-        return Tile(*values)
-
-    def preference(self) -> pulp.LpAffineExpression:
-        """Lexicographic preference for large k, then y, x, c as one integer expression."""
-        total = pulp.LpAffineExpression()
-        for name in "kyxc":
-            size = self.sizes[name]
-            total = total * size.upper + (size.expr - 1)
-        return total
+    proven: bool
+    found: bool
+    gap: float
+    nodes: int
+    status: str
 
 
 def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) -> Solution:
@@ -307,64 +64,78 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
     """
     start = time.perf_counter()
     problem.require_feasible()
-    model = _Model(problem, objective)
+    model = TilingModel(problem, objective)
     model.lp.setObjective(model.total)
-    optimal, gap, nodes = _run(model.lp, node_limit, problem.name)
+    outcome = _run(model.lp, node_limit)
+    if not outcome.found:
+        raise TilingError(
+            f"the solver found no tile within {node_limit} nodes ({outcome.status})",
+            where=f"layer '{problem.name}'",
+            hint="raise the node limit or use solver='exhaustive'",
+        )
     best = _checked(problem, objective, model.tile())
-    value = objective.of(problem, best)
-    if optimal:
-        # Fix the value (it is an integer) and ask for the preferred tile among the optima.
-        model.lp += model.total >= value - 0.5
-        model.lp.setObjective(model.preference())
-        _, _, more = _run(model.lp, node_limit, problem.name)
+    nodes = outcome.nodes
+    if outcome.proven:
+        best, more = _preferred(model, best, node_limit)
         nodes += more
-        preferred = _checked(problem, objective, model.tile())
-        if objective.of(problem, preferred) != value:
-            raise TilingError(
-                f"the solver called {best} optimal with {value}, then found {preferred} with "
-                f"{objective.of(problem, preferred)}",
-                where=f"layer '{problem.name}'",
-                hint="use solver='exhaustive' for this layer and report the case",
-            )
-        best = preferred
-    used = problem.memory(best)
     return Solution(
         best,
-        *used,
-        objective=value,
+        *problem.memory(best),
+        objective=objective.of(problem, best),
         objective_name=objective.name,
-        status="optimal" if optimal else "feasible",
-        gap=0.0 if optimal else gap,
+        status="optimal" if outcome.proven else "feasible",
+        gap=0.0 if outcome.proven else outcome.gap,
         solver="milp",
         nodes=nodes,
         seconds=time.perf_counter() - start,
     )
 
 
-def _run(lp: pulp.LpProblem, node_limit: int, name: str) -> tuple[bool, float, int]:
-    """Solve; (proven optimal, relative gap, nodes)."""
-    solver = pulp.HiGHS(
-        msg=False,
-        threads=1,
-        gapRel=0.0,
-        gapAbs=1e-3,
-        random_seed=_SEED,
-        mip_max_nodes=node_limit,
-        mip_feasibility_tolerance=_INTEGRALITY,
+def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, int]:
+    """The preferred tile among those as good as ``best``, and the nodes it took."""
+    problem, objective = model.problem, model.objective
+    value = objective.of(problem, best)
+    # Values are integers, so half a unit of slack admits equals only.
+    model.lp += model.total >= value - 0.5
+    model.lp.setObjective(model.preference())
+    outcome = _run(model.lp, node_limit)
+    if not outcome.found:
+        return best, outcome.nodes
+    preferred = _checked(problem, objective, model.tile())
+    if objective.of(problem, preferred) != value:
+        raise TilingError(
+            f"the solver called {best} optimal with {value}, then found {preferred} with "
+            f"{objective.of(problem, preferred)}",
+            where=f"layer '{problem.name}'",
+            hint="use solver='exhaustive' for this layer and report the case",
+        )
+    return preferred, outcome.nodes
+
+
+def _run(lp: pulp.LpProblem, node_limit: int) -> _Outcome:
+    """Solve what is in ``lp``."""
+    lp.solve(
+        _NodeLimitedHiGHS(
+            msg=False,
+            threads=1,
+            gapRel=0.0,
+            gapAbs=_GAP,
+            random_seed=_SEED,
+            mip_max_nodes=node_limit,
+            mip_feasibility_tolerance=_INTEGRALITY,
+        )
     )
-    lp.solve(solver)
     info = lp.solverModel.getInfo()
     status = lp.solverModel.getModelStatus()
     # PuLP calls several stops "Optimal"; the solver's own status and sol_status decide.
-    proven = status == highspy.HighsModelStatus.kOptimal and lp.sol_status == pulp.LpSolutionOptimal
-    if not proven and lp.sol_status != pulp.LpSolutionIntegerFeasible:
-        raise TilingError(
-            f"the solver ended with status '{pulp.LpStatus[lp.status]}' after "
-            f"{info.mip_node_count} nodes",
-            where=f"layer '{name}'",
-            hint="raise the node limit or use solver='exhaustive'",
-        )
-    return proven, float(info.mip_gap), max(0, int(info.mip_node_count))
+    proven = status == highspy.HighsModelStatus.kOptimal
+    return _Outcome(
+        proven=proven and lp.sol_status == pulp.LpSolutionOptimal,
+        found=lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible),
+        gap=float(info.mip_gap),
+        nodes=max(0, int(info.mip_node_count)),
+        status=lp.solverModel.modelStatusToString(status),
+    )
 
 
 def _checked(problem: TilingProblem, objective: Objective, tile: Tile) -> Tile:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
+from byoc_dory.layer import Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.heuristics import OBJECTIVES
@@ -212,3 +214,57 @@ def test_two_solves_agree() -> None:
     first = solve_milp(problem, OBJECTIVES["array"], NODES)
     second = solve_milp(problem, OBJECTIVES["array"], NODES)
     assert first == second
+
+
+def test_node_limit_ends_the_search_deterministically() -> None:
+    """At a limit there is either a checked tile with a stated gap, or a typed error."""
+    rng = np.random.default_rng(11)
+    outcomes = set()
+    for _ in range(12):
+        layer = random_layer(rng, "conv2d", largest=60)
+        problem = CORE.tiling_problem(layer, DIANA, 15_000)
+        if problem.tile_fits(problem.whole) or not problem.tile_fits(problem.smallest):
+            continue
+        for nodes in (0, 1):
+            results = []
+            for _ in range(2):
+                try:
+                    solution = solve_milp(problem, OBJECTIVES["none"], nodes)
+                    assert problem.tile_fits(solution.tile)
+                    assert (solution.status == "optimal") == (solution.gap == 0)
+                    results.append((solution.tile, solution.status, solution.gap))
+                except TilingError as error:
+                    assert "node limit" in error.hint and f"{nodes} nodes" in error.what
+                    results.append(str(error))
+            assert results[0] == results[1]
+            outcomes.add(results[0][1] if isinstance(results[0], tuple) else "none")
+    assert "none" in outcomes or "feasible" in outcomes
+
+
+def test_large_layers() -> None:
+    """Dimensions of hundreds keep the program exact."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        k, c, y, x = (int(rng.integers(100, 400)) for _ in range(4))
+        weight = np.zeros((k, c, 1, 1), np.int8)
+        layer = conv2d_layer("l", Tensor("x", (c, y, x)), "y", weight, None, requant=Shift(1))
+        check(CORE.tiling_problem(layer, DIANA, 256_000), OBJECTIVES["array"])
+        check(CORE.tiling_problem(layer, DIANA, 256_000), OBJECTIVES["none"])
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("size", [8, 9, 10])
+def test_every_budget_of_a_small_layer(stride: int, size: int) -> None:
+    """Each tile's own demand as the limit: the halo's edges are where a program goes wrong."""
+    axes = {"k": Axis(1, False), "c": Axis(1, False), "y": Axis(6), "x": Axis(5)}
+    rest = {"iy": size, "ix": size + 1, "fy": 3, "fx": 4, "stride": (stride, stride)}
+    ample = TilingProblem("edge", **axes, **rest, l1_limit=10**6, weight_limit=10)
+    demands = {
+        sum(ample.memory(Tile(1, 1, y, x))[:2])
+        for y in ample.y.sizes().tolist()
+        for x in ample.x.sizes().tolist()
+    }
+    for limit in sorted(demands):
+        problem = replace(ample, l1_limit=limit)
+        check(problem, OBJECTIVES["none"])
+        assert solve_exhaustive(problem, OBJECTIVES["none"]).l1_in <= limit
