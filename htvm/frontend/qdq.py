@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Call, Expr, Var
 
-__all__ = ["Network", "read_qdq"]
+__all__ = ["BIAS_TOLERANCE", "Network", "read_qdq"]
 
 _INT8 = (-128, 127)
 _SOFTMAX_STEP = Step(1 / 256, -128)
-_BIAS_TOLERANCE = 0.02  # as far as TFLite lets a bias scale be from s_in * s_w
+BIAS_TOLERANCE = 0.02
+"""How far the scale of a bias may be from s_in * s_w for its integers to be taken as they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +374,7 @@ class _Reader:
         if bias.scale is None:
             return _rounded_bias(data.astype("float64") / product, where)
         given = bias.scale.reshape(-1).astype("float64")
-        if np.all(np.abs(given - product) <= _BIAS_TOLERANCE * product):
+        if np.all(np.abs(given - product) <= BIAS_TOLERANCE * product):
             return data.astype("int32")
         return _rounded_bias(data.astype("float64") * given / product, where)
 

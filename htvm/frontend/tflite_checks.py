@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from htvm.frontend.flatbuffer import Table
+from htvm.frontend.qdq import BIAS_TOLERANCE
 from htvm.frontend.tflite_file import TfliteFile, TfliteOperator, TfliteTensor
 
 __all__ = ["SUPPORTED", "check_file"]
@@ -155,6 +156,20 @@ class _Check:
                 f"{tensor.place} of shape {tensor.shape} with {len(tensor.scales)} scales for "
                 f"{channels} channels"
             )
+        self._bias_scales(tensor, channels)
+
+    def _bias_scales(self, tensor: TfliteTensor, channels: int) -> None:
+        """TFLite takes the integers as they are; another scale would be ignored silently."""
+        weights = self.operator.inputs[1]
+        assert weights is not None
+        given, source = tensor.scales, self.source().scales[0]
+        for channel in range(channels if given else 0):
+            product = source * weights.scales[channel % len(weights.scales)]
+            if abs(given[channel % len(given)] - product) > BIAS_TOLERANCE * product:
+                raise self.unsupported(
+                    f"a bias in steps of {given[channel % len(given)]:g} ({tensor.place})",
+                    f"input scale times weight scale is {product:g}",
+                )
 
     def options(self, kind: int) -> Table:
         """The operator's options, which must be of that kind."""

@@ -1,0 +1,227 @@
+"""Writing TFLite files for tests, sound ones and others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import flatbuffers
+import numpy as np
+
+from tests.interpreter import Array
+
+FLOAT32, INT32, UINT8, INT16, INT8 = 0, 2, 3, 7, 9
+CODES = {
+    "ADD": 0,
+    "AVERAGE_POOL_2D": 1,
+    "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 4,
+    "FULLY_CONNECTED": 9,
+    "LOGISTIC": 14,
+    "MAX_POOL_2D": 17,
+    "RESHAPE": 22,
+    "SOFTMAX": 25,
+    "PAD": 34,
+    "MUL": 18,
+    "QUANTIZE": 114,
+}
+_SCALARS = {"B": "Uint8", "b": "Int8", "i": "Int32", "I": "Uint32", "f": "Float32", "?": "Bool"}
+
+Options = tuple[int, Mapping[int, Any]]  # type of the options, their fields
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor to be written; ``data`` makes it constant."""
+
+    name: str
+    shape: tuple[int, ...]
+    code: int = INT8
+    data: Array | None = None
+    scales: Sequence[float] = (0.05,)
+    zero_points: Sequence[int] = (3,)
+    axis: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An operator to be written; tensors by index."""
+
+    kind: str
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    options: Options | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A model to be written."""
+
+    tensors: Sequence[Tensor]
+    operators: Sequence[Op]
+    inputs: Sequence[int] = (0,)
+    outputs: Sequence[int] = (-1,)
+    copies: int = 1
+    version: int = 3
+    custom: Mapping[str, int] = field(default_factory=dict)
+
+    def with_tensor(self, index: int, **changes: Any) -> Graph:
+        """The same with one tensor changed."""
+        tensors = list(self.tensors)
+        tensors[index] = replace(tensors[index], **changes)
+        return replace(self, tensors=tensors)
+
+    def with_operator(self, index: int, **changes: Any) -> Graph:
+        """The same with one operator changed."""
+        operators = list(self.operators)
+        operators[index] = replace(operators[index], **changes)
+        return replace(self, operators=operators)
+
+    def file(self) -> bytes:
+        """The bytes of the file."""
+        return _Writer(self).file()
+
+
+class _Writer:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.builder = flatbuffers.Builder(1 << 12)
+
+    def table(self, fields: Mapping[int, Any]) -> int:
+        """A table from field number -> (scalar code, value), vector, string or offset."""
+        ready: dict[int, tuple[str, Any]] = {}
+        for number, value in fields.items():
+            ready[number] = value if isinstance(value, tuple) else ("o", self.reference(value))
+        self.builder.StartObject(max(ready, default=-1) + 1)
+        for number, (code, value) in ready.items():
+            if code == "o":
+                self.builder.PrependUOffsetTRelativeSlot(number, value, 0)
+            else:
+                getattr(self.builder, f"Prepend{_SCALARS[code]}Slot")(number, value, None)
+        return int(self.builder.EndObject())
+
+    def reference(self, value: Any) -> int:
+        if isinstance(value, str):
+            return int(self.builder.CreateString(value))
+        if isinstance(value, np.ndarray):
+            return int(self.builder.CreateNumpyVector(value))
+        if isinstance(value, list):
+            self.builder.StartVector(4, len(value), 4)
+            for item in reversed(value):
+                self.builder.PrependUOffsetTRelative(item)
+            return int(self.builder.EndVector())
+        return int(value)
+
+    def tensor(self, number: int, tensor: Tensor) -> int:
+        fields: dict[int, Any] = {
+            0: np.asarray(tensor.shape, np.int32),
+            1: ("b", tensor.code),
+            2: ("I", number + 1 if tensor.data is not None else 0),
+            3: tensor.name,
+        }
+        if tensor.scales:
+            fields[4] = self.table(
+                {
+                    2: np.asarray(tensor.scales, np.float32),
+                    3: np.asarray(tensor.zero_points, np.int64),
+                    6: ("i", tensor.axis),
+                }
+            )
+        return self.table(fields)
+
+    def operator(self, kinds: list[str], op: Op) -> int:
+        fields: dict[int, Any] = {
+            0: ("I", kinds.index(op.kind)),
+            1: np.asarray(op.inputs, np.int32),
+            2: np.asarray(op.outputs, np.int32),
+        }
+        if op.options is not None:
+            kind, options = op.options
+            fields[3] = ("B", kind)
+            fields[4] = self.table(options)
+        return self.table(fields)
+
+    def file(self) -> bytes:
+        graph = self.graph
+        kinds = sorted({op.kind for op in graph.operators})
+        codes = []
+        for kind in kinds:
+            code = CODES[kind]
+            codes.append(self.table({0: ("b", min(code, 127)), 3: ("i", code)}))
+        last = len(graph.tensors)
+        graphs = []
+        for _ in range(graph.copies):
+            graphs.append(
+                self.table(
+                    {
+                        0: [self.tensor(at, item) for at, item in enumerate(graph.tensors)],
+                        1: np.asarray(graph.inputs, np.int32),
+                        2: np.asarray([at % last for at in graph.outputs], np.int32),
+                        3: [self.operator(kinds, op) for op in graph.operators],
+                        4: "main",
+                    }
+                )
+            )
+        buffers = [self.table({})]
+        for tensor in graph.tensors:
+            data = (
+                {} if tensor.data is None else {0: np.frombuffer(tensor.data.tobytes(), np.uint8)}
+            )
+            buffers.append(self.table(data))
+        root = self.table(
+            {0: ("I", graph.version), 1: codes, 2: graphs, 3: "written by a test", 4: buffers}
+        )
+        self.builder.Finish(root, b"TFL3")
+        return bytes(self.builder.Output())
+
+
+def small_network(seed: int = 0) -> Graph:
+    """Convolution, depthwise, add, pools, dense and softmax on an 8x6x3 input."""
+    rng = np.random.default_rng(seed)
+
+    def weights(*shape: int) -> Array:
+        return rng.integers(-127, 128, shape).astype(np.int8)
+
+    def bias(channels: int) -> Array:
+        return rng.integers(-500, 500, channels).astype(np.int32)
+
+    per_channel = [0.01, 0.02, 0.015, 0.012]
+    zeros = [0] * 4
+    fine = [0.01 * 0.4]
+    tensors = [
+        Tensor("input", (1, 8, 6, 3)),
+        Tensor("conv/weights", (4, 3, 3, 3), data=weights(4, 3, 3, 3), scales=per_channel,
+               zero_points=zeros),
+        Tensor("conv/bias", (4,), INT32, bias(4), [0.05 * scale for scale in per_channel], zeros),
+        Tensor("conv", (1, 8, 6, 4), scales=[0.2], zero_points=[-128]),
+        Tensor("depthwise/weights", (1, 3, 3, 4), data=weights(1, 3, 3, 4), scales=per_channel,
+               zero_points=zeros, axis=3),
+        Tensor("depthwise/bias", (4,), INT32, bias(4), [0.2 * scale for scale in per_channel],
+               zeros),
+        Tensor("depthwise", (1, 8, 6, 4), scales=[0.3], zero_points=[5]),
+        Tensor("sum", (1, 8, 6, 4), scales=[0.4], zero_points=[-20]),
+        Tensor("max", (1, 4, 3, 4), scales=[0.4], zero_points=[-20]),
+        Tensor("average", (1, 1, 1, 4), scales=[0.4], zero_points=[-20]),
+        Tensor("shape", (2,), INT32, np.asarray([-1, 4], np.int32), (), ()),
+        Tensor("flat", (1, 4), scales=[0.4], zero_points=[-20]),
+        Tensor("dense/weights", (5, 4), data=weights(5, 4), scales=[0.01], zero_points=[0]),
+        Tensor("dense/bias", (5,), INT32, bias(5), fine, [0]),
+        Tensor("logits", (1, 5), scales=[0.1], zero_points=[7]),
+        Tensor("probabilities", (1, 5), scales=[1 / 256], zero_points=[-128]),
+    ]  # fmt: skip
+    one = ("i", 1)
+    operators = [
+        Op("CONV_2D", [0, 1, 2], [3], (1, {0: ("b", 0), 1: one, 2: one, 3: ("b", 1)})),
+        Op("DEPTHWISE_CONV_2D", [3, 4, 5], [6],
+           (2, {0: ("b", 0), 1: one, 2: one, 3: one, 4: ("b", 0)})),
+        Op("ADD", [3, 6], [7], (11, {0: ("b", 0)})),
+        Op("MAX_POOL_2D", [7], [8],
+           (5, {0: ("b", 1), 1: ("i", 2), 2: ("i", 2), 3: ("i", 2), 4: ("i", 2)})),
+        Op("AVERAGE_POOL_2D", [8], [9],
+           (5, {0: ("b", 1), 1: ("i", 3), 2: ("i", 4), 3: ("i", 3), 4: ("i", 4)})),
+        Op("RESHAPE", [9, 10], [11], (17, {0: np.asarray([-1, 4], np.int32)})),
+        Op("FULLY_CONNECTED", [11, 12, 13], [14], (8, {0: ("b", 0)})),
+        Op("SOFTMAX", [14], [15], (9, {0: ("f", 1.0)})),
+    ]  # fmt: skip
+    return Graph(tensors, operators)
