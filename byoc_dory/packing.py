@@ -5,6 +5,10 @@ Everything is stored with each aligned group of four bytes reversed: logical byt
 followed by its 16 biases, byte-planar (all lowest bytes first); of a dense layer in blocks
 ``[C / 16][16 k][16 c]`` followed by 16 bytes per bias (hardware layout from DORY's DIANA target).
 
+A depthwise trigger computes one channel, in lane 0.  Four channels share a block: lane 4j holds
+channel j of the block, and its trigger loads a block's worth of bytes from 4j bytes behind the
+block's start, which moves its lane to lane 0.  Reversal does not notice, as 4 is a whole group.
+
 The ``unpack`` counterparts exist for tests and for reading dumps.
 """
 
@@ -62,12 +66,13 @@ def pack_weights(layer: Layer, k_tile: int, core: DigitalCore) -> Array:
 
     Args:
         layer: conv2d, depthwise or dense, int8 weights.
-        k_tile: output channels of a tile (irrelevant for depthwise and dense).
+        k_tile: output channels of a tile (irrelevant for dense).
         core: description of the core.
 
     Returns:
         For a conv ``ceil(k / 16) * (16*C*fy*fx + 64)`` bytes per tile of k channels; for depthwise
-        ``16*fy*fx + 64`` bytes per channel; for dense ``16*ceil16(C) + 256`` per 16 outputs.
+        ``ceil(k / 4) * (16*fy*fx + 64)`` bytes per tile and 12 at the end; for dense
+        ``16*ceil16(C) + 256`` per 16 outputs.
     """
     if layer.weight is None:
         raise ValueError(f"layer '{layer.name}' has no weights to pack")
@@ -80,13 +85,17 @@ def pack_weights(layer: Layer, k_tile: int, core: DigitalCore) -> Array:
         ]
     else:
         weight = _extend_filter(weight, core)
-        step = 1 if layer.op == "depthwise" else core.lanes
-        tile = 1 if layer.op == "depthwise" else k_tile
+        depthwise = layer.op == "depthwise"
+        step = core.depthwise_block_channels if depthwise else core.lanes
+        block = _depthwise_block if depthwise else _conv_block
         blocks = [
-            _conv_block(weight[k : min(k + step, first + tile, layer.K)], bias[k:], core)
-            for first in range(0, layer.K, tile)
-            for k in range(first, min(first + tile, layer.K), step)
+            block(weight[k : min(k + step, first + k_tile, layer.K)], bias[k:], core)
+            for first in range(0, layer.K, k_tile)
+            for k in range(first, min(first + k_tile, layer.K), step)
         ]
+        if depthwise:
+            # The load of a block's last channel ends up to this far behind the block.
+            blocks.append(np.zeros(core.lanes - core.group, np.uint8))
     return reverse_groups(np.concatenate(blocks), core.group)
 
 
@@ -107,6 +116,16 @@ def _conv_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
     padded[:used] = bias[:used]
     planes = padded.view(np.uint8).reshape(core.lanes, 4).T
     return np.concatenate([lanes.reshape(-1).view(np.uint8), planes.reshape(-1)])
+
+
+def _depthwise_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
+    """A block whose lanes 0, 4, ... hold one channel each, before reversal."""
+    used, _, fy, fx = weight.shape
+    lanes = np.zeros((core.lanes, 1, fy, fx), np.int8)
+    lanes[: used * core.group : core.group] = weight
+    biases = np.zeros(core.lanes, np.int32)
+    biases[: used * core.group : core.group] = bias[:used]
+    return _conv_block(lanes, biases, core)
 
 
 def _dense_block(weight: Array, bias: Array, core: DigitalCore) -> Array:

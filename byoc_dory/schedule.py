@@ -199,8 +199,7 @@ class Schedule:
         l1_out: byte offset in L1 of the output tile.
         l1_bytes: L1 used in total.
         pitch, group, lanes: row padding, reversed group and array rows of the core.
-        k_weight_bytes: packed bytes of one full channel tile; of one trigger for dense, of one
-            channel for depthwise.
+        k_weight_bytes: packed bytes of one full channel tile; of one trigger for dense.
     """
 
     op: Op
@@ -281,8 +280,6 @@ class Schedule:
 
     def weight_offset(self, k: ChannelTile) -> int:
         """Where a channel tile's packed weights start."""
-        if self.op == "depthwise":
-            return k.start * self.k_weight_bytes
         if self.op == "dense":
             return k.start // self.lanes * self.k_weight_bytes
         return k.start // self.tile.k * self.k_weight_bytes
@@ -452,11 +449,11 @@ def _largest_output(
 
 
 def _weight_bytes(layer: Layer, tile: Tile, core: DigitalCore, fy: int, fx: int) -> int:
-    """Packed bytes of a channel tile (conv), a channel (depthwise) or a trigger (dense)."""
+    """Packed bytes of a full channel tile, or of a trigger (dense)."""
     if layer.op == "add":
         return 0
     if layer.op == "dense":
         return core.dense_weight_bytes(layer.C)
     if layer.op == "depthwise":
-        return core.conv_weight_bytes(1, 1, fy, fx)
+        return core.depthwise_weight_bytes(tile.k, fy, fx)
     return core.conv_weight_bytes(tile.k, layer.C, fy, fx)

@@ -293,6 +293,16 @@ class DigitalCore(Accelerator):
         blocks = -(-k // self.lanes)
         return blocks * (self.lanes * c * fy * fx + self.bias_bytes)
 
+    @property
+    def depthwise_block_channels(self) -> int:
+        """Channels that share a block of depthwise weights: one per reversed group of lanes."""
+        return self.lanes // self.group
+
+    def depthwise_weight_bytes(self, k: int, fy: int, fx: int) -> int:
+        """Bytes of the packed weights and biases of ``k`` depthwise channels."""
+        blocks = -(-k // self.depthwise_block_channels)
+        return blocks * (self.lanes * fy * fx + self.bias_bytes)
+
     def dense_weight_bytes(self, c: int) -> int:
         """Bytes of the packed weights and biases of one dense trigger (up to ``lanes`` outputs)."""
         return self.lanes * round_up(c, self.columns) + self.dense_bias_bytes

@@ -148,13 +148,15 @@ class Core:
         return self.l1[physical].view(np.int8)
 
     def _depthwise(self, t: ConvTrigger) -> None:
+        block = 16 * t.fy * t.fx + 64
         for channel in range(t.k):
             out = t.l1_out + channel * t.oy * up16(t.ox)
             self._conv(
                 t,
                 t.l1_in + channel * t.iy * up16(t.ix),
                 out,
-                t.weight_offset + channel * (16 * t.fy * t.fx + 64),
+                # Four channels share a block; the lane at the load's start is lane 0.
+                t.weight_offset + channel // 4 * block + channel % 4 * 4,
                 c=1,
                 k=16,
             )

@@ -66,16 +66,28 @@ def test_filters_are_extended_at_bottom_and_right() -> None:
     assert [pad_filter(f, CORE.filters) for f in range(1, 9)] == [1, 3, 3, 5, 5, 7, 7, 8]
 
 
-def test_depthwise_has_one_real_lane_per_channel() -> None:
+@pytest.mark.parametrize(("k_tile", "blocks"), [(11, 3), (8, 3), (5, 5), (2, 6), (1, 11)])
+def test_four_depthwise_channels_share_a_block(k_tile: int, blocks: int) -> None:
+    """Each channel tile starts a block; a load from 4 bytes further on has the next channel."""
     rng = np.random.default_rng(1)
-    weight, bias = int8(rng, 5, 1, 3, 3), int32(rng, 5)
-    layer = depthwise_layer("d", Tensor("x", (5, 9, 9)), "y", weight, bias, requant=Shift(1))
-    packed = pack_weights(layer, 3, CORE)
-    assert len(packed) == 5 * (16 * 9 + 64)
-    for channel in range(5):
-        lanes, biases = unpack_conv_block(packed[channel * 208 :], 1, 3, 3, CORE)
-        np.testing.assert_array_equal(lanes[0], weight[channel])
-        assert biases[0] == bias[channel] and not lanes[1:].any() and not biases[1:].any()
+    weight, bias = int8(rng, 11, 1, 3, 3), int32(rng, 11)
+    layer = depthwise_layer("d", Tensor("x", (11, 9, 9)), "y", weight, bias, requant=Shift(1))
+    packed = pack_weights(layer, k_tile, CORE)
+    assert len(packed) == blocks * (16 * 9 + 64) + 12
+    assert not packed[-12:].any()
+    real = np.zeros(len(packed), bool)
+    base = 0
+    for first in range(0, 11, k_tile):
+        size = min(k_tile, 11 - first)
+        for channel in range(size):
+            at = base + channel // 4 * 208 + channel % 4 * 4
+            assert at + 208 <= len(packed)
+            lanes, biases = unpack_conv_block(packed[at : at + 208], 1, 3, 3, CORE)
+            np.testing.assert_array_equal(lanes[0], weight[first + channel])
+            assert biases[0] == bias[first + channel]
+            real[(at + np.arange(0, 208, 16)) ^ 3] = True
+        base += -(-size // 4) * 208
+    assert not packed[~real].any(), "lanes without a channel are zero"
 
 
 def test_bytes_of_a_dense_block() -> None:

@@ -168,6 +168,21 @@ def pack_conv(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     return swap(np.concatenate(parts))
 
 
+def pack_depthwise(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """[C][1][fy][fx] int8 and [C] int32 -> blocks of 4 channels in lanes 0, 4, 8, 12.
+
+    With 12 bytes at the end, which the load of a fourth channel includes.
+    """
+    parts = []
+    for first in range(0, len(bias), 4):
+        lanes = np.zeros((16, *weights.shape[1:]), np.int8)
+        biases = np.zeros(16, np.int32)
+        for j in range(min(4, len(bias) - first)):
+            lanes[4 * j], biases[4 * j] = weights[first + j], bias[first + j]
+        parts.append(pack_conv(lanes, biases))
+    return np.concatenate([*parts, np.zeros(12, np.uint8)])
+
+
 def pack_dense(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """[K <= 16][C] int8 and [K] int32 -> one block of a dense trigger."""
     k, c = weights.shape

@@ -310,7 +310,4 @@ class _LayerView:
         }
 
     def _weight_offset(self) -> Expr:
-        s = self.schedule
-        if s.op == "depthwise":
-            return mul(self.k_start, "WEIGHT_BYTES")
         return mul("k", "WEIGHT_BYTES") if self.tiled["k"] else 0

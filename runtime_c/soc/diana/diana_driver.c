@@ -153,6 +153,14 @@ int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights)
     return digital_finish();
 }
 
+/* Keeps the compiler from computing on `value` before the device has been started: afterwards it
+ * costs nothing, as the host would only wait. */
+static inline uint32_t meanwhile(uint32_t value)
+{
+    __asm__ volatile("" : "+r"(value));
+    return value;
+}
+
 static inline uint32_t pitch(uint32_t columns)
 {
     return (columns + DIANA_DIGITAL_ROW_PITCH - 1u) / DIANA_DIGITAL_ROW_PITCH *
@@ -167,7 +175,9 @@ int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
         (uint32_t)t->fy * t->fx * DIANA_DIGITAL_LANES + DIANA_DIGITAL_BIAS_BYTES;
     uint32_t in = t->in;
     uint32_t out = t->out;
+    /* A channel's load starts at its lane, which thereby becomes lane 0. */
     uint32_t w = htvm_hal_addr(weights);
+    uint32_t lanes_end = w + DIANA_DIGITAL_LANES;
     uint32_t left = t->k;
 
     if (left == 0) {
@@ -180,9 +190,13 @@ int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
         htvm_hal_write(DIGITAL(DIGITAL_OUT), out);
         htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), w);
         htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DEPTHWISE);
-        in += in_map;
-        out += out_map;
-        w += block;
+        in = meanwhile(in) + in_map;
+        out = meanwhile(out) + out_map;
+        w = meanwhile(w) + DIANA_DIGITAL_GROUP;
+        if (w == lanes_end) {
+            w += block - DIANA_DIGITAL_LANES;
+            lanes_end += block;
+        }
         const int32_t error = digital_finish();
         if (error != 0) {
             return error;

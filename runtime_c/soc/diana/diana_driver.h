@@ -41,7 +41,9 @@ typedef struct {
 
 /* Weights in L2: per block of 16 k [c][fy][fx][16] int8, then 16 biases byte-planar (64 B). */
 int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights);
-/* Weights in L2: per channel [fy][fx][16] int8 of which lane 0 counts, then the biases (64 B). */
+/* Weights in L2: per block of 4 channels [fy][fx][16] int8, then 16 biases byte-planar (64 B);
+ * channel j of a block in lane 4*j of both.  The last channel's load ends up to 12 bytes behind its
+ * block: these must be memory too. */
 int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights);
 
 /* One block of dense: k <= 16 outputs of c inputs; writes 16 bytes. */

@@ -63,7 +63,7 @@
 #define DIANA_DIGITAL_START 0x34u   /* write starts: DIANA_DIGITAL_OP_* */
 
 #define DIANA_DIGITAL_OP_CONV 1u
-#define DIANA_DIGITAL_OP_DEPTHWISE 2u /* a conv of one channel of which lane 0 counts */
+#define DIANA_DIGITAL_OP_DEPTHWISE 2u /* a conv of one channel: lane 0 counts, others are void */
 #define DIANA_DIGITAL_OP_DENSE 3u
 #define DIANA_DIGITAL_OP_ADD 4u
 

@@ -153,13 +153,23 @@ static void test_conv2d(void)
     end();
 }
 
+/* Depthwise weights of one channel: four channels share a block of 9 taps and biases. */
+static void put_channel(uint8_t *blocks, uint32_t c, int8_t weight, uint8_t bias)
+{
+    uint8_t *at = blocks + c / 4 * (9 * 16 + 64);
+    for (uint32_t i = 0; i < 9; i++) {
+        at[(i * 16 + c % 4 * 4) ^ 3u] = (uint8_t)weight;
+    }
+    at[(9 * 16 + c % 4 * 4) ^ 3u] = bias;
+}
+
 static void test_depthwise(void)
 {
-    enum { CHANNELS = 5, WEIGHTS = 4096, BLOCK = 9 * 16 + 64, OUT = 2048, BACK = 8192 };
+    enum { CHANNELS = 10, WEIGHTS = 4096, OUT = 2048, BACK = 8192 };
     begin();
     for (uint32_t c = 0; c < CHANNELS; c++) {
         memset(bench->l2 + c * 128, (int)(c + 1), 128);
-        put_weights(bench->l2 + WEIGHTS + c * BLOCK, 9, (int8_t)(c % 2 == 0 ? 1 : -1));
+        put_channel(bench->l2 + WEIGHTS, c, (int8_t)(c % 2 == 0 ? 1 : -1), (uint8_t)(20 - c));
     }
     const diana_block_t maps = {CHANNELS, 8, 16, 128, 16, 128, 16};
     CHECK_EQ(diana_dma_in(0, bench->l2, &maps), 0);
@@ -169,7 +179,7 @@ static void test_depthwise(void)
     CHECK_EQ(diana_digital_depthwise(&t, bench->l2 + WEIGHTS), 0);
     CHECK_EQ(diana_dma_out(bench->l2 + BACK, OUT, &maps), 0);
     for (uint32_t c = 0; c < CHANNELS; c++) {
-        const int want = 9 * ((int)c + 1) * (c % 2 == 0 ? 1 : -1);
+        const int want = 9 * ((int)c + 1) * (c % 2 == 0 ? 1 : -1) + 20 - (int)c;
         CHECK_EQ((int8_t)bench->l2[BACK + c * 128 + 16 + (1 ^ 3)], want);
     }
     const diana_conv_t none = {.k = 0};

@@ -141,7 +141,7 @@ int32_t net_first(const int8_t *in, int8_t *out)
  * tile k=1, c=1, y=8, x=9 (40 in all); L1: input 544 B, output 2048 B
  * weight memory: 208 B
  * predicted: 32960 cycles */
-extern const uint8_t net_dw_down_weights[4160];
+extern const uint8_t net_dw_down_weights[4172];
 
 int32_t net_dw_down(const int8_t *in, int8_t *out)
 {
@@ -149,7 +149,7 @@ int32_t net_dw_down(const int8_t *in, int8_t *out)
         L1_IN = 0, L1_OUT = 544, /* byte offsets in L1 */
         IN_ROW = 32, IN_MAP = 576, /* bytes in L2 */
         OUT_ROW = 16, OUT_MAP = 144,
-        WEIGHT_BYTES = 208, /* weights and biases of a channel */
+        WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
     };
     /* rows of each tile: first and number of outputs, first and number of inputs,
      * zero rows above (negative: rows to skip) */

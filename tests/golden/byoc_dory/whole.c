@@ -121,7 +121,7 @@ int32_t net_first(const int8_t *in, int8_t *out)
  * tile k=20, c=1, y=9, x=9 (1 in all); L1: input 11520 B, output 5040 B
  * weight memory: 208 B
  * predicted: 18380 cycles */
-extern const uint8_t net_dw_down_weights[4160];
+extern const uint8_t net_dw_down_weights[1052];
 
 int32_t net_dw_down(const int8_t *in, int8_t *out)
 {

@@ -21,7 +21,7 @@ typedef struct {
     int16_t in[HTVM_L1_SIZE];                /* [c][iy][in_pitch], plain order */
     int16_t weights[DIANA_DIGITAL_WEIGHT_MEMORY]; /* [c][fy][fx][lane] of one block */
     uint32_t bias[LANES];
-    uint32_t lanes[LANES]; /* lanes with any weight */
+    uint32_t lanes[LANES]; /* lanes to compute with any weight */
     uint32_t lane_count;
     uint32_t *sums; /* [ox][lane], one output row */
 } scratch_t;
@@ -94,7 +94,7 @@ static void load_block(const diana_shape_t *s, const uint8_t *packed, scratch_t 
     }
     const uint8_t *bias = packed + (size_t)taps * LANES;
     t->lane_count = 0;
-    for (uint32_t lane = 0; lane < LANES; lane++) {
+    for (uint32_t lane = 0; lane < s->lanes; lane++) {
         t->bias[lane] = 0;
         for (uint32_t plane = 0; plane < 4; plane++) {
             t->bias[lane] |= (uint32_t)bias[(plane * LANES + lane) ^ REVERSED] << (8 * plane);
@@ -167,7 +167,7 @@ static void row_sums(const diana_shape_t *s, const scratch_t *t, uint32_t y, boo
 static void write_row(const diana_shape_t *s, const scratch_t *t, uint32_t y, bool all,
                       uint8_t *out)
 {
-    for (uint32_t lane = 0; lane < LANES; lane++) {
+    for (uint32_t lane = 0; lane < s->lanes; lane++) {
         const uint32_t line = (lane * s->oy + y) * s->out_pitch;
         for (uint32_t x = 0; x < s->ox; x++) {
             const uint32_t sum = t->sums[all ? x * LANES + lane : lane * s->ox + x];

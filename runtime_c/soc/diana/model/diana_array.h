@@ -13,6 +13,7 @@ typedef struct {
     uint32_t shift;
     bool relu;
     uint32_t in_pitch, out_pitch;
+    uint32_t lanes; /* of each block that are computed; the maps of the others stay as they are */
 } diana_shape_t;
 
 /* First and last (inclusive) row or column of a tile of `size` that any of `outputs` windows

@@ -16,6 +16,9 @@ _Static_assert(DIANA_DIGITAL_DEPTHWISE_TRIGGER_CYCLES >= DIANA_DIGITAL_DEPTHWISE
 _Static_assert(DIANA_DIGITAL_DENSE_TRIGGER_CYCLES >= DIANA_DIGITAL_DENSE_DRIVER_CYCLES, "driver");
 _Static_assert(DIANA_DIGITAL_ADD_TRIGGER_CYCLES >= DIANA_DIGITAL_ADD_DRIVER_CYCLES, "driver");
 
+/* Recognisable content of bytes that nobody may read. */
+#define VOID 0xA5
+
 static bool listed(uint32_t value, const uint32_t *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -56,6 +59,7 @@ static diana_shape_t read_shape(const diana_device_t *core)
     };
     s.in_pitch = diana_round_up(s.ix, DIANA_DIGITAL_ROW_PITCH);
     s.out_pitch = diana_round_up(s.ox, DIANA_DIGITAL_ROW_PITCH);
+    s.lanes = DIANA_DIGITAL_LANES;
     return s;
 }
 
@@ -200,7 +204,7 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
 {
     const char *what = depthwise ? "depthwise" : "conv2d";
     diana_device_t *core = &soc->digital;
-    const diana_shape_t s = read_shape(core);
+    diana_shape_t s = read_shape(core);
     const uint32_t in = diana_reg(core, DIANA_DIGITAL_IN);
     const uint32_t out = diana_reg(core, DIANA_DIGITAL_OUT);
     const uint32_t blocks = diana_blocks(s.k, DIANA_DIGITAL_LANES);
@@ -228,6 +232,9 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
     if (weights == NULL || !check_input_written(soc, &s, what, in)) {
         return;
     }
+    if (depthwise) {
+        s.lanes = 1;
+    }
     if (!diana_array_conv(&s, soc->l1 + in, weights, soc->l1 + out)) {
         diana_complain(soc, core, DIANA_ERROR_OPERATION, "%s: no memory on the simulating machine",
                        what);
@@ -235,7 +242,9 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
     }
     memset(soc->shadow + out, 1, out_bytes);
     if (depthwise) {
-        /* The other lanes' maps are void: whoever reads one before it is written again errs. */
+        /* The other lanes hold whatever follows lane 0 in L2 (other channels' weights): their maps
+         * are destroyed, and whoever reads one before it is written again errs. */
+        memset(soc->l1 + out + map_bytes, VOID, out_bytes - map_bytes);
         memset(soc->shadow + out + map_bytes, 0, out_bytes - map_bytes);
     }
     const uint64_t array = conv_cycles(&s);
