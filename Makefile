@@ -46,7 +46,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m mypy
 
 bench: $(VENV)/.run
-	$(BIN)/python benchmarks/table_i.py
+	$(BIN)/python -m benchmarks.table_i
 
 wheel: $(VENV)/.run
 	rm -rf build

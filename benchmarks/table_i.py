@@ -46,7 +46,7 @@ def rows(name: str, progress: Progress) -> list[tuple[str, ...]]:
 
 
 def _row(found: Comparison, row: ComparisonRow) -> tuple[str, ...]:
-    cpu, digital = published(found.network, TARGET)
+    cpu, digital = published(found.macs, TARGET)
     theirs = digital if row.target == TARGET else cpu
     ms = None if row.cycles is None else row.cycles * 1000.0 / found.clock_hz
     memory = row.memory

@@ -11,10 +11,10 @@ import numpy as np
 
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.registry import resolve
-from htvm.pipeline import build
 from htvm.describe import memory_of
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
+from htvm.pipeline import build
 from htvm.progress import Progress
 from htvm.report.published import published
 from htvm.report.types import Agreement, Comparison, ComparisonRow
@@ -90,7 +90,7 @@ def compare(
         clock_hz=soc.clock_hz,
         rows=tuple(rows),
         baseline=configurations[1].name,
-        published=published(source.name, target),
+        published=published(macs, target),
         notes=(_HOST_NOTE,),
     )
 

@@ -41,7 +41,7 @@ def _show(name: str, progress: Progress) -> bool:
     with progress.stage("opening the model"):
         model = open_model(name)
     samples = read_samples("random", model.inputs, INPUTS)
-    _title(f"1. {model.source} on the CPU and on {TARGET}, {INPUTS} random inputs, simulated")
+    _title(f"1. {name} on the CPU and on {TARGET}, {INPUTS} random inputs, simulated")
     comparison = htvm.compare(model, TARGET, samples, progress=progress)
     click.echo(comparison)
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from htvm.report.table import Column, Table, count, csv_text, text
+from htvm.report.table import Column, Table, count, csv_text, short_source, text
 from htvm.report.types import Offer, VerdictRow
 
 __all__ = ["explain_csv", "explain_json", "explain_text", "verdict_table"]
@@ -42,7 +42,7 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
                 row.placed,
                 count(row.cpu_cycles),
                 *(answers.get(name, "not asked") for name in asked),
-                row.source,
+                short_source(row.source),
             )
         )
     return Table(columns, tuple(body))

@@ -5,7 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
+from htvm.report.table import (
+    Column,
+    Table,
+    count,
+    csv_text,
+    milliseconds,
+    ratio,
+    short_source,
+    text,
+)
 from htvm.report.types import LayerRow, Memory, Report, Summary
 
 __all__ = ["layer_table", "memory_text", "report_csv", "report_json", "report_text", "units_text"]
@@ -65,7 +74,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
         rate,
         row.tile,
         count(row.l1_bytes),
-        row.source,
+        short_source(row.source),
     )
 
 
@@ -111,7 +120,7 @@ def _sqnr_text(report: Report) -> str:
     """What retargeting cost; empty if the scheme was not changed."""
     if report.output_sqnr_db is None and not report.sqnr:
         return ""
-    rows = [(row.layer, f"{row.sqnr_db:.1f}", row.source) for row in report.sqnr]
+    rows = [(row.layer, f"{row.sqnr_db:.1f}", short_source(row.source)) for row in report.sqnr]
     if report.output_sqnr_db is not None:
         rows.append(("output", f"{report.output_sqnr_db:.1f}", ""))
     columns = (Column("layer"), Column("SQNR dB", True), Column("source"))

@@ -12,7 +12,16 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-__all__ = ["Column", "Table", "count", "csv_text", "milliseconds", "ratio", "text"]
+__all__ = [
+    "Column",
+    "Table",
+    "count",
+    "csv_text",
+    "milliseconds",
+    "ratio",
+    "short_source",
+    "text",
+]
 
 # ASCII only, so that a table survives every terminal, log file and source comment.
 _RULED = Box(
@@ -106,3 +115,12 @@ def ratio(numerator: float | None, denominator: float | None, digits: int = 2) -
     if numerator is None or not denominator:
         return ""
     return f"{numerator / denominator:.{digits}f}"
+
+
+def short_source(name: str) -> str:
+    """A name from a source file, short enough for a table (JSON and CSV have it whole).
+
+    Converters join the names of all operators they merged with ``;``; the first one says most.
+    """
+    first = name.split(";")[0]
+    return first if len(first) <= 32 else f"...{first[-29:]}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from htvm import zoo
 from htvm.report.compare import comparison_csv, comparison_json
 from htvm.report.explain import explain_csv, explain_json
 from htvm.report.layers import report_csv, report_json
@@ -63,7 +64,7 @@ COMPARISON = Comparison(
         ComparisonRow("big", "diana.cpu", failure="does not fit L2"),
     ),
     "plain",
-    published("resnet8"),
+    published(12_501_760),
     ("no SIMD",),
 )
 
@@ -158,12 +159,20 @@ def test_comparison_json_and_csv() -> None:
     assert rows[4]["latency_ms"] == "1.19" and "Table I" in rows[4]["source"]
 
 
+def test_every_network_of_the_zoo_has_published_figures() -> None:
+    for name in zoo.names():
+        cpu, digital = published(zoo.sketch(name).macs)
+        assert digital.latency_ms is not None and "Table I" in digital.source
+        assert (cpu.latency_ms is None) == (name == "mobilenet_v1")
+        assert bool(cpu.remark) == (name == "ds_cnn")
+
+
 def test_published_figures_are_of_that_network_and_soc() -> None:
-    assert published("resnet8", "diana.cpu")
-    assert not published("resnet8", "generic.cpu")
-    assert not published("alexnet")
-    assert published("mobilenet_v1")[0].latency_ms is None
-    assert "out of memory" in str(replace(COMPARISON, published=published("mobilenet_v1")))
+    assert published(12_501_760, "diana.cpu")
+    assert not published(12_501_760, "generic.cpu")
+    assert not published(714_000_000)
+    assert published(7_490_176)[0].latency_ms is None
+    assert "out of memory" in str(replace(COMPARISON, published=published(7_490_176)))
 
 
 VERDICTS = Explanation(
@@ -207,6 +216,14 @@ def test_tables_are_ascii_aligned_and_drop_empty_columns() -> None:
     head, rule, first, second = drawn.splitlines()
     assert "empty" not in head and set(rule) == {"-"}
     assert first.endswith("1") and len(first) == len(second) == len(head)
+
+
+def test_long_names_of_a_source_are_shortened_in_text_only() -> None:
+    name = "model/batch_normalization_2/FusedBatchNormV3;model/conv2d_2/Conv2D"
+    layers = (replace(REPORT.layers[0], source=name),)
+    report = replace(REPORT, layers=layers)
+    assert name not in str(report) and "FusedBatchNormV3" in str(report)
+    assert name in report_json(report) and name in report_csv(report)
 
 
 @pytest.mark.parametrize("report", [REPORT, COMPARISON, VERDICTS])
