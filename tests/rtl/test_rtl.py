@@ -13,22 +13,14 @@ from htvm.sim.rv32 import build_firmware
 from htvm.sim.toolchain import Compiler
 from tests.rtl.core import build_bench
 from tests.rtl.programs import random_program
+from tests.sim.bare import assemble
+from tests.sim.timing_rules import CASES, program
 
 pytestmark = pytest.mark.rtl
 
 HERE = Path(__file__).parent
 MAX_CYCLES = 100_000_000
 RANDOM_PROGRAMS = 40
-
-BARE_SCRIPT = """ENTRY(_start)
-SECTIONS {
-    . = 0x80000000;
-    .text : { *(.text .text.*) }
-    .data : ALIGN(16) { *(.data .data.*) }
-    .bss : ALIGN(16) { *(.bss .bss.*) }
-}
-"""
-
 
 @pytest.fixture(scope="session")
 def compiler() -> Compiler:
@@ -67,10 +59,7 @@ def assert_same(rtl: RtlRun, iss: IssResult) -> None:
 
 @pytest.mark.parametrize("seed", range(RANDOM_PROGRAMS))
 def test_random_program(seed: int, bench: Path, compiler: Compiler, tmp_path: Path) -> None:
-    source, script, elf = tmp_path / "p.S", tmp_path / "p.ld", tmp_path / "p.elf"
-    source.write_text(random_program(seed))
-    script.write_text(BARE_SCRIPT)
-    compiler.compile_rv32([source], elf, [], script)
+    elf = assemble(random_program(seed), tmp_path, compiler)
     rtl, iss = RtlRun(bench, elf, tmp_path), run_elf(elf, compiler=compiler)
     # The program prints cycles, instructions and a hash of registers and memory.
     assert len(iss.output.split()) == 3
@@ -91,3 +80,11 @@ def test_kernel(kernel: Path, bench: Path, compiler: Compiler, tmp_path: Path) -
     rtl, iss = RtlRun(bench, firmware.elf, tmp_path), run_elf(firmware.elf, compiler=compiler)
     assert len(iss.marks) == 2 and iss.marks[1][0] - iss.marks[0][0] > 1000
     assert_same(rtl, iss)
+
+
+def test_timing_rules(bench: Path, compiler: Compiler, tmp_path: Path) -> None:
+    """The table that states the rules is what the RTL does."""
+    lines = RtlRun(bench, assemble(program(), tmp_path, compiler), tmp_path).output.split()
+    measured = [int(line, 16) for line in lines]
+    wrong = [(case, m) for case, m in zip(CASES, measured, strict=True) if m != case.cycles]
+    assert not wrong
