@@ -11,19 +11,9 @@ from collections import Counter
 from typing import TypeVar
 
 from byoc_dory.layer import Layer
-from byoc_dory.schedule import (
-    AddTrigger,
-    Block,
-    ChannelTile,
-    ConvTrigger,
-    DenseTrigger,
-    Load,
-    Schedule,
-    SpatialTile,
-    Step,
-    Store,
-)
+from byoc_dory.schedule import ChannelTile, Schedule, SpatialTile
 from byoc_dory.soc.base import DigitalCore, Dma, Soc
+from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Step, Store
 
 __all__ = [
     "array_cycles",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.schedule import AddTrigger, ConvTrigger, DenseTrigger, Load, Store
+from byoc_dory.steps import AddTrigger, ConvTrigger, DenseTrigger, Load, Store
 
 WEIGHT_MEMORY = 64_000
 

@@ -10,9 +10,10 @@ from byoc_dory.cost import array_cycles, cpu_cycles, dma_cycles, layer_cycles, s
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.schedule import Block, ConvTrigger, schedule_layer
+from byoc_dory.schedule import schedule_layer
 from byoc_dory.soc.base import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.steps import Block, ConvTrigger
 from byoc_dory.tiling.problem import Tile
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 

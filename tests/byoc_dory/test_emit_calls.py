@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from byoc_dory.region import Kernel
-from byoc_dory.schedule import AddTrigger, ConvTrigger, DenseTrigger, Load, Step, Store
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.header import render
+from byoc_dory.steps import AddTrigger, ConvTrigger, DenseTrigger, Load, Step, Store
 from htvm.sim import host
 from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.program import Case, random_cases, sources

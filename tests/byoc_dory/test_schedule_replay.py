@@ -10,8 +10,9 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
-from byoc_dory.schedule import Load, Schedule, schedule_layer, stored_bytes
+from byoc_dory.schedule import Schedule, schedule_layer, stored_bytes
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.steps import Load
 from tests.byoc_dory.core_model import Core
 from tests.byoc_dory.layers import OPS, int8, random_layer
 from tests.byoc_dory.reference import from_l2, run_layer, to_l2
