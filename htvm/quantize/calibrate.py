@@ -21,6 +21,7 @@ __all__ = ["Statistics", "check_data", "observe", "sample_count", "seeded_inputs
 
 _BUDGET = 400_000_000  # multiply-accumulates spent on one forward pass of all samples
 _ROWS = 1024  # positions kept per tensor for the clipping error
+_REACH = 4.0  # standard deviations: one value in 16,000 of a normal distribution lies beyond
 
 
 def sample_count(net: Net) -> int:
@@ -96,20 +97,23 @@ class Statistics:
         variance: name -> ``[C]``, of the values relative to the zero point.
         active: name -> ``[C]``, share of the positions that a rectifier lets through.
         before_clip: name -> ``[S, C]``, values before the source clips them, relative to its zero
-            point: some random positions, and the extremes.
+            point, at some random positions.
+        extremes: name -> ``[4, C]``, likewise the least and the largest value seen, and those that
+            a normal distribution of the same mean and variance hardly ever exceeds.
     """
 
     tensors: Mapping[str, Array]
     variance: Mapping[str, Array]
     active: Mapping[str, Array]
     before_clip: Mapping[str, Array]
+    extremes: Mapping[str, Array]
 
 
 def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
     """Run the source and collect its statistics."""
     tensors = forward(net, inputs)
     rng = np.random.default_rng(seed)
-    variance, active, before = {}, {}, {}
+    variance, active, before, extremes = {}, {}, {}, {}
     for name, values in tensors.items():
         real = values.reshape(-1, values.shape[-1]).astype(np.float32) - net.zero_point(name)
         # The mean is what the bias can repair; a little of it stays.
@@ -118,9 +122,19 @@ def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
         active[name] = (real > 0).mean(axis=0) if rectified else np.ones(real.shape[-1])
         exact = _before_clip(net, name, tensors)
         rows = exact if len(exact) <= _ROWS else exact[rng.permutation(len(exact))[:_ROWS]]
-        extremes = np.stack([exact.min(axis=0), exact.max(axis=0)])
-        before[name] = np.concatenate([rows, extremes]).astype(np.float32)
-    return Statistics(tensors, variance, active, before)
+        before[name] = rows.astype(np.float32)
+        mean, reach = exact.mean(axis=0), _REACH * exact.std(axis=0)
+        ends = np.stack([exact.min(axis=0), exact.max(axis=0), mean - reach, mean + reach])
+        if not _requantizes(net, name):
+            ends = np.clip(ends, -128 - net.zero_point(name), 127 - net.zero_point(name))
+        extremes[name] = ends.astype(np.float32)
+    return Statistics(tensors, variance, active, before, extremes)
+
+
+def _requantizes(net: Net, name: str) -> bool:
+    """Whether a tensor's values were clipped from something wider."""
+    op = net.producer(name)
+    return op is not None and op.kind in (*LINEAR, "add")
 
 
 def _before_clip(net: Net, name: str, tensors: Mapping[str, Array]) -> Array:

@@ -21,6 +21,7 @@ __all__ = ["NoiseModel"]
 _WEIGHT_LIMIT = 127.5
 _FEEDBACK = 0.3  # share of the weights' rounding noise that error feedback leaves
 _COHERENCE = 8.0  # clipping pushes one way: it adds up where roundings average out
+_RARE = 1e-3  # weight of an extreme value beside the mean of the ordinary ones
 _ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
 
 
@@ -108,15 +109,16 @@ class NoiseModel:
             low, high: inclusive bounds, relative to the zero point.
         """
         op = self.net.producer(name)
-        values = self.statistics.before_clip[name]
         zero = self.net.zero_point(name)
-        bounds = (-128, 127) if op is None else op.clip
-        wanted = np.clip(values, bounds[0] - zero, bounds[1] - zero)
+        least, most = (-128, 127) if op is None else op.clip
+        values, rare = self.statistics.before_clip[name], self.statistics.extremes[name]
+        wanted, rare_wanted = (np.clip(v, least - zero, most - zero) for v in (values, rare))
         result = np.empty(step.shape)
         for index in range(step.shape[1]):
             scale = step[:, index].astype(np.float32)
-            error = wanted - np.clip(values, low * scale, high * scale)
-            result[:, index] = np.square(error).mean(axis=0)
+            error = np.square(wanted - np.clip(values, low * scale, high * scale)).mean(axis=0)
+            outside = rare_wanted - np.clip(rare, low * scale, high * scale)
+            result[:, index] = error + _RARE * np.square(outside).sum(axis=0)
         return result * _COHERENCE
 
     def activation_noise(self, name: str, rounding: Array, clipping: Array) -> Array:

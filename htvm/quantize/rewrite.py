@@ -18,7 +18,7 @@ from htvm.quantize.rounding import round_nearest, round_with_feedback
 from htvm.quantize.search import Scales
 from htvm.quantize.ties import anchors
 
-__all__ = ["Rewritten", "rewrite"]
+__all__ = ["Rewritten", "rewrite", "scaled_parameters"]
 
 _INT32_MAX = 2**31 - 1
 _CONVERT_BITS = 16  # precision of the factor of a conversion that is no power of two
@@ -62,6 +62,47 @@ def rewrite(
     for op in net.operators:
         writer.write(op)
     return writer.finish()
+
+
+def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Array, int]:
+    """A layer's real weights and biases in steps of 2**-m, and m, not yet rounded.
+
+    The bias holds the new zero point and half a step, so that flooring rounds, but not yet the
+    zero point of the input.  The shift m is lowered until int32 holds every sum.
+
+    Raises:
+        UnsupportedError: if no m does.
+    """
+    step_in, step_out = scales.step[op.inputs[0]], scales.step[op.name]
+    factor = op.factors()[0]
+    weight = op.weights() * (factor / step_out)[:, None, None, None]
+    # The input's channels are the rows of a depthwise weight, the columns of any other.
+    weight = weight * step_in.reshape((-1, 1, 1, 1) if op.kind == "depthwise" else (1, -1, 1, 1))
+    plain = op.weights().astype(np.int64).reshape(len(weight), -1).sum(axis=1)
+    real = (op.biases() + net.zero_point(op.inputs[0]) * plain) * factor
+    real = real + op.real_offset() - _missing_zero(net, op)
+    bias = real / step_out + scales.zero_point[op.name] + 0.5
+    shift = scales.shift[op.name]
+    while shift > 0 and _reach(weight, bias, shift) > _INT32_MAX:
+        shift -= 1
+    if _reach(weight, bias, shift) > _INT32_MAX:
+        raise UnsupportedError(
+            "a bias so large that no right shift keeps the sums within int32",
+            where=f"operator '{op.name}'",
+        )
+    return weight * 2.0**shift, bias * 2.0**shift, shift
+
+
+def _missing_zero(net: Net, op: Operator) -> int:
+    """The source's zero point where its requantization does not add it by itself."""
+    return net.zero_point(op.name) if isinstance(op.requant, Shift | MulShift) else 0
+
+
+def _reach(weight: Array, bias: Array, shift: int) -> float:
+    """A bound of every sum of rounded weights and corrected bias."""
+    rows = np.minimum(np.abs(weight) * 2.0**shift + 1, 128).reshape(len(weight), -1).sum(axis=1)
+    # Twice the inputs: once in the sum, once for a zero point folded into the bias.
+    return float((2 * 128 * rows + np.abs(bias) * 2.0**shift).max() * 1.01)
 
 
 class _Writer:
@@ -162,7 +203,7 @@ class _Writer:
         return -128, 127
 
     def _linear(self, op: Operator, new: Operator) -> Operator:
-        weight, bias, shift = self._scaled(op)
+        weight, bias, shift = scaled_parameters(self.net, op, self.scales)
         source = op.inputs[0]
         zero = self.scales.zero_point[source]
         new = replace(new, pad_value=zero, requant=Shift(shift))
@@ -178,40 +219,6 @@ class _Writer:
             bias = bias + self._mean_error(op, new, bias)
         return replace(new, bias=np.rint(bias).astype(np.int64))
 
-    def _scaled(self, op: Operator) -> tuple[Array, Array, int]:
-        """Real weights and biases in steps of 2**-m, and m, such that int32 holds every sum."""
-        step_in, step_out = self.scales.step[op.inputs[0]], self.scales.step[op.name]
-        factor = op.factors()[0]
-        weight = op.weights() * (factor / step_out)[:, None, None, None]
-        weight = weight * step_in[:, None, None, None] if op.kind == "depthwise" else (
-            weight * step_in[None, :, None, None]
-        )  # fmt: skip
-        plain = op.weights().astype(np.int64).reshape(len(weight), -1).sum(axis=1)
-        real = (op.biases() + self.net.zero_point(op.inputs[0]) * plain) * factor
-        real = real + op.real_offset() - self._missing_zero(op)
-        bias = real / step_out + self.scales.zero_point[op.name] + 0.5
-        shift = self.scales.shift[op.name]
-        while shift > 0 and self._reach(weight, bias, shift) > _INT32_MAX:
-            shift -= 1
-        if self._reach(weight, bias, shift) > _INT32_MAX:
-            raise UnsupportedError(
-                "a bias so large that no right shift keeps the sums within int32",
-                where=f"operator '{op.name}'",
-            )
-        return weight * 2.0**shift, bias * 2.0**shift, shift
-
-    def _missing_zero(self, op: Operator) -> int:
-        """The source's zero point where its requantization does not add it by itself."""
-        return self.net.zero_point(op.name) if isinstance(op.requant, Shift | MulShift) else 0
-
-    @staticmethod
-    def _reach(weight: Array, bias: Array, shift: int) -> float:
-        """A bound of every sum: rounded weights of at most 128, bias correction included."""
-        size = weight[0].size
-        rows = np.minimum(np.abs(weight) * 2.0**shift + 1, 128).reshape(len(weight), size).sum(1)
-        # twice the inputs: once in the sum, once for a zero point folded into the bias
-        return float((2 * 128 * rows + np.abs(bias) * 2.0**shift).max() * 1.01)
-
     def _mean_error(self, op: Operator, new: Operator, bias: Array) -> Array:
         """Mean of source minus result before the clip, in the result's accumulator steps, over
         the positions where the rectifier is open in either."""
@@ -219,7 +226,7 @@ class _Writer:
         assert isinstance(new.requant, Shift)
         lift = 2.0**new.requant.shift
         wanted = accumulate(self.source[op.inputs[0]], op).astype(np.float64) + op.biases()
-        wanted = wanted * op.factors()[0] + op.real_offset() - self._missing_zero(op)
+        wanted = wanted * op.factors()[0] + op.real_offset() - _missing_zero(self.net, op)
         goal = (wanted / step_out + self.scales.zero_point[op.name] + 0.5) * lift
         have = accumulate(self.values[op.inputs[0]], new).astype(np.float64) + bias
         axes = tuple(range(have.ndim - 1))

@@ -49,7 +49,7 @@ class Tie:
         members: tensor -> (factor, lanes): step of channel c in steps of the source tensor =
             ``unit[lanes[c]] * factor``.
         lanes: number of lanes.
-        anchor: the tensor whose step is given (1: the source's own), or ``None``.
+        anchor: the tensor that has the source's own step and zero point, or ``None``.
     """
 
     members: Mapping[str, tuple[float, Array]]
@@ -192,9 +192,10 @@ def find_ties(
             for operand, factor in zip(op.inputs, op.factors(), strict=True):
                 # step_out = up * factor * step_operand
                 _join(groups, home, operand, op.name, up * float(factor[0]), None)
+    zeros = zero_points(net, choices)
     result: dict[str, Tie] = {}
     for members in groups.values():
-        tie = _finish(net, members, per_channel)
+        tie = _finish(net, members, per_channel, zeros)
         result.update(dict.fromkeys(members, tie))
     return result
 
@@ -246,14 +247,18 @@ def _join(
         home[name] = target
 
 
-def _finish(net: Net, members: dict[str, tuple[float, Array]], per_channel: bool) -> Tie:
+def _finish(
+    net: Net,
+    members: dict[str, tuple[float, Array]],
+    per_channel: bool,
+    zeros: Mapping[str, int],
+) -> Tie:
+    # An anchor that cannot have its own zero point gets a conversion, and any step.
     anchored = [name for name in anchors(net) if name in members]
-    anchor = anchored[0] if anchored else None
+    anchor = next((name for name in anchored if zeros[name] == net.zero_point(name)), None)
+    border = bool(anchored) or any(name in net.inputs for name in members)
     mixed = any(lanes.size == 0 for _, lanes in members.values())
-    uniform = (
-        mixed or not per_channel or anchor is not None or any(n in net.inputs for n in members)
-    )
-    if not uniform:
+    if per_channel and not border and not mixed:
         lanes = max(int(lane.max()) for _, lane in members.values()) + 1
         return Tie(members, lanes, None)
     one = {
