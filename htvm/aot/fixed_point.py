@@ -63,7 +63,7 @@ def _is_guarded(value: Any) -> bool:
 
     def visit(call: Any) -> None:
         nonlocal found
-        found = found or getattr(call.op, "name", "") == "tirx.if_then_else"
+        found = found or getattr(call.op, "name", "") == "prim.if_then_else"
 
     tvm_ffi.structural_walk(value, (tvm.ir.Call, visit))
     return found

@@ -155,16 +155,14 @@ def _replace_vars(node: Any, mapping: dict[Any, Any]) -> Any:
 def _define_shift_left(body: Any) -> Any:
     """Shift signed integers to the left as unsigned ones: C leaves negative operands undefined."""
 
-    def define(call: Any) -> Any:
-        if getattr(call.op, "name", "") != "tirx.shift_left":
-            return call
-        dtype = str(call.ty.dtype)
+    def define(shift: Any) -> Any:
+        dtype = str(shift.ty.dtype)
         if not dtype.startswith("int"):
-            return call
-        value, amount = (tirx.Cast("u" + dtype, arg) for arg in call.args)
-        return tirx.Cast(dtype, value << amount)
+            return shift
+        value, amount = (tirx.Cast("u" + dtype, part) for part in (shift.a, shift.b))
+        return tirx.Cast(dtype, tirx.LShift(value, amount))
 
-    return tvm_ffi.structural_map(body, (tvm.ir.Call, define))
+    return tvm_ffi.structural_map(body, (tirx.LShift, define))
 
 
 class _Pointers:

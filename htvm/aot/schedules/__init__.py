@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from htvm.aot.schedules.blocks import Scheduled
-from htvm.aot.schedules.generic import schedule_any, schedule_pad
+from htvm.aot.schedules.generic import schedule_any
 from htvm.aot.schedules.matrix import schedule_conv2d, schedule_dense, schedule_depthwise
+from htvm.aot.schedules.pad import schedule_pad
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

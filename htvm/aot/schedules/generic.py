@@ -1,4 +1,4 @@
-"""Everything else: element-wise operators, pools, softmax, padding."""
+"""Everything else: element-wise operators, pools, softmax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["schedule_any", "schedule_pad"]
+__all__ = ["schedule_any"]
 
 
 def schedule_any(func: PrimFunc) -> Scheduled:
@@ -57,19 +57,3 @@ def _first_reduction_loop(sch: s_tir.Schedule, block: Any) -> Any:
     spatial = sum(int(axis.iter_type) != 2 for axis in node.iter_vars)
     loops = loops_of(sch, block)
     return loops[len(loops) - (len(node.iter_vars) - spatial)]
-
-
-def schedule_pad(func: PrimFunc) -> Scheduled | None:
-    """Fill the output with the padding value, then copy the rows into it.
-
-    C compilers turn both into ``memset`` and ``memcpy``.
-    """
-    sch = start(func)
-    blocks = blocks_of(sch)
-    if len(blocks) != 1:
-        return None
-    try:
-        sch.decompose_padding(blocks[0], loops_of(sch, blocks[0])[0])
-    except ScheduleError:
-        return None
-    return Scheduled(sch.mod["main"], "filled, then copied row by row")

@@ -84,6 +84,22 @@ def _is_nchw(sch: s_tir.Schedule, block: Any) -> bool:
     return "nchw" in str(sch.get(block).name_hint)
 
 
+def _is_pointwise(sch: s_tir.Schedule, conv: Any, func: PrimFunc) -> bool:
+    """Whether an NHWC convolution is a product of matrices: 1x1, each pixel used once."""
+    _, y, x, _, ry, rx, _ = (extent(sch, loop) for loop in loops_of(sch, conv))
+    _, iy, ix, _ = (int(size) for size in func.params[0].ty.shape)
+    return (ry, rx) == (1, 1) and (iy, ix) == (y, x)
+
+
+def _flatten(sch: s_tir.Schedule, conv: Any, out: Any) -> tuple[Any, Any]:
+    """Make rows and columns of pixels one axis, so that a block of pixels may span two rows."""
+    width = extent(sch, loops_of(sch, out)[2])
+    sch.transform_layout(conv, ("write", 0), lambda n, y, x, k: (y * width + x, k))
+    sch.transform_block_layout(conv, lambda n, y, x, k, ry, rx, rc: (y * width + x, k, rc))
+    sch.transform_block_layout(out, lambda n, y, x, k: (y * width + x, k))
+    return conv, out
+
+
 def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
     """A convolution without padding, NHWC or NCHW; ``None`` if it is something else."""
     sch = start(func)
@@ -93,6 +109,8 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
         return None
     conv, out = blocks
     nchw = _is_nchw(sch, conv)
+    if not nchw and _is_pointwise(sch, conv, func):
+        return _schedule_product(sch, *_flatten(sch, conv, out), "pixels")
     _, *axes = loops_of(sch, out)
     k, y, x = axes if nchw else (axes[2], axes[0], axes[1])
     px, kt = block_shape(extent(sch, x), extent(sch, k))
@@ -177,19 +195,24 @@ def schedule_dense(func: PrimFunc) -> Scheduled | None:
     blocks = _anchor(sch, 3, 2)
     if blocks is None:
         return None
-    matmul, out = blocks
+    return _schedule_product(sch, *blocks, "rows")
+
+
+def _schedule_product(sch: s_tir.Schedule, product: Any, out: Any, what: str) -> Scheduled:
+    """Block a product of matrices [rows, C] x [C, K] for registers."""
     rows, k = loops_of(sch, out)
     px, kt = block_shape(extent(sch, rows), extent(sch, k))
     rb, ri = sch.split(rows, [None, px])
     kb, ki = sch.split(k, [None, kt])
     sch.reorder(rb, kb, ri, ki)
-    sch.compute_at(matmul, kb, preserve_unit_loops=True)
-    *_, rj, kj, c = loops_of(sch, matmul)
+    sch.compute_at(product, kb, preserve_unit_loops=True)
+    *_, rj, kj, c = loops_of(sch, product)
     unroll = _divisor(extent(sch, c), BLOCKS[px, kt][1])
     sch.reorder(c, rj, kj)
-    zero = sch.decompose_reduction(matmul, c)
+    zero = sch.decompose_reduction(product, c)
     _name_block(sch, zero, out, (ri, ki), (rj, kj))
     for loop, name in ((rb, "rb"), (kb, "kb")):
         name_loop(sch, loop, name)
     name_loop(sch, c, "c", unroll)
-    return Scheduled(overlap_tiles(sch.mod["main"]), f"register block of {px} rows x {kt} channels")
+    note = f"register block of {px} {what} x {kt} channels"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tvm import relax
+from tvm.relax import op as R
 
 from byoc_dory.layer import Shift
 from htvm.aot.cpu import compile_cpu
@@ -217,6 +219,26 @@ def test_pad(padding, mode, tmp_path, compiler):
     widths = ((0, 0), (top, bottom), (left, right), (0, 0))
     expected = np.pad(data, widths, constant_values=-7)
     check(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
+
+
+def test_a_pad_writes_each_byte_once(tmp_path, compiler):
+    built = module({"x": (1, 4, 6, 5)}, lambda bb, v: pad(bb, v, (1, 1, 1, 1), -7, name="pad_0"))
+    (kernel,) = compile_cpu(built, "net").kernels
+    assert kernel.schedule == "borders filled, rows copied"
+    assert "if" not in kernel.source.split("*/")[1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_left_shift_of_negative_numbers_is_defined(mode, tmp_path, compiler):
+    data = np.arange(-128, 128, dtype="int8").reshape(1, 256)
+
+    def write(bb, x):
+        wide = bb.emit(R.left_shift(bb.emit(R.astype(x, "int32")), relax.const(9, "int32")))
+        back = bb.emit(R.right_shift(wide, relax.const(10, "int32")))
+        return bb.emit(R.astype(back, "int8"))
+
+    case = Case(module({"x": data.shape}, write), {"x": data}, data >> 1)
+    check(case, mode, tmp_path, compiler, UNDEFINED)
 
 
 @pytest.mark.parametrize("mode", MODES)

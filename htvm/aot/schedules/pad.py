@@ -1,0 +1,104 @@
+"""Padding as a few runs of bytes: borders are filled, rows are copied.
+
+Every run is a loop of its own over consecutive addresses, which C compilers turn into ``memset``
+and ``memcpy``.  Nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tvm import sym, tirx
+from tvm.ir import TensorLoad
+from tvm.tirx.stmt import BufferStore, For, ForKind, SeqStmt
+
+from htvm.aot.schedules.blocks import Scheduled, blocks_of, start
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["schedule_pad"]
+
+
+def schedule_pad(func: PrimFunc) -> Scheduled | None:
+    """A padding with one value of all axes; ``None`` if it is something else."""
+    source, target = func.params
+    inner, outer = ([int(size) for size in buffer.ty.shape] for buffer in (source, target))
+    sch = start(func)
+    blocks = blocks_of(sch)
+    if len(blocks) != 1:
+        return None
+    read = _read_padding(sch.get(blocks[0]).body)
+    if read is None or len(read[0]) != len(inner):
+        return None
+    before, value = read
+    writer = _Writer(inner, outer, before, value)
+    body = _sequence(writer.axis(0, 0, 0))
+    rewritten = tirx.PrimFunc([writer.source, writer.target], body, attrs=func.attrs)
+    return Scheduled(rewritten, "borders filled, rows copied")
+
+
+def _read_padding(store: Any) -> tuple[list[int], Any] | None:
+    """(elements before the input on each axis, value of the border)."""
+    value = getattr(store, "value", None)
+    if getattr(getattr(value, "op", None), "name", "") != "prim.if_then_else":
+        return None
+    _, load, border = value.args
+    if not isinstance(load, TensorLoad) or not isinstance(border, tirx.IntImm):
+        return None
+    before = []
+    for index, variable in zip(load.indices, store.indices, strict=True):
+        offset = sym.Analyzer().simplify(variable - index)
+        if not isinstance(offset, tirx.IntImm) or int(offset.value) < 0:
+            return None
+        before.append(int(offset.value))
+    return before, border
+
+
+def _sequence(statements: list[Any]) -> Any:
+    return statements[0] if len(statements) == 1 else SeqStmt(statements)
+
+
+class _Writer:
+    """Writes the padding of one axis after the other, over flat buffers."""
+
+    def __init__(self, inner: list[int], outer: list[int], before: list[int], value: Any) -> None:
+        self.inner, self.outer, self.before, self.value = inner, outer, before, value
+        dtype = str(value.ty.dtype)
+        self.source = tirx.decl_buffer((math.prod(inner),), dtype, name="source")
+        self.target = tirx.decl_buffer((math.prod(outer),), dtype, name="target")
+        padded = [axis for axis, size in enumerate(inner) if size != outer[axis]]
+        self.last = max(padded, default=0)
+
+    def axis(self, axis: int, source: Any, target: Any) -> list[Any]:
+        """Statements that write axes ``axis`` and on, from these places in the flat buffers."""
+        step_in, step_out = math.prod(self.inner[axis + 1 :]), math.prod(self.outer[axis + 1 :])
+        count, before = self.inner[axis], self.before[axis]
+        after = self.outer[axis] - count - before
+        first = target + before * step_out
+        if axis == self.last:
+            middle = self.copy(count * step_in, source, first)
+        else:
+            number = tirx.Var("nyxc"[axis % 4], "int32")
+            place = (source + number * step_in, first + number * step_out)
+            body = _sequence(self.axis(axis + 1, *place))
+            middle = [For(number, 0, count, ForKind.SERIAL, body)]
+        head = self.fill(before * step_out, target)
+        return [*head, *middle, *self.fill(after * step_out, first + count * step_out)]
+
+    def fill(self, count: int, target: Any) -> list[Any]:
+        """``count`` bytes of the border's value."""
+        return self._loop(count, lambda i: BufferStore(self.target, self.value, [target + i]))
+
+    def copy(self, count: int, source: Any, target: Any) -> list[Any]:
+        """``count`` bytes of the input."""
+        return self._loop(
+            count, lambda i: BufferStore(self.target, self.source[source + i], [target + i])
+        )
+
+    def _loop(self, count: int, statement: Any) -> list[Any]:
+        if count == 0:
+            return []
+        number = tirx.Var("i", "int32")
+        return [For(number, 0, count, ForKind.SERIAL, statement(number))]
