@@ -109,8 +109,10 @@ def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
             with loaded:
                 named = {name: loaded[name] for name in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        # numpy takes what it does not know for a pickle, and advises to trust it.
+        reason = getattr(error, "strerror", None) or "it holds no numpy arrays of numbers"
         raise InputError(
-            f"cannot read inputs: {error}",
+            f"cannot read inputs: {reason}",
             where=f"file '{path}'",
             hint="give an .npy or .npz file of numpy arrays, or random:SEED",
         ) from error
