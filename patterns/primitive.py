@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tvm import relax, te, tirx
 
+from byoc_dory.errors import IntegerFormError
 from patterns.names import emit
 
 if TYPE_CHECKING:
@@ -32,8 +33,17 @@ _PREFIX = "htvm."
 
 
 def shape_of(expr: Expr) -> tuple[int, ...]:
-    """The static shape of a tensor expression."""
-    return tuple(int(size) for size in expr.ty.shape)
+    """The static shape of a tensor expression.
+
+    Raises:
+        IntegerFormError: if it is no tensor, or some size is not known.
+    """
+    shape = expr.ty.shape if isinstance(expr.ty, relax.TensorType) else None
+    if shape is None or not all(isinstance(size, tirx.IntImm) for size in shape):
+        raise IntegerFormError(
+            f"a value of type {expr.ty}", where=f"'{expr}'", hint="give all shapes statically"
+        )
+    return tuple(int(size) for size in shape)
 
 
 def extents(shape: tuple[int, ...]) -> list[Any]:

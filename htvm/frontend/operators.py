@@ -12,6 +12,7 @@ from typing import TypeAlias
 from byoc_dory.layer import Array
 
 __all__ = [
+    "BIAS_TOLERANCE",
     "Activation",
     "Add",
     "AveragePool",
@@ -32,6 +33,10 @@ __all__ = [
 Clip: TypeAlias = tuple[int, int]
 Pair: TypeAlias = tuple[int, int]
 Pads: TypeAlias = tuple[int, int, int, int]  # top, left, bottom, right
+
+
+BIAS_TOLERANCE = 0.02
+"""How far the scale of a bias may be from s_in * s_w for its integers to be taken as they are."""
 
 
 @dataclass(frozen=True)

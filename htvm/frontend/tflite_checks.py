@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from htvm.frontend.flatbuffer import Table
-from htvm.frontend.qdq import BIAS_TOLERANCE
+from htvm.frontend.operators import BIAS_TOLERANCE
 from htvm.frontend.tflite_file import TfliteFile, TfliteOperator, TfliteTensor
 
 __all__ = ["SUPPORTED", "check_file"]
@@ -156,6 +156,8 @@ class _Check:
                 f"{tensor.place} of shape {tensor.shape} with {len(tensor.scales)} scales for "
                 f"{channels} channels"
             )
+        if any(tensor.zero_points):
+            raise self.unsupported(f"a bias with a zero point ({tensor.place})")
         self._bias_scales(tensor, channels)
 
     def _bias_scales(self, tensor: TfliteTensor, channels: int) -> None:

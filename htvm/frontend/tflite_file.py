@@ -180,8 +180,11 @@ class _FileReader:
     def _code(self, table: Table) -> str:
         from tflite import BuiltinOperator
 
-        # Older files keep the code in eight bits; the larger of the two counts.
-        code = max(table.integer(0, "b"), table.integer(3, "i"))
+        # Older files keep the code in eight bits, newer ones in both fields.
+        short, code = table.integer(0, "b"), table.integer(3, "i")
+        if code and short != min(code, 127):
+            raise self._corrupt(f"operator codes {short} and {code} contradict each other")
+        code = code or short
         for name, value in vars(BuiltinOperator).items():
             if value == code and not name.startswith("_"):
                 return str(name)
@@ -238,8 +241,16 @@ class _FileReader:
             raise self._corrupt("a scale that is not positive and finite", where)
         if len(zero_points) not in (1, len(scales)):
             raise self._corrupt(f"{len(zero_points)} zero points for {len(scales)} scales", where)
-        if len(scales) > 1 and not (0 <= axis < len(shape) and shape[axis] == len(scales)):
+        if any(not -(2**31) <= zero_point < 2**31 for zero_point in zero_points):
+            raise self._corrupt("a zero point beyond int32", where)
+        if not 0 <= axis < max(len(shape), 1):
+            raise self._corrupt(f"quantized along axis {axis} of {shape}", where)
+        if len(scales) > 1 and (not shape or shape[axis] != len(scales)):
             raise self._corrupt(f"{len(scales)} scales along axis {axis} of {shape}", where)
+        if len(scales) > 1 and any(zero_points):
+            raise UnsupportedError(
+                "several scales with zero points", where=where, hint="quantize symmetrically"
+            )
         return scales, zero_points, axis
 
     @staticmethod

@@ -11,7 +11,21 @@ from tests import gemmlowp
 from tests.interpreter import interpret
 from tests.patterns.build import module_of, run_tvm
 
-SCALES = [2.0**-20, 1e-4, 0.0031, 1 / 256, 0.0473, 0.14469251, 0.17185351, 0.5, 1.0, 3.7, 15.9, 16.0, 40.0]
+SCALES = [
+    2.0**-20,
+    1e-4,
+    0.0031,
+    1 / 256,
+    0.0473,
+    0.14469251,
+    0.17185351,
+    0.5,
+    1.0,
+    3.7,
+    15.9,
+    16.0,
+    40.0,
+]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -33,7 +47,15 @@ def test_table_is_gemmlowps_exponential(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("scale", "length"),
-    [(0.14469251, 12), (0.17185351, 2), (0.004, 10), (1.0, 3), (0.03, 300), (1e-5, 1001), (20.0, 5)],
+    [
+        (0.14469251, 12),
+        (0.17185351, 2),
+        (0.004, 10),
+        (1.0, 3),
+        (0.03, 300),
+        (1e-5, 1001),
+        (20.0, 5),
+    ],
 )
 def test_rows_are_tflites(scale: float, length: int) -> None:
     rng = np.random.default_rng(length)

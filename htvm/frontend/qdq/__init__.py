@@ -1,0 +1,50 @@
+"""Reading a quantize/dequantize (QDQ) Relax module into the operators it stands for.
+
+In such a module int8 tensors are dequantized, a float operator works on them, and its result is
+quantized again.  The numbers are float, but what is meant is integer arithmetic; this reader finds
+the operators, with their integer weights, and forgets the floats.  Any module of this shape is
+read, not only those of TVM's own importers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from htvm.frontend.qdq import pointwise, products, quantization, shapes
+from htvm.frontend.qdq.reader import Handler, Network, Reader
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+__all__ = ["HANDLERS", "Network", "read_qdq"]
+
+HANDLERS: Mapping[str, Handler] = {
+    "relax.add": pointwise.add,
+    "relax.astype": shapes.astype,
+    "relax.clip": pointwise.clip,
+    "relax.dequantize": quantization.dequantize,
+    "relax.matmul": products.matmul,
+    "relax.multiply": shapes.multiply,
+    "relax.nn.avg_pool2d": shapes.avg_pool2d,
+    "relax.nn.conv2d": products.conv2d,
+    "relax.nn.max_pool2d": shapes.max_pool2d,
+    "relax.nn.pad": shapes.pad,
+    "relax.nn.relu": pointwise.relu,
+    "relax.nn.softmax": pointwise.softmax,
+    "relax.permute_dims": shapes.permute_dims,
+    "relax.quantize": quantization.quantize,
+    "relax.reshape": shapes.reshape,
+}
+"""What each Relax operator means."""
+
+
+def read_qdq(module: IRModule) -> Network:
+    """The operators of a QDQ module.
+
+    Raises:
+        UnsupportedError: if an operator or a quantization is not supported, named with the
+            variable it is bound to.
+        IntegerFormError: if there is no function ``main``.
+    """
+    return Reader(module, HANDLERS).read()
