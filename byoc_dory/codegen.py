@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
-from byoc_dory.region import Buffer, Kernel, Region, RegionCode
+from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling import Objective, Solution, solve
 from byoc_dory.verdict import Refused
@@ -109,18 +110,15 @@ class _Generator:
     def run(self) -> RegionCode:
         """Prologues, layers, epilogues."""
         region = self.region
+        read = {tensor.name for layer in region.layers for tensor in layer.inputs}
+        entering = [tensor for tensor in region.inputs if tensor.name in read]
         renamed = {
             tensor.name: tensor.name + _COPY
-            for tensor in (*region.inputs, *region.outputs)
+            for tensor in (*entering, *region.mapped, *region.outputs)
             if tensor.layout != "CHW"
         }
-        kernels = [
-            self.emitter.prologue(
-                tensor, renamed[tensor.name], self.soc, self._symbol(f"{tensor.name}_to_core")
-            )
-            for tensor in region.inputs
-            if tensor.name in renamed
-        ]
+        kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
+        kernels += [self._prologue(mapped, renamed, entry) for mapped, entry in self._maps()]
         kernels += [_rename(self._layer(layer), renamed) for layer in region.layers]
         kernels += [
             self.emitter.epilogue(
@@ -133,11 +131,27 @@ class _Generator:
             name=region.name,
             accelerator=self.accelerator.name,
             kernels=tuple(kernels),
-            buffers=self._buffers(renamed),
+            buffers=self._buffers(entering, renamed),
             inputs=region.inputs,
             outputs=region.outputs,
             headers=self.emitter.headers,
         )
+
+    def _maps(self) -> Iterator[tuple[Tensor, BorderMap]]:
+        for mapped, entry in zip(self.region.mapped, self.region.maps, strict=True):
+            if mapped.layout == "CHW":
+                raise UnsupportedError(
+                    f"the map of '{entry.tensor}' has no layout to convert",
+                    where=f"region '{self.region.name}'",
+                    hint="give its source in the outside's layout",
+                )
+            yield mapped, entry
+
+    def _prologue(
+        self, tensor: Tensor, renamed: dict[str, str], mapped: BorderMap | None = None
+    ) -> Kernel:
+        symbol = self._symbol(f"{tensor.name}_to_core")
+        return self.emitter.prologue(tensor, renamed[tensor.name], self.soc, symbol, mapped)
 
     def _layer(self, layer: Layer) -> Kernel:
         verdict = self.accelerator.judge(layer, self.soc)
@@ -164,11 +178,12 @@ class _Generator:
         self._symbols.add(symbol)
         return symbol
 
-    def _buffers(self, renamed: dict[str, str]) -> tuple[Buffer, ...]:
+    def _buffers(self, entering: list[Tensor], renamed: dict[str, str]) -> tuple[Buffer, ...]:
         """Everything in the accelerator's layout that is not handed in from outside."""
         outside = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
         tensors: list[Tensor] = [
-            *self.region.inputs,
+            *entering,
+            *self.region.mapped,
             *(layer.output for layer in self.region.layers),
         ]
         return tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.errors import ModelError
@@ -12,7 +12,32 @@ if TYPE_CHECKING:
     from byoc_dory.schedule import Schedule
     from byoc_dory.tiling.problem import Solution
 
-__all__ = ["Buffer", "Constant", "Kernel", "Region", "RegionCode"]
+__all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
+
+
+@dataclass(frozen=True, eq=False)
+class BorderMap:
+    """A function of single bytes, applied while an input enters the region.
+
+    It is how the requantization between the source model's interface and the accelerator's scheme
+    costs one table look-up instead of a pass over the tensor.
+
+    Attributes:
+        tensor: name of the result, as the layers read it.
+        source: name of the region's input it is made from; same shape.
+        table: 256 entries uint8: the result for each source byte, both in two's complement.
+    """
+
+    tensor: str
+    source: str
+    table: Array
+
+    def __post_init__(self) -> None:
+        if self.table.shape != (256,) or self.table.dtype != "uint8":
+            raise ModelError(
+                f"the table is {self.table.dtype}{list(self.table.shape)}, not uint8[256]",
+                where=f"border map of '{self.tensor}'",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +49,7 @@ class Region:
         layers: in execution order; tensors connect them by name.
         inputs: what the region reads, with the layout the outside has it in.
         outputs: what the region leaves behind, with the layout the outside wants.
+        maps: inputs that the layers read through a function of bytes.
 
     Raises:
         ModelError: where a tensor is read before it is written, written twice, has two shapes,
@@ -34,11 +60,14 @@ class Region:
     layers: tuple[Layer, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    maps: tuple[BorderMap, ...] = ()
 
     def __post_init__(self) -> None:
         shapes: dict[str, tuple[int, ...]] = {}
         for tensor in self.inputs:
             self._define(shapes, tensor)
+        for mapped in self.mapped:
+            self._define(shapes, mapped)
         for layer in self.layers:
             for tensor in layer.inputs:
                 self._read(shapes, tensor, f"layer '{layer.name}'")
@@ -49,6 +78,18 @@ class Region:
             raise ModelError("a region without layers or outputs", where=f"region '{self.name}'")
         if {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}:
             raise ModelError("an output is also an input", where=f"region '{self.name}'")
+
+    @property
+    def mapped(self) -> tuple[Tensor, ...]:
+        """The results of the maps, in the layout of their sources."""
+        sources = {tensor.name: tensor for tensor in self.inputs}
+        for entry in self.maps:
+            if entry.source not in sources:
+                raise ModelError(
+                    f"the map of '{entry.tensor}' reads '{entry.source}', which is no input",
+                    where=f"region '{self.name}'",
+                )
+        return tuple(replace(sources[entry.source], name=entry.tensor) for entry in self.maps)
 
     def _define(self, shapes: dict[str, tuple[int, ...]], tensor: Tensor) -> None:
         if tensor.name in shapes:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import te, tirx
 from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import Layer, MulShift, Requant, Shift, Tensor, TfliteRequant
+from byoc_dory.layer import Array, Layer, MulShift, Requant, Shift, Tensor, TfliteRequant
 from patterns.match import Match
 from patterns.names import emit, tensor_name
 from patterns.primitive import call_primitive, extents, primitive, shape_of
@@ -38,7 +39,9 @@ __all__ = [
     "add_pattern",
     "convert",
     "convert_pattern",
+    "has_table",
     "read_add",
+    "read_table",
     "read_tflite_add",
     "tflite_add",
     "tflite_add_pattern",
@@ -261,6 +264,29 @@ def convert(
     wide = emit(bb, R.astype(x, "int32"), name)
     acc = emit(bb, R.add(wide, int_constant(offset)), name)
     return requantize(bb, acc, requant, clip, name, bound=128 + abs(offset))
+
+
+def has_table(attrs: Mapping[str, Any]) -> bool:
+    """Whether a conversion with these attributes can be written as a table of bytes."""
+    return isinstance(attrs["requant"], Shift | MulShift) and len(_amounts(attrs["requant"])) == 1
+
+
+def read_table(attrs: Mapping[str, Any]) -> Array:
+    """A conversion of int8 as a table: uint8 [256], by the source's byte in two's complement.
+
+    Args:
+        attrs: ``offset``, ``requant`` and ``clip`` of a `patterns.read.Node` of kind ``convert``.
+    """
+    requant, (low, high) = attrs["requant"], attrs["clip"]
+    values = np.arange(256, dtype="uint8").view("int8").astype("int64") + int(attrs["offset"])
+    if isinstance(requant, MulShift):
+        values = values * requant.mul[0] + requant.add[0]
+    values = np.clip(values >> _amounts(requant)[0], low, high)
+    return values.astype("int8").view("uint8")
+
+
+def _amounts(requant: Shift | MulShift) -> tuple[int, ...]:
+    return (requant.shift,) if isinstance(requant, Shift) else requant.shift
 
 
 def convert_pattern() -> Match:

@@ -9,19 +9,21 @@ Nothing here knows a SoC: the rules judge a `Layer`, and accelerators are names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layer import Layer, Tensor
-from byoc_dory.region import Region
+from byoc_dory.layer import Array, Layer, Tensor
+from byoc_dory.region import BorderMap, Region
 from byoc_dory.verdict import Refused
+from patterns.elementwise import has_table, read_table
 from patterns.names import name_of
+from patterns.read import bindings_of, main_of
 from patterns.table import LAYER_ATTRIBUTE, pattern_table
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
-    from tvm.relax import Call, Function, Var
+    from tvm.relax import Function, Var
 
     from byoc_dory.soc.base import Accelerator, Soc
     from patterns.read import Node
@@ -69,11 +71,16 @@ class Dispatch:
         placement: operator name -> accelerator name or "cpu", in execution order.
         verdicts: one per operator and accelerator, in execution order.
         layers: the operators a pattern describes, by name.
+        absorbed: conversions between scales that the host does while their tensor enters a region:
+            name -> accelerator of the region.
+        tables: what each source byte becomes, for every absorbed conversion: uint8 [256].
     """
 
     placement: Mapping[str, str]
     verdicts: tuple[OperatorVerdict, ...]
     layers: Mapping[str, Layer]
+    absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
+    tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +121,25 @@ def dispatch(nodes: Sequence[Node], soc: Soc, accelerators: Sequence[Accelerator
             if verdict.accepted and placement[node.name] == CPU:
                 placement[node.name] = accelerator.name
     layers = {node.name: node.layer for node in nodes if node.layer is not None}
-    return Dispatch(placement, tuple(verdicts), layers)
+    absorbed = {
+        node.name: home for node in nodes if (home := _home(node, nodes, placement)) is not None
+    }
+    tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
+    return Dispatch(placement, tuple(verdicts), layers, absorbed, tables)
+
+
+def _home(node: Node, nodes: Sequence[Node], placement: Mapping[str, str]) -> str | None:
+    """The accelerator into whose region a conversion can be absorbed.
+
+    All who read it must be there, and what it reads must come from outside.
+    """
+    if node.kind != "convert" or not has_table(node.attrs):
+        return None
+    homes = {placement[other.name] for other in nodes if node.name in other.inputs}
+    outside = all(placement.get(name, CPU) == CPU for name in node.inputs)
+    if len(homes) != 1 or homes == {CPU} or not outside:
+        return None
+    return homes.pop()
 
 
 def _judge(node: Node, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
@@ -149,11 +174,14 @@ def partition(
     from tvm import relax
 
     codegens = {codegen_name(soc, entry): entry.name for entry in accelerators}
+    results = _results(module)
+    absorbed = {name: home for name, home in placed.absorbed.items() if name not in results}
+    homes = {**placed.placement, **absorbed}
     for codegen, name in codegens.items():
-        table = pattern_table(codegen, lambda layer, name=name: placed.placement.get(layer) == name)
+        table = pattern_table(codegen, lambda layer, name=name: homes.get(layer) == name)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     module = relax.transform.MergeCompositeFunctions()(module)
-    reader = _RegionReader(module, placed.layers)
+    reader = _RegionReader(module, placed)
     regions = reader.read(codegens)
     _check_all_grouped(regions, placed)
     functions = {symbol: codegens[str(module[symbol].attrs["Codegen"])] for symbol in regions}
@@ -175,9 +203,10 @@ def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
 class _RegionReader:
     """Follows tensor names through "main" and the regions' functions."""
 
-    def __init__(self, module: IRModule, layers: Mapping[str, Layer]) -> None:
+    def __init__(self, module: IRModule, placed: Dispatch) -> None:
         self._module = module
-        self._layers = layers
+        self._layers = placed.layers
+        self._tables = placed.tables
 
     def read(self, codegens: Mapping[str, str]) -> dict[str, Region]:
         """Return the region of every function with one of these codegens, in calling order."""
@@ -218,40 +247,62 @@ class _RegionReader:
         from tvm import relax
 
         function = self._module[symbol]
+        names = dict(zip(function.params, arguments, strict=True))
         composites: dict[Var, Function] = {}
-        produced: dict[Var, str] = {}
         layers: list[Layer] = []
+        maps: list[BorderMap] = []
         for block in function.body.blocks:
             for binding in block.bindings:
                 value = binding.value
                 if isinstance(value, relax.Function):
                     composites[binding.var] = value
                 elif isinstance(value, relax.Var):
-                    produced[binding.var] = produced[value]
+                    names[binding.var] = names[value]
                 elif isinstance(value, relax.Call):
-                    layers.append(self._layer(composites[value.op], value))
-                    produced[binding.var] = layers[-1].name
+                    name = self._name(composites[value.op])
+                    names[binding.var] = name
+                    if name in self._tables:
+                        maps.append(BorderMap(name, names[value.args[0]], self._tables[name]))
+                    else:
+                        layers.append(self._layers[name])
         body = function.body.body
         results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
-        border = _border_tensors(layers, self._layers)
+        border = _border_tensors(layers)
+        for entry in maps:
+            # A map keeps shape and layout; only layers say what they are.
+            border.setdefault(entry.source, replace(border[entry.tensor], name=entry.source))
         return Region(
             name=f"region_{index}",
             layers=tuple(_inner(layer) for layer in layers),
             inputs=tuple(border[name] for name in arguments),
-            outputs=tuple(border[produced[var]] for var in results),
+            outputs=tuple(border[names[var]] for var in results),
+            maps=tuple(maps),
         )
 
-    def _layer(self, composite: Function, call: Call) -> Layer:
+    def _name(self, composite: Function) -> str:
         name = str(composite.attrs[LAYER_ATTRIBUTE])
-        if name not in self._layers:
+        if name not in self._layers and name not in self._tables:
             raise IntegerFormError(
-                f"composite {call.op} carries the name '{name}', which no operator has",
+                f"a composite carries the name '{name}', which no operator has",
                 where=f"operator '{name}'",
             )
-        return self._layers[name]
+        return name
 
 
-def _border_tensors(layers: Sequence[Layer], known: Mapping[str, Layer]) -> dict[str, Tensor]:
+def _results(module: IRModule) -> set[str]:
+    """Names of the operators whose results "main" returns."""
+    from tvm import relax
+
+    main = main_of(module)
+    names = {}
+    for var, value in bindings_of(main):
+        names[var] = names.get(value) if isinstance(value, relax.Var) else name_of(value)
+    body = main.body.body
+    results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
+    return {name for var in results if (name := names.get(var)) is not None}
+
+
+def _border_tensors(layers: Sequence[Layer]) -> dict[str, Tensor]:
     """Return every tensor the layers touch, with the layout the outside has it in."""
     tensors: dict[str, Tensor] = {}
     for layer in layers:

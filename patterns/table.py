@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from patterns.conv import conv2d_pattern
-from patterns.elementwise import add_pattern
+from patterns.elementwise import add_pattern, convert_pattern
 from patterns.gemm import dense_pattern
 from patterns.names import name_of
 
@@ -32,9 +32,14 @@ def pattern_table(prefix: str, takes: Callable[[str], bool]) -> list[FusionPatte
 
     Args:
         prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
-        takes: whether the layer of that name is placed on this accelerator.
+        takes: whether the operator of that name belongs to a region of this accelerator.
     """
-    operators = {"conv2d": conv2d_pattern(), "dense": dense_pattern(), "add": add_pattern()}
+    operators = {
+        "conv2d": conv2d_pattern(),
+        "dense": dense_pattern(),
+        "add": add_pattern(),
+        "convert": convert_pattern(),
+    }
     return [
         _fusion_pattern(f"{prefix}.{operator}", match, takes)
         for operator, match in operators.items()

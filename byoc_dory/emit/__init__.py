@@ -10,7 +10,7 @@ from typing import Protocol
 
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
-from byoc_dory.region import Kernel
+from byoc_dory.region import BorderMap, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.tiling.problem import Solution
 
@@ -34,8 +34,18 @@ class Emitter(Protocol):
     ) -> Kernel:
         """The function that runs a layer; its tensors are named as in the layer."""
 
-    def prologue(self, tensor: Tensor, target: str, soc: Soc, symbol: str) -> Kernel:
-        """The function that converts a region's input into the accelerator's layout."""
+    def prologue(
+        self, tensor: Tensor, target: str, soc: Soc, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
+        """The function that converts a region's input into the accelerator's layout.
+
+        Args:
+            tensor: the input, in the outside's layout.
+            target: name of the buffer to fill.
+            soc: description of the SoC.
+            symbol: C name.
+            mapped: a function of bytes to apply on the way.
+        """
 
     def epilogue(self, tensor: Tensor, source: str, soc: Soc, symbol: str) -> Kernel:
         """The function that converts a result into the layout the outside wants."""

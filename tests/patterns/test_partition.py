@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tvm import relax
 
+import htvm
 from byoc_dory.layer import Layer, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
@@ -15,7 +16,7 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.codegen import run_codegen
 from patterns.conv import conv2d
-from patterns.elementwise import add
+from patterns.elementwise import add, convert
 from patterns.partition import CPU, Partition, dispatch, partition
 from patterns.pool import average_pool2d
 from patterns.read import read_graph
@@ -160,3 +161,60 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     assert placed.placement == {"conv2d_0": "twin"}
     parts = partition(module, placed, soc, (twin, core))
     assert list(parts.accelerators.values()) == ["twin"]
+
+
+def _converted(net: Net, offset: int = 129) -> relax.Var:
+    return convert(net.bb, net.x, Shift(1), (-128, 127), offset=offset, name="convert_0")
+
+
+def test_a_conversion_is_absorbed_by_the_region_that_reads_it() -> None:
+    module = Net().finish(lambda net: net.conv(_converted(net), "conv2d_0"))
+    parts = cut(module)
+    (region,) = parts.regions.values()
+    assert [tensor.name for tensor in region.inputs] == ["x"]
+    (entry,) = region.maps
+    assert (entry.tensor, entry.source) == ("convert_0", "x")
+    for byte in range(256):
+        value = byte - 256 if byte > 127 else byte
+        assert int(entry.table[byte]) == min(127, (value + 129) >> 1) & 0xFF
+
+
+def test_a_conversion_somebody_else_reads_stays_outside() -> None:
+    def read_by_a_pool(net: Net) -> tuple[relax.Var, ...]:
+        x = _converted(net)
+        pool = average_pool2d(net.bb, x, kernel=(8, 8), strides=(8, 8), name="average_pool_0")
+        return net.conv(x, "conv2d_0"), pool
+
+    def returned(net: Net) -> tuple[relax.Var, ...]:
+        x = _converted(net)
+        return net.conv(x, "conv2d_0"), x
+
+    for body in (read_by_a_pool, returned):
+        (region,) = cut(Net().finish(body)).regions.values()
+        assert region.maps == ()
+        assert [tensor.name for tensor in region.inputs] == ["convert_0"]
+
+
+def test_a_conversion_of_a_result_is_not_absorbed() -> None:
+    """What it reads is made on the core, so it would not lie at the region's border."""
+
+    def body(net: Net) -> relax.Var:
+        a = net.conv(net.x, "conv2d_0")
+        b = convert(net.bb, a, Shift(1), (-128, 127), offset=1, name="convert_0")
+        return net.conv(b, "conv2d_1")
+
+    parts = cut(Net().finish(body))
+    assert layers_of(parts) == [["conv2d_0"], ["conv2d_1"]]
+    assert all(region.maps == () for region in parts.regions.values())
+
+
+@pytest.mark.parametrize("offset", [129, -82, 0])
+def test_absorbed_conversions_compute_what_the_integer_form_says(offset: int) -> None:
+    def body(net: Net) -> relax.Var:
+        x = _converted(net, offset)
+        return add(net.bb, net.conv(x, "conv2d_0"), x, Shift(1), (0, 127), name="add_0")
+
+    model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
+    module = htvm.build(model, "diana.digital", "host")
+    x = RNG.integers(-128, 128, (1, 6, 5, 16)).astype("int8")
+    np.testing.assert_array_equal(module.run(x).outputs[0], module.reference(x)[0])

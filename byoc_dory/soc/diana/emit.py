@@ -11,7 +11,7 @@ from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
-from byoc_dory.region import Constant, Kernel
+from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.schedule import Schedule, schedule_layer, stored_bytes
 from byoc_dory.soc.base import DigitalCore, Soc, round_up
 from byoc_dory.tiling.problem import Solution
@@ -83,9 +83,19 @@ class DianaEmitter:
             predicted_cycles=cycles,
         )
 
-    def prologue(self, tensor: Tensor, target: str, soc: Soc, symbol: str) -> Kernel:
+    def prologue(
+        self, tensor: Tensor, target: str, soc: Soc, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
         """The function that converts a source tensor into the accelerator's layout."""
-        return self._conversion(tensor, soc, symbol, "prologue", (tensor.name,), (target,))
+        source = tensor.name if mapped is None else mapped.source
+        table = None
+        if mapped is not None:
+            table = Constant(
+                f"{symbol}_table",
+                mapped.table,
+                f"{tensor.name}: what each byte of {source} becomes",
+            )
+        return self._conversion(tensor, soc, symbol, "prologue", (source,), (target,), table)
 
     def epilogue(self, tensor: Tensor, source: str, soc: Soc, symbol: str) -> Kernel:
         """The function that converts a result into the layout of ``tensor``."""
@@ -99,6 +109,7 @@ class DianaEmitter:
         kind: Any,
         inputs: tuple[str, ...],
         outputs: tuple[str, ...],
+        table: Constant | None = None,
     ) -> Kernel:
         core = digital_core(soc)
         signature = _signature(symbol, ("in",))
@@ -109,6 +120,8 @@ class DianaEmitter:
             tensor=tensor,
             core=core,
             stored=stored_bytes(tensor.shape, core.row_pitch),
+            source=inputs[0],
+            table=table,
             **walk,
         )
         return Kernel(
@@ -119,11 +132,11 @@ class DianaEmitter:
             prototype=f"{signature};",
             inputs=inputs,
             outputs=outputs,
-            constants=(),
+            constants=() if table is None else (table,),
             layer=None,
             solution=None,
             schedule=None,
-            predicted_cycles=_walk_cycles(walk, kind),
+            predicted_cycles=_walk_cycles(walk, kind, table is not None),
         )
 
 
@@ -149,13 +162,16 @@ def _signature(symbol: str, operands: tuple[str, ...]) -> str:
     return f"int32_t {symbol}({arguments}, int8_t *out)"
 
 
-def _walk_cycles(walk: dict[str, Any], kind: str) -> int:
+def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
     """Host cycles of a conversion, counted on the instructions of its loops (RV32IMC).
 
     A word takes four byte accesses, three or six operations, one word access and the loop; how far
     the compiler unrolls decides the rest, so this holds within about a third.
     """
     rows = walk["channels"] * walk["rows"]
+    if looked_up:
+        # An addition and a load more for each byte.
+        return rows * (25 * walk["words"] + 2 + 6 * walk["rest"] + walk["void_words"])
     if kind == "prologue":
         return rows * (15 * walk["words"] + 2 + 3 * walk["rest"] + walk["void_words"])
     return rows * (12 * walk["words"] + 2 + 3 * walk["rest"])
