@@ -53,9 +53,9 @@ def check(module: IRModule) -> tuple[Node, ...]:
     for operator in operators(module):
         node = _read(module, operator, values)
         _check_arithmetic(node)
+        _claim(operator, owners)
         _check_names(operator, values)
         nodes.append(node)
-        _claim(operator, owners)
     _check_unclaimed(values, owners)
     _check_unique(main, nodes)
     return tuple(nodes)
