@@ -93,8 +93,8 @@ jump_time_t htvm_iss_jump_cycles(const insn_t *jump, const pipeline_t *pipe, boo
     const uint32_t redirect = base_ready(jump, pipe);
     const bool overwrites = pipe->last != NULL && insn_is_load(pipe->last) &&
                             pipe->last->rd == jump->rd; /* waits until the load has left */
-    const uint32_t free = execute_free + (overwrites ? 1 : 0);
-    const uint32_t leaves = redirect > free ? redirect : free;
+    const uint32_t vacant = execute_free + (overwrites ? 1 : 0);
+    const uint32_t leaves = redirect > vacant ? redirect : vacant;
     uint32_t arrives = redirect + 2;
 
     if (arrives < leaves + 1) {

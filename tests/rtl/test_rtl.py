@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 MAX_CYCLES = 100_000_000
 RANDOM_PROGRAMS = 40
 
+
 @pytest.fixture(scope="session")
 def compiler() -> Compiler:
     return Compiler.zig()

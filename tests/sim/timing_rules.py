@@ -195,7 +195,9 @@ def _sequence(assembly: str) -> list[str]:
     lines: list[str] = []
     for text in filter(None, (part.strip() for part in assembly.split(";"))):
         wide = not text.split(": ")[-1].startswith("c.")
-        lines += [f"    {text}"] if wide else ["    .option rvc", f"    {text}", "    .option norvc"]
+        lines += (
+            [f"    {text}"] if wide else ["    .option rvc", f"    {text}", "    .option norvc"]
+        )
     return lines
 
 

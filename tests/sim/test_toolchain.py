@@ -1,0 +1,105 @@
+"""The compilers: what they make, what they say, and what they leave behind when they fail."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from htvm.errors import ToolchainError
+from htvm.sim import paths
+from htvm.sim.toolchain import CompileError, Compiler
+
+HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "program.c"
+    file.write_text(HELLO)
+    return file
+
+
+@pytest.mark.parametrize("host", [None, *(c for c in ("gcc", "clang") if shutil.which(c))])
+def test_host_program(host: str | None, source: Path, tmp_path: Path) -> None:
+    program = Compiler.zig(host=host).compile_host([source], tmp_path / "new" / "program")
+    assert subprocess.run([program], capture_output=True, check=True).stdout == b"hello\n"
+
+
+def test_failure_names_the_error_and_leaves_nothing(tmp_path: Path, compiler: Compiler) -> None:
+    source = tmp_path / "program.c"
+    source.write_text("int main(void) { return missing; }\n")
+    with pytest.raises(CompileError, match=r"missing.*program") as caught:
+        compiler.compile_host([source], tmp_path / "out" / "program")
+    assert "program.c:1" in caught.value.output
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_failure_keeps_the_old_program(source: Path, tmp_path: Path, compiler: Compiler) -> None:
+    program = compiler.compile_host([source], tmp_path / "program")
+    source.write_text("#error now\n")
+    with pytest.raises(CompileError, match="now"):
+        compiler.compile_host([source], program)
+    assert subprocess.run([program], capture_output=True, check=True).stdout == b"hello\n"
+
+
+def test_missing_ziglang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ToolchainError, match="no C compiler.*pip install ziglang"):
+        Compiler.zig()
+
+
+def test_missing_host_compiler() -> None:
+    with pytest.raises(ToolchainError, match="no C compiler: 'nocc'"):
+        Compiler.zig(host="nocc")
+
+
+def test_compiler_that_cannot_be_started(source: Path, tmp_path: Path, compiler: Compiler) -> None:
+    broken = replace(compiler, host=(str(tmp_path / "nocc"),))
+    with pytest.raises(ToolchainError, match="cannot be started"):
+        broken.compile_host([source], tmp_path / "program")
+
+
+def test_compiler_that_hangs(source: Path, tmp_path: Path, compiler: Compiler) -> None:
+    fake = tmp_path / "cc"
+    fake.write_text("#!/bin/sh\nexec sleep 60\n")
+    fake.chmod(0o755)
+    slow = replace(compiler, host=(str(fake),), timeout_s=0.2)
+    with pytest.raises(ToolchainError, match="did not answer within 0.2 s"):
+        slow.compile_host([source], tmp_path / "program")
+
+
+def test_output_folder_that_cannot_be_made(
+    source: Path, tmp_path: Path, compiler: Compiler
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolchainError, match="cannot write"):
+        compiler.compile_host([source], tmp_path / "file" / "program")
+
+
+def test_tools_are_built_once_per_content(source: Path, tmp_path: Path, compiler: Compiler) -> None:
+    own = replace(compiler, cache=tmp_path / "cache")
+    first = own.built("tool", [source])
+    stamp = first.stat().st_mtime_ns
+    assert own.built("tool", [source]) == first and first.stat().st_mtime_ns == stamp
+    assert own.built("tool", [source], generated=[("made.h", "")]) != first
+    source.write_text(HELLO.replace("hello", "changed"))
+    assert own.built("tool", [source]) != first
+
+
+def test_runtime_is_found() -> None:
+    assert (paths.runtime_c() / "iss" / "main.c").is_file()
+
+
+def test_cache_falls_back_to_a_temporary_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    if paths.sys.platform == "linux":
+        assert paths.cache_root().parent == tmp_path
