@@ -17,6 +17,7 @@ __all__ = ["ConstantPool", "distinct", "roles"]
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "conv2d": ("weight",),
     "depthwise": ("weight",),
+    "dilated_conv2d": ("weight",),
     "matmul": ("weight",),
     "add": ("bias",),
     "tflite_requantize": ("multiplier", "shift"),

@@ -25,6 +25,7 @@ from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.fuse import Fused, Group, fuse
 from htvm.aot.lower import lower
 from htvm.aot.program import Alias, Call, Value
+from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Scheduled, schedule
 
 if TYPE_CHECKING:
@@ -112,8 +113,9 @@ def compile_cpu(module: IRModule, prefix: str, *, kernels: Kernels = "scheduled"
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
-        UnsupportedError: an operator has no plain C form.
+        UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
+    check_ranges(module)
     fused = fuse(module, rewrite=kernels == "scheduled")
     return _Compiler(fused, prefix, kernels).run()
 

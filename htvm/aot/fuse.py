@@ -144,8 +144,7 @@ def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str
         operator = str(getattr(call.op, "name", "call")).rsplit(".", 1)[-1]
         layer = name_of(call) or name
         if operator == "conv2d":
-            if int(call.attrs.groups) > 1:
-                operator = "depthwise"
+            operator = _kind_of_convolution(call)
             if rewrite and any(int(size) for size in call.attrs.padding):
                 padded = builder.emit(_padding(call, layer), label(layer, "pad"))
                 call = _without_padding(call, padded, layer)
@@ -159,6 +158,12 @@ def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str
         return var
 
     return emit
+
+
+def _kind_of_convolution(call: Call) -> str:
+    if int(call.attrs.groups) > 1:
+        return "depthwise"
+    return "conv2d" if all(int(step) == 1 for step in call.attrs.dilation) else "dilated_conv2d"
 
 
 def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: str) -> Call:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,18 +30,41 @@ class Guarded:
         assert (self.bytes[:GUARD] == 0xA5).all() and (self.bytes[-GUARD:] == 0xA5).all()
 
 
-def source_of(code: CpuCode) -> str:
+def source_of(*codes: CpuCode) -> str:
     return "#include <stdint.h>\n" + "\n".join(
-        f"{kernel.prototype};\n{kernel.source}" for kernel in code.kernels
+        f"{kernel.prototype};\n{kernel.source}" for code in codes for kernel in code.kernels
     )
 
 
-def library(code: CpuCode, folder: Path, compiler: Compiler, flags=()) -> ctypes.CDLL:
+def trapping(compiler: Compiler) -> Compiler:
+    """The compiler with traps at undefined behaviour."""
+    return replace(compiler, host=(*compiler.host, "-fsanitize=undefined", "-fsanitize-trap=all"))
+
+
+def in_child(action) -> None:
+    """Run in a process of its own, so that a trap ends the test and not all tests."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            action()
+            code = 0
+        except AssertionError as error:
+            print(error)
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert not os.WIFSIGNALED(status), f"undefined behaviour: signal {os.WTERMSIG(status)}"
+    assert status == 0
+
+
+def library(codes, folder: Path, compiler: Compiler) -> ctypes.CDLL:
+    """Compile the kernels of some codes, whose prefixes must differ, into one library."""
     # The loader knows libraries by their path, so each needs one of its own.
     path = folder / f"kernels{len(list(folder.iterdir()))}.c"
-    path.write_text(source_of(code), encoding="utf-8")
+    path.write_text(source_of(*codes), encoding="utf-8")
     library = path.with_suffix(".so")
-    out = compiler.compile_host([path], library, flags=(*STRICT, *flags), shared=True)
+    out = compiler.compile_host([path], library, flags=STRICT, shared=True)
     return ctypes.CDLL(str(out))
 
 

@@ -27,19 +27,20 @@ def requantize_mul_shift(acc, mul, add, shift, clip=(-128, 127)):
     return np.clip((acc.astype("int64") * mul + add) >> shift, *clip).astype("int8")
 
 
-def conv2d(x, weight, bias, stride, padding, pad_value=0, groups=1):
-    """x (y, x, C), weight (K, C / groups, fy, fx): int32 accumulators (oy, ox, K)."""
+def conv2d(x, weight, bias, stride, padding, pad_value=0, groups=1, dilation=1):
+    """x (y, x, C), weight (K, C / groups, fy, fx): int64 accumulators (oy, ox, K)."""
     top, left, bottom, right = padding
     x = np.pad(x.astype("int64"), ((top, bottom), (left, right), (0, 0)), constant_values=pad_value)
     k, c, fy, fx = weight.shape
-    oy, ox = (x.shape[0] - fy) // stride[0] + 1, (x.shape[1] - fx) // stride[1] + 1
+    oy = (x.shape[0] - (fy - 1) * dilation - 1) // stride[0] + 1
+    ox = (x.shape[1] - (fx - 1) * dilation - 1) // stride[1] + 1
     out = np.zeros((oy, ox, k), "int64")
-    for i in range(fy):
-        for j in range(fx):
-            part = x[i : i + (oy - 1) * stride[0] + 1 : stride[0]]
-            part = part[:, j : j + (ox - 1) * stride[1] + 1 : stride[1]]
-            taps = weight[:, :, i, j].astype("int64")
-            out += part * taps[:, 0] if groups > 1 else part @ taps.T
+    for channel in range(k):
+        first = channel // (k // groups) * c
+        for i in range(fy):
+            for j in range(fx):
+                rows = x[i * dilation :: stride[0], j * dilation :: stride[1], first : first + c]
+                out[:, :, channel] += rows[:oy, :ox] @ weight[channel, :, i, j].astype("int64")
     return out + bias
 
 

@@ -12,13 +12,15 @@ import pytest
 from tvm import relax
 from tvm.relax import op as R
 
-from byoc_dory.errors import HtvmError, InputError
+from byoc_dory.errors import HtvmError, InputError, UnsupportedError
+from byoc_dory.layer import MulShift, Shift
 from htvm import zoo
 from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
 from htvm.aot.lower import STACK_BYTES
 from htvm.aot.program import Alias
 from htvm.aot.reference import build_llvm_reference
 from htvm.sim.toolchain import Compiler
+from patterns.gemm import dense
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import int8, module
 
@@ -140,13 +142,17 @@ def test_compiles_without_a_warning(command, mode, tmp_path):
 def test_a_network_equals_the_reference_without_undefined_behaviour(mode, tmp_path, compiler):
     model = zoo.ds_cnn()
     code = compile_cpu(model.module, "net", kernels=mode)
-    flags = ("-fsanitize=undefined", "-fsanitize-trap=undefined", "-fno-sanitize=function")
-    loaded = native.library(code, tmp_path, compiler, flags)
+    loaded = native.library([code], tmp_path, native.trapping(compiler))
     reference = build_llvm_reference(model.module)
-    for seed in range(2):
-        data = int8(np.random.default_rng(seed), *model.inputs[0].shape)
-        (result,) = native.run(code, loaded, {"input": data})
-        np.testing.assert_array_equal(result, reference([data])[0])
+    samples = [int8(np.random.default_rng(seed), *model.inputs[0].shape) for seed in range(2)]
+    expected = [reference([data])[0] for data in samples]
+
+    def run() -> None:
+        for data, wanted in zip(samples, expected, strict=True):
+            (result,) = native.run(code, loaded, {"input": data})
+            np.testing.assert_array_equal(result, wanted)
+
+    native.in_child(run)
 
 
 def test_inputs_are_returned_and_tensors_passed_to_regions():
@@ -173,6 +179,29 @@ def test_an_operator_without_a_plain_form_is_named():
     )
     with pytest.raises(HtvmError, match="float|exp"):
         compile_cpu(built, "net")
+
+
+def dense_with(bias, requant):
+    weight = np.full((1, 4), 100, "int8")
+    offset = np.array([bias], "int64")
+    return module(
+        {"x": (1, 4)}, lambda bb, x: dense(bb, x, weight, offset, requant, name="dense_7")
+    )
+
+
+@pytest.mark.parametrize("bias", [2**31 - 1, -(2**31)])
+def test_sums_that_may_overflow_are_refused(bias):
+    with pytest.raises(UnsupportedError, match="layer 'dense_7'"):
+        compile_cpu(dense_with(bias, Shift(9)), "net")
+    # 4 * 100 * 127 above, 4 * 100 * 128 below.
+    compile_cpu(dense_with(2**31 - 1 - 50_800, Shift(9)), "net")
+    compile_cpu(dense_with(-(2**31) + 51_200, Shift(9)), "net")
+
+
+def test_products_that_may_overflow_are_refused():
+    with pytest.raises(UnsupportedError, match="do not fit 32 bits"):
+        compile_cpu(dense_with(1000, MulShift((2**16,), (20,), (0,))), "net")
+    compile_cpu(dense_with(1000, MulShift((2**15,), (20,), (0,))), "net")
 
 
 def test_the_reference_refuses_other_inputs():
