@@ -50,8 +50,6 @@ _KINDS = {
     "RESHAPE": {"reshape"},
     "PAD": {"pad"},
     "QUANTIZE": {"convert"},
-    "RELU": {"convert"},
-    "RELU6": {"convert"},
 }
 
 

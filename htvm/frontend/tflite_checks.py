@@ -396,8 +396,6 @@ SUPPORTED: Mapping[str, Callable[[_Check], None]] = {
     "MAX_POOL_2D": _max_pool,
     "PAD": _pad,
     "QUANTIZE": _unary,
-    "RELU": _unary,
-    "RELU6": _unary,
     "RESHAPE": _reshape,
     "SOFTMAX": _softmax,
 }

@@ -42,6 +42,8 @@ def reshape(reader: Reader, call: Call) -> Any:
     if isinstance(value, Constant):
         scale = None if value.scale is None else value.scale.reshape(shape)
         return Constant(value.data.reshape(shape), scale)
+    if isinstance(value, Activation) and value.shape == shape:
+        return value
     at, where = reader.position(), reader.where
     return reader.pass_on(value, lambda source: Reshape(at, where, (source,), shape), call)
 
