@@ -24,9 +24,9 @@ from htvm.aot.constants import ConstantPool, distinct
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.fuse import Fused, Group, fuse
 from htvm.aot.lower import lower
-from htvm.aot.program import Alias, Call, Value
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Scheduled, schedule
+from htvm.aot.steps import Alias, Call, Value
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

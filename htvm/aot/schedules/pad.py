@@ -42,7 +42,7 @@ def schedule_pad(func: PrimFunc) -> Scheduled | None:
 def _read_padding(store: Any) -> tuple[list[int], Any] | None:
     """(elements before the input on each axis, value of the border)."""
     value = getattr(store, "value", None)
-    if getattr(getattr(value, "op", None), "name", "") != "prim.if_then_else":
+    if value is None or getattr(getattr(value, "op", None), "name", "") != "prim.if_then_else":
         return None
     _, load, border = value.args
     if not isinstance(load, TensorLoad) or not isinstance(border, tirx.IntImm):

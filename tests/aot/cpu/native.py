@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from htvm.aot.cpu import CpuCode
-from htvm.aot.program import Alias
+from htvm.aot.steps import Alias
 from htvm.sim.toolchain import Compiler
 
 STRICT = ("-Wall", "-Wextra", "-Werror")

@@ -17,8 +17,8 @@ from byoc_dory.layer import MulShift, Shift
 from htvm import zoo
 from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
 from htvm.aot.lower import STACK_BYTES
-from htvm.aot.program import Alias
 from htvm.aot.reference import build_llvm_reference
+from htvm.aot.steps import Alias
 from htvm.sim.toolchain import Compiler
 from patterns.gemm import dense
 from tests.aot.cpu import native
