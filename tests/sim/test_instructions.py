@@ -121,6 +121,18 @@ def test_straight_code(program: list[Instruction], state: tuple[list[int], bytes
     check(program, registers, pattern * (DATA_BYTES // 64))
 
 
+def test_stack_pointer() -> None:
+    """sp takes part in everything: the simulator treats what writes it apart."""
+    program = [rv.immediate("add", 9, 0, 100)]
+    steps = [rv.c_addi16sp(16 * n) for n in range(-32, 32) if n]
+    steps += [rv.immediate("add", 2, 2, 5), rv.binary("add", 2, 2, 9), rv.binary("sub", 2, 9, 2)]
+    steps += [rv.c_mv(2, 9), rv.c_add(2, 9), rv.binary("xor", 2, 2, 9), rv.lui(2, 5)]
+    steps += [rv.c_li(2, 3), rv.c_addi(2, -3), rv.c_slli(2, 3), rv.load("lh", 2, 8, 4)]
+    for number, step in enumerate(steps):
+        program += [rv.binary("add", 2, 8, 0), step, rv.store("sw", 2, 8, 4 * number - 500)]
+    check(program, [0] * 32, bytes(range(256)) * (DATA_BYTES // 256))
+
+
 @pytest.mark.parametrize("name", sorted(rv.BINARY))
 def test_operation_on_all_edges(name: str) -> None:
     """Every pair of extreme operands, so that no corner depends on luck."""

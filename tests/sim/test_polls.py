@@ -49,7 +49,7 @@ memory:
 
 LOOPS = {
     "tight": ".balign 4; 1: lw t0, 0(s0); bnez t0, 1b",
-    "off a word boundary": ".option norvc; .balign 4; .option rvc; c.nop; 1: lw t0, 0(s0); bnez t0, 1b",
+    "off a word boundary": ".balign 4; c.nop; 1: lw t0, 0(s0); bnez t0, 1b",
     "long": "1: lw t0, 0(s0); li t1, 100; div t1, t1, t0; mulh t2, t1, t0; bnez t0, 1b",
     "in a function": "1: call poll; bnez t0, 1b; j 2f; poll: lw t0, 0(s0); ret; 2:",
     "first one timer, then the other": "1: lw t0, 0(s0); bnez t0, 1b; 2: lw t0, 4(s0); bnez t0, 2b",
