@@ -150,14 +150,16 @@ class _Generator:
     def _prologue(
         self, tensor: Tensor, renamed: dict[str, str], mapped: BorderMap | None = None
     ) -> Kernel:
-        symbol = self._symbol(f"{tensor.name}_to_core")
+        # Another region may read the map's result as it is, and convert it with its own function.
+        suffix = "to_core" if mapped is None else "mapped_to_core"
+        symbol = self._symbol(f"{tensor.name}_{suffix}")
         return self.emitter.prologue(tensor, renamed[tensor.name], self.soc, symbol, mapped)
 
     def _layer(self, layer: Layer) -> Kernel:
         verdict = self.accelerator.judge(layer, self.soc)
         if isinstance(verdict, Refused):
             raise UnsupportedError(
-                f"{verdict.reason}",
+                verdict.reason,
                 where=f"layer '{layer.name}' on '{self.accelerator.name}'",
                 hint=f"rule: {verdict.rule}",
             )

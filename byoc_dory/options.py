@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from byoc_dory.errors import TargetError
+
 __all__ = ["TilingOptions"]
 
 
@@ -22,6 +24,10 @@ class TilingOptions:
         loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
             is the order DORY publishes for DIANA.  The weights come with every trigger in both.
         node_limit: branch-and-bound nodes after which the MILP stops with a stated gap.
+
+    Raises:
+        TargetError: there is no such solver or loop order (objectives are the accelerator's, which
+            checks them when it tiles).
     """
 
     l1_budget: int | None = None
@@ -29,3 +35,15 @@ class TilingOptions:
     solver: Literal["milp", "exhaustive"] = "milp"
     loop_order: Literal["yxk", "kyx"] = "yxk"
     node_limit: int = 20_000
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("solver", self.solver, ("milp", "exhaustive")),
+            ("loop order", self.loop_order, ("yxk", "kyx")),
+        ):
+            if value not in known:
+                raise TargetError(
+                    f"there is no {what} {value!r}",
+                    where="options of the tiler",
+                    hint=f"one of {', '.join(known)}",
+                )

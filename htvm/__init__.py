@@ -20,11 +20,11 @@ from htvm import errors
 
 if TYPE_CHECKING:
     from htvm import zoo
-    from htvm.pipeline import build
     from htvm.comparison import compare
     from htvm.frontend import load
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
+    from htvm.pipeline import build
     from htvm.result import LayerResult, RunResult
     from htvm.target import targets
 

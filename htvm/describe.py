@@ -20,18 +20,13 @@ from htvm.report.types import (
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
+    from byoc_dory.soc.base import Soc
     from htvm.aot.program import Step
     from htvm.pipeline import Compiled, Platform
     from htvm.result import RunResult
     from htvm.sim.runner import Sizes
 
 __all__ = ["explanation_of", "layer_rows", "memory_of", "report_of"]
-
-_DOING = {
-    "cpu": "CPU kernels, layouts, drivers, waiting for the devices",
-    "dma": "L2 <-> L1 transfers",
-    "digital": "triggers of the digital core, weight loads included",
-}
 
 
 def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> Memory:
@@ -69,7 +64,7 @@ def _layer_row(
     solution = None if kernel is None else kernel.solution
     return LayerRow(
         name=" + ".join(names),
-        op=step.kind if step.kind in ("prologue", "epilogue", "copy") else _operator(names),
+        op=step.kind if step.kind not in ("layer", "cpu") else _operators(compiled, names),
         accelerator="cpu" if step.kind in ("prologue", "epilogue") else step.accelerator,
         shape="; ".join(describe(layer) for layer in layers)
         if step.kind in ("layer", "cpu")
@@ -83,8 +78,10 @@ def _layer_row(
     )
 
 
-def _operator(names: list[str]) -> str:
-    return " + ".join(dict.fromkeys(name.rsplit("_", 1)[0] for name in names))
+def _operators(compiled: Compiled, names: list[str]) -> str:
+    kinds = compiled.dispatch.kinds
+    # A name that no operator has is that of a kernel TVM made for itself.
+    return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in names))
 
 
 def report_of(
@@ -101,7 +98,7 @@ def report_of(
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,
-            units=() if result is None or cycles is None else _units(cycles, result),
+            units=() if result is None else _units(compiled.target.soc, result),
         ),
         layers=layer_rows(compiled, result),
         sqnr=tuple(
@@ -112,9 +109,14 @@ def report_of(
     )
 
 
-def _units(cycles: int, result: RunResult) -> tuple[Unit, ...]:
-    devices = tuple(Unit(name, busy, _DOING.get(name, "")) for name, busy in result.units)
-    alone = cycles - sum(unit.cycles for unit in devices)
+def _units(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
+    if result.cycles is None:
+        return ()
+    doing = {accelerator.name: accelerator.title for accelerator in soc.accelerators}
+    doing["dma"] = "transfers between L2 and L1"
+    devices = tuple(Unit(name, busy, doing.get(name, "")) for name, busy in result.units)
+    # Drivers wait for the device they started, so no two devices are ever busy at once.
+    alone = result.cycles - sum(unit.cycles for unit in devices)
     return (Unit("host", alone, "CPU kernels, layouts, drivers"), *devices)
 
 
@@ -122,16 +124,14 @@ def explanation_of(compiled: Compiled) -> Explanation:
     """Return where each operator runs, what each accelerator said, and estimated cycles."""
     dispatch = compiled.dispatch
     predicted = {
-        kernel.layer_name: kernel.predicted_cycles
+        (kernel.layer_name, code.accelerator): kernel.predicted_cycles
         for code in compiled.regions.values()
         for kernel in code.kernels
         if kernel.kind == "layer"
     }
     offers: dict[str, list[Offer]] = {name: [] for name in dispatch.placement}
-    kinds: dict[str, str] = {}
     for verdict in dispatch.verdicts:
-        kinds[verdict.layer] = verdict.kind
-        cycles = predicted.get(verdict.layer) if verdict.accepted else None
+        cycles = predicted.get((verdict.layer, verdict.accelerator))
         offers[verdict.layer].append(
             Offer(verdict.accelerator, verdict.accepted, verdict.reason, verdict.rule, cycles)
         )
@@ -141,7 +141,7 @@ def explanation_of(compiled: Compiled) -> Explanation:
         rows.append(
             VerdictRow(
                 layer=name,
-                op=kinds.get(name) or name.rsplit("_", 1)[0],
+                op=dispatch.kinds[name],
                 placed=place,
                 offers=tuple(offers[name]),
                 cpu_cycles=None if layer is None else cpu_cycles(layer, compiled.target.soc),

@@ -11,13 +11,14 @@ from htvm.inputs import Inputs, bind_inputs
 from htvm.result import LayerResult, RunResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from htvm.pipeline import Compiled, Platform
+    from htvm.aot.reference import Reference
     from htvm.model import Model
+    from htvm.pipeline import Compiled, Platform
     from htvm.report.types import Explanation, Report
     from htvm.sim.runner import Built, RawResult, Sizes
     from patterns.partition import OperatorVerdict
@@ -124,9 +125,7 @@ class Module:
         return self._reference(bind_inputs(self.compiled.source.inputs, inputs))
 
     @cached_property
-    def _reference(
-        self,
-    ) -> Callable[[Sequence[NDArray[np.generic]]], list[NDArray[np.generic]]]:
+    def _reference(self) -> Reference:
         from htvm.aot.reference import build_llvm_reference
 
         return build_llvm_reference(self.model.module)

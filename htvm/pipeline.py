@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm.model import Model
@@ -38,11 +39,20 @@ class BuildOptions:
             comes).
         tiling: of the accelerators' layers.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
+
+    Raises:
+        TargetError: there is no such kind of CPU kernels.
     """
 
     cpu_kernels: Literal["scheduled", "default"] = "scheduled"
     tiling: TilingOptions = TilingOptions()
     l2_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cpu_kernels not in ("scheduled", "default"):
+            raise TargetError(
+                f"unknown kind of CPU kernels {self.cpu_kernels!r}", hint="known: scheduled, default"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +108,7 @@ def build(
     Raises:
         ModelError: ``model`` is not a model.
         UnsupportedError: it uses an operator or quantization that is not supported.
-        TargetError: the target is not known.
+        TargetError: the target, the platform or the kind of CPU kernels is not known.
         TilingError: the smallest tile of a layer exceeds L1.
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed.
@@ -106,12 +116,16 @@ def build(
     from htvm.module import Module
     from htvm.sim.runner import build_host, build_rv32
 
+    makers = {"rv32": build_rv32, "host": build_host}
+    if platform not in makers:
+        raise TargetError(
+            f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
+        )
     progress = progress or Progress()
     options = BuildOptions(cpu_kernels, tiling or TilingOptions(), l2_bytes)
     compiled = compile_model(model, target, options, data=data, progress=progress)
     with progress.stage(f"compiling C for {platform}"):
-        make = {"rv32": build_rv32, "host": build_host}[platform]
-        built = make(compiled.program, compiled.target.soc)
+        built = makers[platform](compiled.program, compiled.target.soc)
     return Module(compiled, platform, built)
 
 
@@ -131,18 +145,18 @@ def compile_model(
     from htvm.quantize import retarget
     from patterns.codegen import run_codegen
     from patterns.partition import dispatch, partition
-    from patterns.read import read_graph
+    from patterns.read import output_names, read_graph
 
     progress = progress or Progress()
-    place = resolve(target, l2_bytes=options.l2_bytes)
-    soc, accelerators = place.soc, place.accelerators
+    resolved = resolve(target, l2_bytes=options.l2_bytes)
+    soc, accelerators = resolved.soc, resolved.accelerators
     with progress.stage("importing"):
         source = model if isinstance(model, Model) else load(model)
     with progress.stage("retargeting"):
         retargeted = retarget(source, accelerators, data=data)
     module = retargeted.model.module
     with progress.stage("partitioning"):
-        placed = dispatch(read_graph(module), soc, accelerators)
+        placed = dispatch(read_graph(module), output_names(module), soc, accelerators)
         parts = partition(module, placed, soc, accelerators)
     with progress.stage("generating accelerator code"):
         generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
@@ -156,5 +170,5 @@ def compile_model(
             [str(parameter.name) for parameter in cpu.module["main"].params],
         )  # fmt: skip
     return Compiled(
-        source, place, options, retargeted, placed, generated.code, cpu.kernels, program
+        source, resolved, options, retargeted, placed, generated.code, cpu.kernels, program
     )

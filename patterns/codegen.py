@@ -73,6 +73,7 @@ def run_codegen(
         prefix: C prefix of all symbols (the model's name).
 
     Raises:
+        TargetError: the accelerator has no tiling objective of the name in ``options``.
         TilingError: the smallest tile of a layer exceeds L1.
     """
     from tvm import relax
@@ -120,7 +121,9 @@ def _generate(
         region = context.regions[symbol]
         _log.info("generating %s: %d layers", region.name, len(region.layers))
         try:
-            code = generate(region, context.soc, context.options, context.prefix)
+            code = generate(
+                region, context.soc, context.options, context.prefix, context.accelerator.name
+            )
         except HtvmError as error:
             context.failure = error
             raise

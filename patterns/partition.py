@@ -8,7 +8,7 @@ Nothing here knows a SoC: the rules judge a `Layer`, and accelerators are names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,8 @@ from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.verdict import Refused
 from patterns.elementwise import has_table, read_table
+from patterns.layout import with_layouts
 from patterns.names import name_of
-from patterns.read import bindings_of, main_of
 from patterns.table import LAYER_ATTRIBUTE, pattern_table
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Dispatch:
     Attributes:
         placement: operator name -> accelerator name or "cpu", in execution order.
         verdicts: one per operator and accelerator, in execution order.
+        kinds: what each operator is: conv2d, depthwise, dense, add, softmax, ...
         layers: the operators a pattern describes, by name.
         absorbed: conversions between scales that the host does while their tensor enters a region:
             name -> accelerator of the region.
@@ -78,6 +79,7 @@ class Dispatch:
 
     placement: Mapping[str, str]
     verdicts: tuple[OperatorVerdict, ...]
+    kinds: Mapping[str, str]
     layers: Mapping[str, Layer]
     absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
     tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
@@ -103,14 +105,21 @@ def codegen_name(soc: Soc, accelerator: Accelerator) -> str:
     return f"htvm_{soc.name}_{accelerator.name}"
 
 
-def dispatch(nodes: Sequence[Node], soc: Soc, accelerators: Sequence[Accelerator]) -> Dispatch:
+def dispatch(
+    nodes: Sequence[Node],
+    results: Sequence[str],
+    soc: Soc,
+    accelerators: Sequence[Accelerator],
+) -> Dispatch:
     """Judge every operator and place it on the first accelerator that accepts it.
 
     Args:
         nodes: the operators of a module in integer form, as `patterns.read.read_graph` gives them.
+        results: what the module returns, as `patterns.read.output_names` gives it.
         soc: passed to the rules.
         accelerators: in order of preference; none places everything on the CPU.
     """
+    nodes = with_layouts(nodes)
     placement: dict[str, str] = {}
     verdicts: list[OperatorVerdict] = []
     for node in nodes:
@@ -120,12 +129,15 @@ def dispatch(nodes: Sequence[Node], soc: Soc, accelerators: Sequence[Accelerator
             verdicts.append(verdict)
             if verdict.accepted and placement[node.name] == CPU:
                 placement[node.name] = accelerator.name
+    kinds = {node.name: node.kind for node in nodes}
     layers = {node.name: node.layer for node in nodes if node.layer is not None}
     absorbed = {
-        node.name: home for node in nodes if (home := _home(node, nodes, placement)) is not None
+        node.name: home
+        for node in nodes
+        if node.name not in results and (home := _home(node, nodes, placement)) is not None
     }
     tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
-    return Dispatch(placement, tuple(verdicts), layers, absorbed, tables)
+    return Dispatch(placement, tuple(verdicts), kinds, layers, absorbed, tables)
 
 
 def _home(node: Node, nodes: Sequence[Node], placement: Mapping[str, str]) -> str | None:
@@ -174,11 +186,10 @@ def partition(
     from tvm import relax
 
     codegens = {codegen_name(soc, entry): entry.name for entry in accelerators}
-    results = _results(module)
-    absorbed = {name: home for name, home in placed.absorbed.items() if name not in results}
-    homes = {**placed.placement, **absorbed}
+    # A result that is also read would otherwise leave its region twice, under two names.
+    module = relax.transform.CanonicalizeBindings()(module)
     for codegen, name in codegens.items():
-        table = pattern_table(codegen, lambda layer, name=name: homes.get(layer) == name)
+        table = pattern_table(codegen, _taken_by(name, placed))
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     module = relax.transform.MergeCompositeFunctions()(module)
     reader = _RegionReader(module, placed)
@@ -186,6 +197,12 @@ def partition(
     _check_all_grouped(regions, placed)
     functions = {symbol: codegens[str(module[symbol].attrs["Codegen"])] for symbol in regions}
     return Partition(module, regions, functions)
+
+
+def _taken_by(accelerator: str, placed: Dispatch) -> Callable[[str], bool]:
+    """Whether the operator of a name belongs to a region of the accelerator."""
+    homes = {**placed.placement, **placed.absorbed}
+    return lambda name: homes.get(name) == accelerator
 
 
 def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
@@ -287,19 +304,6 @@ class _RegionReader:
                 where=f"operator '{name}'",
             )
         return name
-
-
-def _results(module: IRModule) -> set[str]:
-    """Names of the operators whose results "main" returns."""
-    from tvm import relax
-
-    main = main_of(module)
-    names = {}
-    for var, value in bindings_of(main):
-        names[var] = names.get(value) if isinstance(value, relax.Var) else name_of(value)
-    body = main.body.body
-    results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
-    return {name for var in results if (name := names.get(var)) is not None}
 
 
 def _border_tensors(layers: Sequence[Layer]) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from patterns.conv import conv2d
 from patterns.elementwise import add, convert
 from patterns.partition import CPU, Partition, dispatch, partition
 from patterns.pool import average_pool2d
-from patterns.read import read_graph
+from patterns.read import output_names, read_graph
 
 RNG = np.random.default_rng(3)
 
@@ -51,7 +51,7 @@ class Net:
 
 def cut(module: relax.IRModule, target: str = "diana") -> Partition:
     place = resolve(target)
-    placed = dispatch(read_graph(module), place.soc, place.accelerators)
+    placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
     return partition(module, placed, place.soc, place.accelerators)
 
 
@@ -144,7 +144,7 @@ def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
     module = Net().finish(body)
     place = resolve("diana")
     monkeypatch.setattr(Accelerator, "rules", (_no_stride_two,))
-    placed = dispatch(read_graph(module), place.soc, place.accelerators)
+    placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
     assert placed.placement == {"conv2d_0": CPU, "average_pool_0": CPU}
     conv, pool = placed.verdicts
     assert (conv.accepted, conv.reason, conv.rule) == (False, "stride is 2x2", "Stride is 1x1.")
@@ -157,10 +157,13 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     (core,) = place.accelerators
     twin = replace(core, name="twin")
     soc = replace(place.soc, accelerators=(twin, core))
-    placed = dispatch(read_graph(module), soc, (twin, core))
+    placed = dispatch(read_graph(module), output_names(module), soc, (twin, core))
     assert placed.placement == {"conv2d_0": "twin"}
     parts = partition(module, placed, soc, (twin, core))
     assert list(parts.accelerators.values()) == ["twin"]
+    for order in ((twin, core), (core, twin)):
+        made = run_codegen(parts, replace(soc, accelerators=order), (twin, core), TilingOptions(), "net")
+        assert [code.accelerator for code in made.code.values()] == ["twin"]
 
 
 def _converted(net: Net, offset: int = 129) -> relax.Var:
@@ -216,5 +219,21 @@ def test_absorbed_conversions_compute_what_the_integer_form_says(offset: int) ->
 
     model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
     module = htvm.build(model, "diana.digital", "host")
+    x = RNG.integers(-128, 128, (1, 6, 5, 16)).astype("int8")
+    np.testing.assert_array_equal(module.run(x).outputs[0], module.reference(x)[0])
+
+
+def test_two_regions_may_read_one_absorbed_conversion() -> None:
+    """The second region reads what the first one converted, by a function of its own."""
+
+    def body(net: Net) -> relax.Var:
+        x = _converted(net)
+        a = net.conv(x, "conv2d_0")
+        pool = average_pool2d(net.bb, a, kernel=(1, 1), strides=(1, 1), name="average_pool_0")
+        return add(net.bb, pool, x, Shift(1), (0, 127), name="add_0")
+
+    model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
+    module = htvm.build(model, "diana.digital", "host")
+    assert len(module.compiled.regions) == 2
     x = RNG.integers(-128, 128, (1, 6, 5, 16)).astype("int8")
     np.testing.assert_array_equal(module.run(x).outputs[0], module.reference(x)[0])
