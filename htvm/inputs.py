@@ -36,7 +36,7 @@ def bind_inputs(infos: Sequence[TensorInfo], given: Inputs) -> list[NDArray[np.g
     wanted = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
     if isinstance(given, Mapping):
         return [_checked(info, given[info.name]) for info in _named(infos, given, wanted)]
-    arrays = [given] if isinstance(given, np.ndarray) else list(given)
+    arrays = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(arrays) != len(infos):
         raise InputError(
             f"{len(arrays)} inputs given, the model has {len(infos)}", hint=f"it takes {wanted}"
@@ -70,9 +70,9 @@ def _named(
     for name in given:
         if name not in known:
             raise InputError(f"the model has no input '{name}'", hint=f"it takes {wanted}")
-    for name in known:
-        if name not in given:
-            raise InputError(f"input '{name}' is missing", hint=f"the model takes {wanted}")
+    for info in infos:
+        if info.name not in given:
+            raise InputError(f"input '{info.name}' is missing", hint=f"the model takes {wanted}")
     return infos
 
 

@@ -65,7 +65,7 @@ class _Storage:
 
 
 class Assembler:
-    """Walks the calls once; tensors are looked up through :attr:`_root`, which folds aliases."""
+    """Walks the calls once; tensors are looked up through :meth:`root`, which folds aliases."""
 
     def __init__(
         self,

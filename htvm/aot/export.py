@@ -101,7 +101,7 @@ def _refuse_foreign(place: Path) -> None:
             hint=hint,
         )
     known = {}
-    for line in (place / MANIFEST).read_text(encoding="utf-8").splitlines():
+    for line in (place / MANIFEST).read_text("utf-8", "replace").splitlines():
         digest, _, name = line.partition("  ")
         known[name] = digest
     for path in sorted(place.rglob("*")):

@@ -20,6 +20,7 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render as render_soc_header
 from htvm.aot.entry import c_array, model_sources, place, render, template_fields
 from htvm.aot.program import Program
+from htvm.aot.steps import TensorLike
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
 from htvm.sim.host import model_sources as device_sources
@@ -72,7 +73,7 @@ def runtime_layout(soc: Soc) -> Layout:
     )
 
 
-def check_arrays(what: str, infos: Sequence[object], arrays: Arrays) -> None:
+def check_arrays(what: str, infos: Sequence[TensorLike], arrays: Arrays) -> None:
     """Hold arrays against the declared tensors (``what``: "input" or "output").
 
     Raises:
@@ -81,12 +82,12 @@ def check_arrays(what: str, infos: Sequence[object], arrays: Arrays) -> None:
     if len(infos) != len(arrays):
         raise InputError(f"{len(arrays)} {what}s given, the model has {len(infos)}")
     for info, array in zip(infos, arrays, strict=True):
-        shape, dtype = tuple(getattr(info, "shape")), np.dtype(getattr(info, "dtype"))  # noqa: B009
+        shape, dtype = tuple(info.shape), np.dtype(info.dtype)
         if array.shape != shape or array.dtype != dtype:
             raise InputError(
                 f"{array.dtype.name}{list(array.shape)} given where {dtype.name}{list(shape)} "
                 "is needed",
-                where=f"{what} '{getattr(info, 'name', '')}'",
+                where=f"{what} '{info.name}'",
             )
 
 

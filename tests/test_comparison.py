@@ -1,0 +1,61 @@
+"""The arithmetic of comparisons: agreement with the source model, and the baseline."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from htvm.comparison import _fastest_on_cpu, agreement
+from htvm.model import TensorInfo
+from htvm.report.types import ComparisonRow
+
+SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)
+
+
+def scores(*values: int) -> list[np.ndarray]:
+    return [np.array([values], np.int8)]
+
+
+def test_equal_outputs_agree_without_noise() -> None:
+    same = [scores(1, 2, 3), scores(-128, 127, 0)]
+    found = agreement([SCORES], same, same)
+    assert (found.inputs, found.equal, found.top1, found.max_difference) == (2, 2, 2, 0)
+    assert found.sqnr_db is None
+
+
+def test_sqnr_is_in_real_values_and_the_difference_does_not_wrap() -> None:
+    wanted, made = [scores(-128, 127, -128)], [scores(-128, 127, 127)]
+    found = agreement([SCORES], wanted, made)
+    # Real values: wanted (0, 127.5, 0), made (0, 127.5, 127.5).
+    assert found.sqnr_db == pytest.approx(0.0)
+    assert (found.equal, found.max_difference) == (0, 255)
+    # The first of equals is the decision.
+    assert found.top1 == 1
+
+
+def test_sqnr_is_taken_over_all_inputs() -> None:
+    wanted = [scores(-118, -128, -128), scores(-128, -128, -128)]
+    made = [scores(-118, -128, -128), scores(-127, -128, -128)]
+    found = agreement([SCORES], wanted, made)
+    assert found.sqnr_db == pytest.approx(20.0)
+    assert (found.inputs, found.equal, found.max_difference) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 640), (1, 4, 4), (3,)])
+def test_only_a_vector_of_classes_has_a_decision(shape: tuple[int, ...]) -> None:
+    info = TensorInfo("out", shape, "int8", 1.0, 0)
+    one = [[np.ones(shape, np.int8)]]
+    assert agreement([info], one, one).top1 is None
+
+
+def row(name: str, target: str, cycles: int | None) -> ComparisonRow:
+    return ComparisonRow(name, target, cycles=cycles)
+
+
+def test_the_baseline_is_the_fastest_on_the_cpu() -> None:
+    accelerated = row("soc", "soc", 1)
+    plain, ours = row("plain", "soc.cpu", 90), row("ours", "soc.cpu", 40)
+    assert _fastest_on_cpu([plain, ours, accelerated], "soc.cpu") == "ours"
+    assert _fastest_on_cpu([plain, row("ours", "soc.cpu", 91), accelerated], "soc.cpu") == "plain"
+    assert _fastest_on_cpu([row("plain", "soc.cpu", None), ours], "soc.cpu") == "ours"
+    assert _fastest_on_cpu([row("plain", "soc.cpu", None), accelerated], "soc.cpu") == "plain"
