@@ -20,7 +20,6 @@ __all__ = ["NoiseModel"]
 
 _WEIGHT_LIMIT = 127.5
 _FEEDBACK = 0.3  # share of the weights' rounding noise that error feedback leaves
-_COHERENCE = 8.0  # clipping pushes one way: it adds up where roundings average out
 _RARE = 1e-3  # weight of an extreme value beside the mean of the ordinary ones
 _ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
 
@@ -119,7 +118,7 @@ class NoiseModel:
             error = np.square(wanted - np.clip(values, low * scale, high * scale)).mean(axis=0)
             outside = rare_wanted - np.clip(rare, low * scale, high * scale)
             result[:, index] = error + _RARE * np.square(outside).sum(axis=0)
-        return result * _COHERENCE
+        return result
 
     def activation_noise(self, name: str, rounding: Array, clipping: Array) -> Array:
         """Noise at the outputs per channel, ``[C, G]``, of rounding and clipping a tensor."""

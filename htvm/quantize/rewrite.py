@@ -215,9 +215,11 @@ class _Writer:
         new = replace(new, weight=rounded)
         folded = zero * rounded.astype(np.int64).reshape(len(rounded), -1).sum(axis=1)
         bias = bias - folded
-        if self.correct:
-            bias = bias + self._mean_error(op, new, bias)
-        return replace(new, bias=np.rint(bias).astype(np.int64))
+        corrected = bias + self._mean_error(op, new, bias) if self.correct else bias
+        largest = 128 * np.abs(rounded.astype(np.int64)).reshape(len(rounded), -1).sum(axis=1)
+        # A correction must not cost what `scaled_parameters` made sure of.
+        fits = np.abs(corrected) + largest < _INT32_MAX
+        return replace(new, bias=np.rint(np.where(fits, corrected, bias)).astype(np.int64))
 
     def _mean_error(self, op: Operator, new: Operator, bias: Array) -> Array:
         """Mean of source minus result before the clip, in the result's accumulator steps, over

@@ -1,0 +1,170 @@
+"""What the digital core's number scheme costs: TFLite models before and after retargeting.
+
+Each model's golden inputs (outputs by TFLite Micro), and 200 other seeded inputs, half uniform
+integers and half rounded normals around the input's zero point, which calibration never sees.
+"Top-1" is the share of inputs whose largest output stays the same; SQNR is of the last layer
+before the softmax, in real numbers.
+
+"Rounded once" is the source itself with another rounding: the exact real result of each operator,
+rounded to the nearest integer, where TFLite Micro rounds twice in fixed point (XNNPACK rounds once,
+too).  An input whose decision that already changes has no decision; this agreement is about as
+much as any retargeting can reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(_ROOT))
+
+from htvm.frontend import load  # noqa: E402
+from htvm.quantize import RetargetOptions, retarget  # noqa: E402
+from htvm.quantize.forward import forward, windows  # noqa: E402
+from htvm.quantize.graph import LINEAR, Net, Operator  # noqa: E402
+from htvm.quantize.read import read_net  # noqa: E402
+from htvm.quantize.report import sqnr_db  # noqa: E402
+from htvm.report.table import Column, Table, text  # noqa: E402
+from patterns.read import read_graph  # noqa: E402
+
+MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
+VARIANTS = {
+    "one scale per tensor, nearest weights": RetargetOptions(False, False, False),
+    "+ bias correction": RetargetOptions(False, False, True),
+    "+ error feedback": RetargetOptions(False, True, True),
+    "+ a scale per channel": RetargetOptions(),
+}
+SEED = 20_000
+BATCH = 25
+
+Array = Any
+
+
+def inputs_of(net: Net, count: int) -> Array:
+    """``count`` inputs, alternately uniform and normal, from seeds of their own."""
+    (name, shape), *_ = net.inputs.items()
+    samples = []
+    for index in range(count):
+        rng = np.random.default_rng(SEED + index)
+        normal = np.rint(rng.normal(net.zero_points[name], 32, shape))
+        samples.append(normal if index % 2 else rng.integers(-128, 128, shape))
+    return np.clip(np.stack(samples), -128, 127).astype(np.int8)
+
+
+def last_of(net: Net) -> Operator:
+    """The last layer before the softmax."""
+    return [op for op in net.operators if op.kind in LINEAR][-1]
+
+
+def integer_outputs(net: Net, x: Array) -> Array:
+    """Outputs of the last layer, relative to nothing, int8."""
+    (name,) = net.inputs
+    parts = [forward(net, {name: x[i : i + BATCH]}) for i in range(0, len(x), BATCH)]
+    return np.concatenate([part[last_of(net).name] for part in parts])
+
+
+def rounded_once(net: Net, x: Array) -> Array:
+    """Outputs of the last layer of the source, each operator rounded once; relative to zero."""
+    (name,) = net.inputs
+    results = []
+    for start in range(0, len(x), BATCH):
+        values = {name: x[start : start + BATCH].astype(np.float64) - net.zero_points[name]}
+        for op in net.operators:
+            if op.kind != "softmax":
+                values[op.name] = operator_once(net, op, [values[i] for i in op.inputs])
+        results.append(values[last_of(net).name])
+    return np.concatenate(results)
+
+
+def operator_once(net: Net, op: Operator, inputs: list[Array]) -> Array:
+    """One operator of the source, real but rounded once; values relative to the zero points."""
+    x = inputs[0]
+    if op.kind in LINEAR:
+        weight = op.weights().astype(np.float64)
+        rows = weight.reshape(len(weight), -1)
+        bias = op.biases() + net.zero_point(op.inputs[0]) * rows.sum(axis=1)
+        at_zero = replace(op, pad_value=0)
+        if op.kind == "dense":
+            out = x @ rows.T
+        elif op.kind == "depthwise":
+            out = np.einsum("nyxcij,cij->nyxc", windows(x, at_zero), weight[:, 0])
+        else:
+            view = windows(x, at_zero)
+            out = np.ascontiguousarray(view).reshape(*view.shape[:3], -1) @ rows.T
+        out = (out + bias) * op.factors()[0]
+    elif op.kind == "add":
+        out = inputs[0] * op.factors()[0] + inputs[1] * op.factors()[1]
+    elif op.kind == "average_pool":
+        out = x.mean(axis=(1, 2), keepdims=True)
+    else:
+        out = x.reshape(len(x), *op.shape)
+    return np.clip(np.rint(out), op.clip[0] - op.zero_point, op.clip[1] - op.zero_point)
+
+
+def top1(first: Array, second: Array) -> str:
+    same = int((first.argmax(axis=-1) == second.argmax(axis=-1)).sum())
+    return f"{same}/{len(first)}"
+
+
+def row(path: Path, options: RetargetOptions, count: int, label: str) -> tuple[str, ...]:
+    """One line of the table."""
+    model = load(path)
+    start = time.perf_counter()
+    result = retarget(model, options=options)
+    seconds = time.perf_counter() - start
+    nets = [read_net(m, read_graph(m.module)) for m in (model, result.model)]
+    zero = last_of(nets[0]).zero_point
+    with np.load(path.with_name("golden.npz")) as arrays:
+        wanted = arrays["logits_tflm" if "logits_tflm" in arrays else "out_tflm"][:, 0]
+        golden = arrays["inputs"][:, 0]
+    found = integer_outputs(nets[1], golden)
+    x = inputs_of(nets[0], count)
+    before, after = (integer_outputs(net, x).astype(float) - zero for net in nets)
+    once = rounded_once(nets[0], x)
+    decides = any(op.kind == "softmax" for op in nets[0].operators)
+    return (
+        label,
+        top1(wanted, found) if decides else "",
+        f"{sqnr_db(wanted.astype(float) - zero, found.astype(float) - zero):.1f}",
+        top1(before, after) if decides else "",
+        f"{sqnr_db(before, after):.1f}",
+        top1(before, once) if decides else "",
+        f"{sqnr_db(before, once):.1f}",
+        f"{seconds:.1f}",
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=Path, default=_ROOT.parent / "shared/models/tflite")
+    parser.add_argument("--inputs", type=int, default=200, help="seeded inputs per model")
+    parser.add_argument("--variants", action="store_true", help="also without each refinement")
+    arguments = parser.parse_args()
+    rows = []
+    for name in MODELS:
+        path = arguments.models / name / "model.tflite"
+        if not path.is_file():
+            print(f"{path} is not at hand, skipped", file=sys.stderr)
+            continue
+        variants = VARIANTS if arguments.variants else {"": RetargetOptions()}
+        for label, options in variants.items():
+            title = f"{name} {label}".strip()
+            rows.append(row(path, options, arguments.inputs, title))
+    titles = (
+        "model", "golden top-1", "golden dB", "seeded top-1", "seeded dB",
+        "rounded once top-1", "dB", "seconds",
+    )  # fmt: skip
+    columns = tuple(Column(title, index > 0) for index, title in enumerate(titles))
+    print(text(Table(columns, tuple(rows), title="Retargeted against the source")))
+
+
+if __name__ == "__main__":
+    main()

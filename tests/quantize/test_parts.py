@@ -1,0 +1,244 @@
+"""The parts of retargeting: ties, scaled parameters, rounding, sensitivities, ranges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byoc_dory.errors import UnsupportedError
+from htvm.quantize.calibrate import observe, sample_count, seeded_inputs
+from htvm.quantize.forward import accumulate, forward, requantize
+from htvm.quantize.graph import MulShift, Net, Operator, Shift
+from htvm.quantize.noise import NoiseModel
+from htvm.quantize.read import read_net
+from htvm.quantize.rewrite import rewrite, scaled_parameters
+from htvm.quantize.rounding import round_nearest, round_with_feedback
+from htvm.quantize.search import Scales, choose_scales
+from htvm.quantize.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
+from patterns.read import read_graph
+from tests.quantize.sources import Source, encoder, mobile, residual
+
+
+def net_of(drawn: Source) -> Net:
+    model = drawn.model()
+    return read_net(model, read_graph(model.module))
+
+
+def scales_of(net: Net, samples: int = 24) -> tuple[Scales, Any]:
+    statistics = observe(net, seeded_inputs(net, samples, 5), 5)
+    return choose_scales(net, NoiseModel(net, statistics)), statistics
+
+
+# ------------------------------------------------------------------------------ ties
+
+
+def test_adds_are_tied_by_powers_of_two() -> None:
+    net = net_of(residual(1))
+    scales, _ = scales_of(net)
+    adds = [op for op in net.operators if op.kind == "add"]
+    assert adds
+    for op in adds:
+        choice = scales.adds[op.name]
+        for operand, factor in zip(op.inputs, op.factors(), strict=True):
+            # In the output's units both operands have one step, the output 2**shift of them.
+            ratio = scales.step[op.name] / (scales.step[operand] * factor)
+            assert ratio == pytest.approx(2.0**choice.shift)
+        zeros = [scales.zero_point[name] for name in op.inputs]
+        half = (1 << choice.shift) >> 1
+        assert sum(zeros) - (scales.zero_point[op.name] << choice.shift) in (0, half)
+
+
+def test_padded_tensors_have_zero_point_zero() -> None:
+    for drawn in (mobile(2), residual(2)):
+        net = net_of(drawn)
+        scales, _ = scales_of(net)
+        for op in net.operators:
+            if op.kind in ("conv2d", "depthwise") and op.padded:
+                assert scales.zero_point[op.inputs[0]] == 0, op.name
+        assert must_be_symmetric(net, "input")
+        assert any(not must_be_symmetric(net, name) for name in net.tensors)
+
+
+def test_pools_and_reshapes_hand_the_scale_on() -> None:
+    net = net_of(residual(3))
+    scales, _ = scales_of(net)
+    step = scales.step
+    assert np.array_equal(step["add_1"], step["max_pool_0"])
+    assert scales.zero_point["add_1"] == scales.zero_point["reshape_0"]
+    places = step["reshape_0"].size // step["max_pool_0"].size
+    assert np.array_equal(step["reshape_0"], np.tile(step["max_pool_0"], places))
+    first = net_of(residual(3, "NCHW"))
+    assert first.channel_first
+    step = scales_of(first)[0].step
+    assert np.array_equal(step["reshape_0"], np.repeat(step["max_pool_0"], places))
+
+
+def test_softmax_inputs_keep_the_quantization_of_the_source() -> None:
+    net = net_of(mobile(4))
+    scales, _ = scales_of(net)
+    assert anchors(net) == ("dense_0",)
+    assert (scales.step["dense_0"] == 1.0).all()
+    assert scales.zero_point["dense_0"] == net.zero_point("dense_0")
+
+
+def test_contradicting_ties_are_refused_and_avoided() -> None:
+    drawn = Source(5, input_zero=0)
+    first = drawn.linear("conv2d", 3, relu=False)
+    total = drawn.add("input", first, relu=False)
+    drawn.add(total, "input", relu=False)
+    net = net_of(drawn)
+    # A shift of 1 makes the sum's step twice the input's, and then both are added.
+    doubled = {op.name: add_choices(net, op)[-1] for op in net.operators if op.kind == "add"}
+    assert doubled["add_0"].shift == 1
+    with pytest.raises(UnsupportedError, match="two different ratios"):
+        find_ties(net, doubled)
+    scales, _ = scales_of(net)
+    assert scales.adds["add_0"].shift == 0
+    assert zero_points(net, scales.adds)["add_0"] == 0
+
+
+# ------------------------------------------------------------------------------ equalization
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.booleans())
+def test_any_steps_compute_the_same_real_numbers(seed: int, pad: bool) -> None:
+    """Conv, depthwise, conv with ReLUs between: moving a channel's factor from the rows of one
+    layer to the columns of the next changes nothing before rounding."""
+    drawn = Source(seed, input_shape=(5, 5, 2), input_zero=0)
+    around = (1, 1, 1, 1) if pad else (0, 0, 0, 0)
+    drawn.linear("conv2d", 4)
+    drawn.linear("depthwise", kernel=3, pad=around)
+    drawn.linear("conv2d", 3, relu=False)
+    net = net_of(drawn)
+    rng = np.random.default_rng(seed)
+    step = {name: 2.0 ** rng.uniform(-1, 1, net.channels(name)) for name in net.tensors}
+    zeros = {name: int(rng.integers(-128, 128)) for name in net.tensors}
+    scales = Scales(step, zeros, {name: int(rng.integers(0, 9)) for name in net.tensors}, {}, 0.0)
+    exact = scaled = rng.integers(-128, 128, (2, 5, 5, 2)).astype(np.float64)
+    scaled = scaled / step["input"]
+    for op in net.operators:
+        factor = op.factors()[0]
+        exact = _real(exact, op, op.weights() * factor[:, None, None, None])
+        plain = op.weights().astype(np.int64).reshape(len(factor), -1).sum(axis=1)
+        exact = exact + (op.biases() + net.zero_point(op.inputs[0]) * plain) * factor
+        weight, bias, shift = scaled_parameters(net, op, scales)
+        scaled = (_real(scaled, op, weight) + bias) / 2.0**shift - zeros[op.name] - 0.5
+        if op.rectifies:
+            exact, scaled = np.maximum(exact, 0), np.maximum(scaled, 0)
+        assert np.allclose(exact, scaled * step[op.name], rtol=1e-9, atol=1e-9)
+
+
+def _real(x: Any, op: Operator, weight: Any) -> Any:
+    top, left, bottom, right = op.pad
+    padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    view = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=(1, 2))
+    equation = "nyxcij,coij->nyxc" if op.kind == "depthwise" else "nyxcij,kcij->nyxk"
+    return np.einsum(equation, view, weight)
+
+
+def test_channels_get_steps_of_their_own_where_layers_can_absorb_them() -> None:
+    net = net_of(mobile(6))
+    statistics = observe(net, seeded_inputs(net, 24, 5), 5)
+    noise = NoiseModel(net, statistics)
+    many = choose_scales(net, noise)
+    one = choose_scales(net, noise, per_channel=False)
+    assert len(np.unique(many.step["conv2d_0"])) > 1
+    assert all(len(np.unique(step)) == 1 for step in one.step.values())
+    assert many.noise < one.noise
+
+
+# ------------------------------------------------------------------------------ rounding
+
+
+def dense(weight: Any) -> Operator:
+    return Operator("d", "dense", ("x",), (len(weight),), weight=weight, requant=Shift(0))
+
+
+def test_feedback_rounds_the_sum_better_than_each_weight() -> None:
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(6, 24))
+    x = np.clip(rng.normal(size=(400, 6)) @ mixing * 20, -128, 127).astype(np.int8)
+    weight = rng.normal(scale=4, size=(5, 24, 1, 1))
+    exact = x.astype(float) @ weight[:, :, 0, 0].T
+    errors = []
+    for rounded in (round_nearest(weight), round_with_feedback(weight, dense(weight), x, 0)):
+        assert rounded.dtype == np.int8
+        errors.append(np.square(accumulate(x, dense(rounded)) - exact).mean())
+    assert errors[1] < 0.3 * errors[0]
+
+
+def test_feedback_leaves_integers_alone_and_saturates() -> None:
+    x = np.random.default_rng(1).integers(-128, 128, (50, 4)).astype(np.int8)
+    weight = np.array([[3.0, -7.0, 0.0, 127.0], [300.0, -300.0, 1.0, 2.0]])[:, :, None, None]
+    rounded = round_with_feedback(weight, dense(weight), x, 0)[:, :, 0, 0]
+    assert rounded[0].tolist() == [3, -7, 0, 127]
+    assert rounded[1, 0] == 127 and rounded[1, 1] == -128
+
+
+# ------------------------------------------------------------------------------ error model
+
+
+def test_predicted_noise_is_of_the_measured_order() -> None:
+    """The model steers a search; a factor of five either way would mislead it."""
+    net = net_of(encoder(8))
+    scales, statistics = scales_of(net, 240)
+    result = rewrite(net, scales, statistics.tensors)
+    x = seeded_inputs(net, 200, 77)
+    before, after = forward(net, x)["dense_4"], forward(result.net, x)["dense_4"]
+    measured = np.square(before.astype(float) - after).sum(axis=1).mean()
+    assert measured / 5 < scales.noise < measured * 5
+
+
+# ------------------------------------------------------------------------------ ranges
+
+
+def test_shift_is_lowered_until_int32_holds_the_sums() -> None:
+    net = net_of(encoder(9))
+    scales, statistics = scales_of(net)
+    op = net.operators[0]
+    large = replace(op, bias=op.biases() + 2**30)
+    shifts = {**scales.shift, op.name: 20}
+    tight = replace(scales, shift=shifts)
+    _, bias, shift = scaled_parameters(net, large, tight)
+    assert shift < 20 and np.abs(bias).max() < 2**31
+    operators = (large, *net.operators[1:])
+    whole = Net(net.inputs, net.zero_points, operators, net.outputs)
+    written = rewrite(whole, tight, statistics.tensors).net.operators[0]
+    rows = np.abs(written.weights().astype(np.int64)).reshape(len(bias), -1).sum(axis=1)
+    assert (np.abs(written.biases()) + 128 * rows).max() < 2**31
+
+
+def test_hopeless_bias_is_refused() -> None:
+    net = net_of(encoder(10))
+    scales, _ = scales_of(net)
+    op = net.operators[0]
+    hopeless = replace(op, bias=op.biases() + 2**62)
+    with pytest.raises(UnsupportedError, match="int32"):
+        scaled_parameters(net, hopeless, scales)
+
+
+# ------------------------------------------------------------------------------ forward
+
+
+def test_requantizations() -> None:
+    acc = np.array([-9, -8, -7, 7, 8, 9, 5000])
+    base = Operator("x", "convert", ("i",), (1,))
+    shift = replace(base, requant=Shift(3))
+    assert requantize(acc, shift).tolist() == [-2, -1, -1, 0, 1, 1, 127]
+    scaled = replace(base, requant=MulShift((3,), (4,), (8,)), clip=(0, 127))
+    assert requantize(acc, scaled).tolist() == [0, 0, 0, 1, 2, 2, 127]
+
+
+def test_calibration_inputs_are_seeded_and_of_three_kinds() -> None:
+    net = net_of(mobile(11))
+    first, again, other = (seeded_inputs(net, 6, seed)["input"] for seed in (1, 1, 2))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    spread = [first[index].astype(float).std() for index in range(3)]
+    assert spread[0] > 60 and 20 < spread[1] < 40
+    assert 24 <= sample_count(net) <= 512
