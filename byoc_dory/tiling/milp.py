@@ -1,59 +1,20 @@
-"""Solving the tiling program with HiGHS: proofs, limits, tie-breaks, replay of every answer.
+"""Solving the tiling program: proofs, limits, tie-breaks, replay of every answer.
 
-Determinism: one thread, a fixed seed, a node limit and no clock; ties are broken in a second
-solve that fixes the objective and prefers large k, then y, x and c.
+Ties are broken in a second solve that fixes the objective and prefers large k, then y, x and c, so
+that equally good tiles do not make the answer depend on the solver's path.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-
-import highspy
-import pulp
 
 from byoc_dory.errors import TilingError
+from byoc_dory.solver import solve_program
 from byoc_dory.tiling.model import TilingModel
 from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
 
 __all__ = ["solve_milp"]
-
-_SEED = 0
-# Objective values are integers; anything below one unit is as good as closed.
-_GAP = 1e-3
-# Products of sizes reach 1e5 bytes; integrality this tight keeps them exact to well below a byte.
-_INTEGRALITY = 1e-9
-
-
-class _NodeLimitedHiGHS(pulp.HiGHS):
-    """PuLP's interface to HiGHS, which does not know the status at a node limit."""
-
-    def findSolutionValues(self, lp: pulp.LpProblem) -> tuple[int, int]:  # noqa: N802
-        highs = lp.solverModel
-        if highs.getModelStatus() != highspy.HighsModelStatus.kSolutionLimit:
-            return super().findSolutionValues(lp)
-        values = highs.getSolution().col_value
-        for variable in lp.variables():
-            variable.varValue = values[variable.index]
-        found = (
-            highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        )
-        return (
-            pulp.LpStatusNotSolved,
-            pulp.LpSolutionIntegerFeasible if found else pulp.LpSolutionNoSolutionFound,
-        )
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """How a solve ended: with a proof, with some tile, or with nothing."""
-
-    proven: bool
-    found: bool
-    gap: float
-    nodes: int
-    status: str
 
 
 def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) -> Solution:
@@ -66,7 +27,7 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
     problem.require_feasible()
     model = TilingModel(problem, objective)
     model.lp.setObjective(model.total)
-    outcome = _run(model.lp, node_limit)
+    outcome = solve_program(model.lp, node_limit)
     if not outcome.found:
         raise TilingError(
             f"the solver found no tile within {node_limit} nodes ({outcome.status})",
@@ -98,7 +59,7 @@ def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, i
     # Values are integers, so half a unit of slack admits equals only.
     model.lp += model.total >= value - 0.5
     model.lp.setObjective(model.preference())
-    outcome = _run(model.lp, node_limit)
+    outcome = solve_program(model.lp, node_limit)
     if not outcome.found:
         return best, outcome.nodes
     preferred = _checked(problem, objective, model.tile())
@@ -110,32 +71,6 @@ def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, i
             hint="use solver='exhaustive' for this layer and report the case",
         )
     return preferred, outcome.nodes
-
-
-def _run(lp: pulp.LpProblem, node_limit: int) -> _Outcome:
-    """Solve what is in ``lp``."""
-    lp.solve(
-        _NodeLimitedHiGHS(
-            msg=False,
-            threads=1,
-            gapRel=0.0,
-            gapAbs=_GAP,
-            random_seed=_SEED,
-            mip_max_nodes=node_limit,
-            mip_feasibility_tolerance=_INTEGRALITY,
-        )
-    )
-    info = lp.solverModel.getInfo()
-    status = lp.solverModel.getModelStatus()
-    # PuLP calls several stops "Optimal"; the solver's own status and sol_status decide.
-    proven = status == highspy.HighsModelStatus.kOptimal
-    return _Outcome(
-        proven=proven and lp.sol_status == pulp.LpSolutionOptimal,
-        found=lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible),
-        gap=float(info.mip_gap),
-        nodes=max(0, int(info.mip_node_count)),
-        status=lp.solverModel.modelStatusToString(status),
-    )
 
 
 def _checked(problem: TilingProblem, objective: Objective, tile: Tile) -> Tile:

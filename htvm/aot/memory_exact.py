@@ -132,6 +132,8 @@ def integer_program(
     """Solve the placement as an integer program; return offsets, peak and a proven bound."""
     import pulp
 
+    from byoc_dory.solver import solve_program
+
     problem = pulp.LpProblem("arena", pulp.LpMinimize)
     new = problem.add_variable
     top = new("peak", bound // alignment, peak // alignment, pulp.LpInteger)
@@ -148,23 +150,19 @@ def integer_program(
                 under = new(f"u{i}_{j}", cat=pulp.LpBinary)
                 problem += start[i] + size <= start[j] + ceiling * (1 - under)
                 problem += start[j] + sizes[j] <= start[i] + ceiling * under
-    # One thread, fixed seed and a node limit: the same plan on every machine.
-    solver = pulp.HiGHS(
-        msg=False, threads=1, random_seed=1, mip_max_nodes=_MILP_NODES, gapRel=0.0, gapAbs=0.0
-    )
-    problem.solve(solver)
-    if problem.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+    outcome = solve_program(problem, _MILP_NODES)
+    if not outcome.found:
         return offsets, peak, bound
     found = [round(variable.value()) * alignment for variable in start]
     found_peak = max(offset + item.size for offset, item in zip(found, items, strict=True))
     if clashes(items, found) or found_peak > peak:
         _log.warning("the integer program returned unusable offsets; they are ignored")
         return offsets, peak, bound
-    proven = found_peak if problem.sol_status == pulp.LpSolutionOptimal else bound
-    return found, found_peak, proven
+    return found, found_peak, found_peak if outcome.proven else bound
 
 
 def clashes(items: Sequence[Item], offsets: Sequence[int]) -> bool:
+    """Return whether two items that are needed at once share bytes."""
     return any(
         offsets[i] < offsets[j] + items[j].size and offsets[j] < offsets[i] + item.size
         for i, item in enumerate(items)

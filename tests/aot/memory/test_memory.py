@@ -129,6 +129,16 @@ def test_an_open_gap_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan.gap == pytest.approx(1 / 8)
 
 
+def test_an_integer_program_that_gives_up_leaves_a_valid_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "_BRANCH_AND_BOUND_BUFFERS", 0)
+    monkeypatch.setattr(memory_exact, "_MILP_NODES", 0)
+    for buffers in (NO_PLAN_AT_THE_SUM, HARD_TO_REACH):
+        plan = plan_memory(buffers)
+        assert plan.live <= plan.bound <= plan.peak
+
+
 def test_a_chain_reaches_the_bound_without_search() -> None:
     buffers = [BufferUse(f"t{i}", size, i, i + 1) for i, size in enumerate([100, 700, 50, 400])]
     plan = plan_memory(buffers)

@@ -1,0 +1,88 @@
+"""Integer programs, solved the same way on every machine: HiGHS through PuLP.
+
+Determinism: one thread, a fixed seed, a limit of nodes and none of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import pulp
+
+__all__ = ["Outcome", "solve_program"]
+
+_SEED = 0
+# Objective values are integers; anything below one unit is as good as closed.
+_GAP = 1e-3
+# Products of sizes reach 1e5 bytes; integrality this tight keeps them exact to well below a byte.
+_INTEGRALITY = 1e-9
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a search ended: with a proof, with some solution, or with nothing.
+
+    Attributes:
+        proven: the solution in the program's variables is an optimum.
+        found: there is a solution in the program's variables.
+        gap: bound minus objective, relative to the objective; infinite without a solution.
+        nodes: of the branch and bound.
+        status: the solver's own word for it.
+    """
+
+    proven: bool
+    found: bool
+    gap: float
+    nodes: int
+    status: str
+
+
+class _NodeLimitedHiGHS(pulp.HiGHS):
+    """PuLP's interface to HiGHS, which does not know the status at a node limit."""
+
+    def findSolutionValues(self, lp: pulp.LpProblem) -> tuple[int, int]:  # noqa: N802
+        highs = lp.solverModel
+        if highs.getModelStatus() != highspy.HighsModelStatus.kSolutionLimit:
+            return super().findSolutionValues(lp)
+        values = highs.getSolution().col_value
+        for variable in lp.variables():
+            variable.varValue = values[variable.index]
+        found = (
+            highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+        return (
+            pulp.LpStatusNotSolved,
+            pulp.LpSolutionIntegerFeasible if found else pulp.LpSolutionNoSolutionFound,
+        )
+
+
+def solve_program(lp: pulp.LpProblem, node_limit: int) -> Outcome:
+    """Solve a program whose objective takes integer values; its variables hold the solution.
+
+    Args:
+        lp: with its objective.
+        node_limit: nodes of the branch and bound after which the search ends.
+    """
+    lp.solve(
+        _NodeLimitedHiGHS(
+            msg=False,
+            threads=1,
+            gapRel=0.0,
+            gapAbs=_GAP,
+            random_seed=_SEED,
+            mip_max_nodes=node_limit,
+            mip_feasibility_tolerance=_INTEGRALITY,
+        )
+    )
+    info = lp.solverModel.getInfo()
+    status = lp.solverModel.getModelStatus()
+    # PuLP calls several stops "Optimal"; the solver's own status and sol_status decide.
+    proven = status == highspy.HighsModelStatus.kOptimal
+    return Outcome(
+        proven=proven and lp.sol_status == pulp.LpSolutionOptimal,
+        found=lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible),
+        gap=float(info.mip_gap),
+        nodes=max(0, int(info.mip_node_count)),
+        status=lp.solverModel.modelStatusToString(status),
+    )
