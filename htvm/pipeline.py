@@ -51,7 +51,8 @@ class BuildOptions:
     def __post_init__(self) -> None:
         if self.cpu_kernels not in ("scheduled", "default"):
             raise TargetError(
-                f"unknown kind of CPU kernels {self.cpu_kernels!r}", hint="known: scheduled, default"
+                f"unknown kind of CPU kernels {self.cpu_kernels!r}",
+                hint="known kinds: scheduled, default",
             )
 
 

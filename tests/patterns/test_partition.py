@@ -162,7 +162,8 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     parts = partition(module, placed, soc, (twin, core))
     assert list(parts.accelerators.values()) == ["twin"]
     for order in ((twin, core), (core, twin)):
-        made = run_codegen(parts, replace(soc, accelerators=order), (twin, core), TilingOptions(), "net")
+        ordered = replace(soc, accelerators=order)
+        made = run_codegen(parts, ordered, order, TilingOptions(), "net")
         assert [code.accelerator for code in made.code.values()] == ["twin"]
 
 
