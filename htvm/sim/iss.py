@@ -115,15 +115,12 @@ def run_elf(
         SimulationError: the file is not a program for this machine.
         ToolchainError: the simulator cannot be built.
     """
-    pokes, peeks = pokes or {}, peeks or {}
+    peeks = peeks or {}
     executable = build_iss(machine, compiler if compiler is not None else Compiler.zig())
     with tempfile.TemporaryDirectory(prefix="htvm-iss-") as work:
         folder = Path(work)
         line = [str(executable), str(elf_path), *_machine_options(machine)]
-        for index, (address, data) in enumerate(pokes.items()):
-            file = folder / f"poke{index}"
-            file.write_bytes(data)
-            line += ["--poke", f"{address:#x}:{file}"]
+        line += _poke_options(pokes or {}, folder)
         peeked = {address: folder / f"peek{i}" for i, address in enumerate(peeks)}
         for address, file in peeked.items():
             line += ["--peek", f"{address:#x}:{peeks[address]}:{file}"]
@@ -157,6 +154,15 @@ def _machine_options(machine: Machine) -> list[str]:
     options += ["--putchar", f"{machine.putchar:#x}", "--exit", f"{machine.exit:#x}"]
     if machine.trace is not None:
         options += ["--trace", f"{machine.trace:#x}"]
+    return options
+
+
+def _poke_options(pokes: Mapping[int, bytes], folder: Path) -> list[str]:
+    options = []
+    for index, (address, data) in enumerate(pokes.items()):
+        file = folder / f"poke{index}"
+        file.write_bytes(data)
+        options += ["--poke", f"{address:#x}:{file}"]
     return options
 
 

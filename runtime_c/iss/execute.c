@@ -1,4 +1,5 @@
 /* The core: fetches decoded instructions and executes them one by one. */
+#include "arithmetic.h"
 #include "iss.h"
 #include "timing.h"
 
@@ -49,88 +50,6 @@ static void decode_in_place(ram_t *ram, insn_t *insn)
         insn->redirect = (uint8_t)(BRANCH_EXTRA + (two ? 1 : 0));
     }
 }
-
-/* ---- memory ------------------------------------------------------------------------------- */
-
-/* Anything but an access to the RAM that the program runs from. */
-static bool load_elsewhere(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t size,
-                           uint32_t *value)
-{
-    const uint8_t *bytes = htvm_iss_bus_map(&iss->bus, addr, size);
-    if (bytes != NULL) {
-        *value = size == 1 ? bytes[0] : size == 2 ? get16(bytes) : get32(bytes);
-        return true;
-    }
-    if (size == 4 && addr % 4 == 0 && htvm_soc_owns(addr)) {
-        return htvm_iss_device_read(iss, insn, addr, value);
-    }
-    snprintf(iss->trap, sizeof iss->trap,
-             "load of %" PRIu32 " bytes from 0x%08" PRIx32 ", where there is no RAM and no %s", size,
-             addr, size == 4 ? "device register" : "byte-wide device");
-    return false;
-}
-
-static bool store_elsewhere(iss_t *iss, uint32_t addr, uint32_t size, uint32_t value)
-{
-    uint8_t *bytes = htvm_iss_bus_map(&iss->bus, addr, size);
-    if (bytes != NULL) {
-        for (uint32_t i = 0; i < size; ++i) {
-            bytes[i] = (uint8_t)(value >> (8 * i));
-        }
-        return true;
-    }
-    if (htvm_iss_bus_control(&iss->bus, addr, size, value, iss->cycles)) {
-        return true;
-    }
-    if (size == 4 && addr % 4 == 0 && htvm_soc_owns(addr)) {
-        return htvm_iss_device_write(iss, addr, value);
-    }
-    snprintf(iss->trap, sizeof iss->trap,
-             "store of %" PRIu32 " bytes to 0x%08" PRIx32 ", where there is no RAM and no %s", size,
-             addr, size == 4 ? "device register" : "byte-wide device");
-    return false;
-}
-
-static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + size > 4; }
-
-/* ---- arithmetic --------------------------------------------------------------------------- */
-
-static uint32_t high_product(op_t op, uint32_t a, uint32_t b)
-{
-    const int64_t signed_a = (int32_t)a;
-    switch (op) {
-    case OP_MULH:
-        return (uint32_t)((uint64_t)(signed_a * (int32_t)b) >> 32);
-    case OP_MULHSU:
-        return (uint32_t)((uint64_t)(signed_a * (int64_t)b) >> 32);
-    default:
-        return (uint32_t)((uint64_t)a * b >> 32);
-    }
-}
-
-static uint32_t divide(op_t op, uint32_t a, uint32_t b)
-{
-    const bool wants_quotient = op == OP_DIV || op == OP_DIVU;
-    if (b == 0) {
-        return wants_quotient ? UINT32_MAX : a;
-    }
-    if (op == OP_DIVU || op == OP_REMU) {
-        return wants_quotient ? a / b : a % b;
-    }
-    if (b == UINT32_MAX) { /* -1: the most negative number has no quotient that fits */
-        return wants_quotient ? 0u - a : 0;
-    }
-    const int32_t quotient = (int32_t)a / (int32_t)b;
-    return wants_quotient ? (uint32_t)quotient : a - (uint32_t)quotient * b;
-}
-
-/* The shift of a negative number is left to the compiler by C; all of them extend the sign. */
-static uint32_t shift_right(uint32_t value, uint32_t amount)
-{
-    return (uint32_t)((int32_t)value >> amount);
-}
-
-static int32_t as_signed(uint32_t value) { return (int32_t)value; }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
@@ -215,6 +134,8 @@ static void locate(iss_t *iss, uint32_t pc)
     }                                            \
     break
 
+static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + size > 4; }
+
 /* `busy_at` is the number of the instruction behind a multi-cycle one. */
 #define BUSY(extra) (cycles += (extra), busy = (extra) + 1u, busy_at = retired + 1)
 
@@ -227,7 +148,7 @@ static void locate(iss_t *iss, uint32_t pc)
             value = (read);                                                   \
         } else {                                                              \
             SYNC_OUT();                                                       \
-            if (!load_elsewhere(iss, d, addr, (width), &value)) {             \
+            if (!htvm_iss_load_elsewhere(iss, d, addr, (width), &value)) {             \
                 goto trapped;                                                 \
             }                                                                 \
             SYNC_IN();                                                        \
@@ -249,7 +170,7 @@ static void locate(iss_t *iss, uint32_t pc)
             write;                                                            \
         } else {                                                              \
             SYNC_OUT();                                                       \
-            if (!store_elsewhere(iss, addr, (width), value)) {                \
+            if (!htvm_iss_store_elsewhere(iss, addr, (width), value)) {                \
                 goto trapped;                                                 \
             }                                                                 \
             if (iss->bus.ended) {                                             \

@@ -48,6 +48,12 @@ bool htvm_iss_run(iss_t *iss);
 /* csr.c: executes a CSR instruction; false if the CSR does not exist or must not be written. */
 bool htvm_iss_csr(iss_t *iss, const insn_t *insn, uint32_t *result);
 
+/* access.c: loads and stores anywhere, for those that leave the RAM the program runs from.  The
+ * value of a load is not sign-extended.  False after setting iss->trap. */
+bool htvm_iss_load_elsewhere(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t size,
+                             uint32_t *value);
+bool htvm_iss_store_elsewhere(iss_t *iss, uint32_t addr, uint32_t size, uint32_t value);
+
 /* device.c: word access to a device register; false after setting iss->trap. */
 bool htvm_iss_device_read(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t *value);
 bool htvm_iss_device_write(iss_t *iss, uint32_t addr, uint32_t value);

@@ -63,6 +63,27 @@ def test_running_over_the_end_of_ram(tmp_path: Path) -> None:
         run(tmp_path, words(NOP, NOP, NOP, NOP), machine=machine)
 
 
+def test_several_rams(tmp_path: Path) -> None:
+    """Jumps, loads and stores between RAMs; neighbours do not make one RAM."""
+    second = RAM + 0x100
+    machine = replace(BARE, ram=((RAM, 0x100), (second, 0x100)))
+    there = rv.lui(5, RAM >> 12).code + rv.i_type(0x67, 0, 1, 5, 0x100)  # jalr x1, 0x100(x5)
+    back = rv.load("lw", 7, 5, 0x40).code + rv.immediate("add", 7, 7, 1).code
+    back += rv.store("sw", 7, 5, 0x180).code + rv.i_type(0x67, 0, 0, 1, 0)
+    end = rv.load("lw", 8, 5, 0x180).code + rv.lui(6, 0x100).code + rv.store("sw", 8, 6, 0).code
+    elf = tmp_path / "p.elf"
+    elf.write_bytes(make_elf([(RAM, there + end), (second, back), (RAM + 0x40, rv.word(41))]))
+    assert run_elf(elf, machine).exit_code == 42
+    elf.write_bytes(make_elf([(RAM, rv.lui(5, RAM >> 12).code + rv.load("lw", 6, 5, 0xFE).code)]))
+    with pytest.raises(TrapError, match="load of 4 bytes from 0x800000fe"):
+        run_elf(elf, machine)
+
+
+def test_overlapping_rams(tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match="--ram: unknown option, or its value"):
+        run(tmp_path, words(0), machine=replace(BARE, ram=((RAM, 64), (RAM + 32, 64))))
+
+
 def test_instruction_cut_off_by_the_end_of_ram(tmp_path: Path) -> None:
     machine = replace(BARE, ram=((RAM, 6),))
     with pytest.raises(TrapError, match="over the end of RAM"):
