@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -152,19 +153,25 @@ def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     Raises:
         ExportError: it cannot be written.
     """
-    partial = path.with_name(path.name + ".partial")
+    hint = "name a file in a folder that exists and is writable"
     try:
-        with partial.open("wb") as stream:
-            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
-        partial.replace(path)
-    except OSError as error:
+        # The file a link points to, not the link.
+        place = path.resolve()
+        if place.exists() and not place.is_file():
+            # A folder, or a device, which the move below would replace.
+            raise ExportError(
+                "cannot write the outputs: this is no file", where=f"--out {path}", hint=hint
+            )
+        with tempfile.TemporaryDirectory(prefix=".htvm-", dir=place.parent) as folder:
+            partial = Path(folder) / "outputs.npz"
+            with partial.open("wb") as stream:
+                np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+            partial.replace(place)
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
+        reason = getattr(error, "strerror", None) or str(error)
         raise ExportError(
-            f"cannot write the outputs: {error.strerror}",
-            where=f"--out {path}",
-            hint="name a file in a folder that exists and is writable",
+            f"cannot write the outputs: {reason}", where=f"--out {path}", hint=hint
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _brief(array: np.ndarray) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,24 @@ __all__ = ["open_model", "read_inputs", "read_samples"]
 
 _ZOO = "zoo:"
 _RANDOM = "random"
+_SEED_DIGITS = 18
+
+# What numpy raises for files it cannot read, and what it lets through from zip, zlib and its
+# header's parser; MemoryError where a header promises more than there is.
+_NO_ARRAYS = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def open_model(text: str) -> Model:
@@ -35,9 +55,11 @@ def open_model(text: str) -> Model:
         from htvm import zoo
 
         name, _, seed = text[len(_ZOO) :].partition("@")
-        if seed and not seed.isdecimal():
+        if seed and not _is_seed(seed):
             raise ModelError(
-                f"the seed {seed!r} is not a number", where=text, hint=f"e.g. {_ZOO}{name}@1"
+                f"the seed {seed[:40]!r} is not a number of at most {_SEED_DIGITS} digits",
+                where=f"MODEL {_ZOO}{name}",
+                hint=f"e.g. {_ZOO}{name}@1",
             )
         return zoo.build(name, int(seed or 0))
     import htvm
@@ -94,9 +116,17 @@ def _seed(text: str) -> int | None:
     kind, _, seed = text.partition(":")
     if kind != _RANDOM:
         return None
-    if seed and not seed.isdecimal():
-        raise InputError(f"the seed {seed!r} is not a number", where=f"--input {text}")
+    if seed and not _is_seed(seed):
+        raise InputError(
+            f"the seed {seed[:40]!r} is not a number of at most {_SEED_DIGITS} digits",
+            where="--input",
+            hint="e.g. random:1",
+        )
     return int(seed or 0)
+
+
+def _is_seed(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _SEED_DIGITS
 
 
 def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
@@ -108,7 +138,7 @@ def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
         else:
             with loaded:
                 named = {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _NO_ARRAYS as error:
         # numpy takes what it does not know for a pickle, and advises to trust it.
         reason = getattr(error, "strerror", None) or "it holds no numpy arrays of numbers"
         raise InputError(

@@ -34,7 +34,7 @@ def load(source: str | PathLike[str] | IRModule, name: str | None = None) -> Mod
     """
     if isinstance(source, str | PathLike):
         path = Path(source)
-        if path.is_dir():
+        if _is_folder(path):
             raise ModelError("a folder is not a model", where=str(path), hint="give a file")
         from htvm.frontend.tflite import load_tflite
 
@@ -42,3 +42,10 @@ def load(source: str | PathLike[str] | IRModule, name: str | None = None) -> Mod
     from htvm.frontend.module import load_module
 
     return load_module(source, name)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long; reading says so
+        return False

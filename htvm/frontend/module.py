@@ -42,6 +42,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
     if not isinstance(source, IRModule):
         raise ModelError(
             f"a {type(source).__name__} is not a model",
+            where="what was given as the model",
             hint="give the path of a .tflite file, or a Relax IRModule",
         )
     model_name = c_identifier(name or "model")

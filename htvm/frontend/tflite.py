@@ -39,6 +39,9 @@ _IMPORTER_ERRORS = (
     ValueError,
 )
 
+# Offsets in a flatbuffer are signed 32-bit integers.
+_MOST_BYTES = 2**31 - 1
+
 _KINDS = {
     "CONV_2D": {"conv2d", "depthwise"},
     "DEPTHWISE_CONV_2D": {"depthwise", "conv2d"},
@@ -65,11 +68,20 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
         UnsupportedError: if it uses an operator or quantization that is not supported.
     """
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= _MOST_BYTES else b""
+    except (OSError, ValueError) as error:  # ValueError: no path at all, with a NUL in it
         raise ModelError(
-            f"the file cannot be read: {error.strerror}", where=str(path), hint="check the path"
+            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            hint="check the path",
         ) from error
+    if size > _MOST_BYTES:
+        raise ModelError(
+            f"not a TFLite model: {size:,} bytes are more than a flatbuffer can have",
+            where=str(path),
+            hint="give a .tflite file or a Relax IRModule",
+        )
     file = read_file(data, path.name)
     check_file(file)
     network = read_qdq(_imported(data, path.name))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from byoc_dory.errors import ModelError
 from htvm.zoo import topologies
 
@@ -37,11 +39,17 @@ def sketch(name: str, seed: int = 0) -> Sketch:
     """The network before it is written as a model: steps with weights, and their statistics.
 
     Raises:
-        ModelError: there is no such network.
+        ModelError: there is no such network, or the seed is no number.
     """
-    if name not in _NETWORKS:
+    if not isinstance(name, str) or name not in _NETWORKS:
         raise ModelError(
             f"there is no network {name!r}", where="htvm.zoo", hint=f"one of {', '.join(names())}"
+        )
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ModelError(
+            f"the seed cannot be {seed!r}",
+            where=f"htvm.zoo, network '{name}'",
+            hint="give a whole number from 0 on",
         )
     return _NETWORKS[name](seed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "zoo:toyadmos", "--target", "mars"], ["mars", "diana.digital", "generic.cpu"]),
         (["run", "zoo:toyadmos", "--input", "absent.npz"], ["absent.npz"]),
         (["compare", "zoo:toyadmos", "--input", "random:x"], ["seed 'x'"]),
+        (["run", "zoo:toyadmos", "--input", "random:" + "9" * 5000], ["seed '999", "18 digits"]),
+        (["explain", "zoo:toyadmos@" + "9" * 5000], ["seed '999", "18 digits"]),
     ],
 )
 def test_what_the_user_can_mend_is_one_message_and_exit_code_2(
@@ -132,3 +135,20 @@ def test_output_files_are_whole_or_absent(tmp_path: Path) -> None:
     with pytest.raises(htvm.errors.ExportError, match="absent"):
         _save(tmp_path / "absent" / "results", {"a": np.arange(3)})
     assert [entry.name for entry in tmp_path.iterdir()] == ["results"]
+    for name, words in (("results/below", "results"), ("", "no file"), ("x" * 300, "too long")):
+        with pytest.raises(htvm.errors.ExportError, match=words):
+            _save(tmp_path / name, {"a": np.arange(3)})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results"]
+
+
+def test_output_files_replace_neither_links_nor_devices(tmp_path: Path) -> None:
+    from htvm.cli.app import _save
+
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(target)
+    _save(link, {"a": np.arange(3)})
+    assert link.is_symlink() and target.is_file()
+    os.mkfifo(pipe)
+    with pytest.raises(htvm.errors.ExportError, match="this is no file"):
+        _save(pipe, {"a": np.arange(3)})
+    assert pipe.is_fifo()

@@ -52,6 +52,30 @@ def test_files_that_hold_no_arrays(tmp_path: Path, content: bytes) -> None:
         read_inputs(str(path), [INFO])
 
 
+def test_damaged_files(tmp_path: Path) -> None:
+    """A header may promise more than memory holds; compressed data may be no data."""
+    x = np.arange(4, dtype=np.int8)[None]
+    np.save(tmp_path / "x.npy", x)
+    np.savez_compressed(tmp_path / "x.npz", input=x)
+    plain = (tmp_path / "x.npy").read_bytes()
+    files = [plain, (tmp_path / "x.npz").read_bytes()]
+    (tmp_path / "vast.npy").write_bytes(plain.replace(b"(1, 4)", b"(9999999999999,)"))
+    with pytest.raises(InputError, match=r"vast\.npy"):
+        read_inputs(str(tmp_path / "vast.npy"), [INFO])
+    rng = np.random.default_rng(3)
+    refused = 0
+    for trial in range(200):
+        data = bytearray(files[trial % 2])
+        for at in rng.integers(0, len(data), 3):
+            data[at] = int(rng.integers(256))
+        (tmp_path / "bad.npy").write_bytes(data)
+        try:
+            read_inputs(str(tmp_path / "bad.npy"), [INFO])
+        except InputError:
+            refused += 1
+    assert refused > 100
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"absent\.npy"):
         read_inputs(str(tmp_path / "absent.npy"), [INFO])

@@ -101,3 +101,23 @@ def test_a_layer_whose_smallest_tile_exceeds_l1() -> None:
 def test_every_error_is_one_family() -> None:
     kinds = [getattr(errors, name) for name in errors.__all__]
     assert all(issubclass(kind, errors.HtvmError) for kind in kinds)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000], ids=["NUL", "too long"])
+def test_impossible_path(name: str) -> None:
+    with pytest.raises(errors.ModelError, match="cannot be read"):
+        htvm.load(name)
+
+
+def test_a_file_beyond_any_flatbuffer_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.tflite"
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)  # a hole: nothing is stored
+    with pytest.raises(errors.ModelError, match="more than a flatbuffer can have"):
+        htvm.load(path)
+
+
+@pytest.mark.parametrize("seed", [-1, "x", None, 2.5])
+def test_zoo_seed(seed: object) -> None:
+    with pytest.raises(errors.ModelError, match="seed"):
+        htvm.zoo.build("toyadmos", seed)  # type: ignore[arg-type]
