@@ -16,6 +16,7 @@ from htvm.quantize.forward import accumulate, forward, requantize
 from htvm.quantize.graph import MulShift, Net, Operator, Shift
 from htvm.quantize.noise import NoiseModel
 from htvm.quantize.read import read_net
+from htvm.quantize.report import sqnr_db
 from htvm.quantize.rewrite import rewrite, scaled_parameters
 from htvm.quantize.rounding import round_nearest, round_with_feedback
 from htvm.quantize.search import Scales, choose_scales
@@ -242,3 +243,30 @@ def test_calibration_inputs_are_seeded_and_of_three_kinds() -> None:
     spread = [first[index].astype(float).std() for index in range(3)]
     assert spread[0] > 60 and 20 < spread[1] < 40
     assert 24 <= sample_count(net) <= 512
+
+
+def test_other_integer_schemes_are_understood() -> None:
+    """Multiply-and-shift and plain shifts in one network: their floors are part of the source."""
+    rng = np.random.default_rng(3)
+    first = rng.integers(-127, 128, (16, 20, 1, 1)).astype(np.int8)
+    second = rng.integers(-127, 128, (10, 16, 1, 1)).astype(np.int8)
+    zeros = np.zeros(16, np.int64)
+    net = Net(
+        {"x": (20,)},
+        {"x": 0},
+        (
+            Operator(
+                "a", "dense", ("x",), (16,), weight=first, bias=zeros,
+                requant=MulShift((3, 5) * 8, (12,), (77,)), clip=(0, 127),
+            ),
+            Operator("b", "dense", ("a",), (10,), weight=second, bias=zeros[:10], requant=Shift(7)),
+        ),
+        ("b",),
+    )  # fmt: skip
+    scales, statistics = scales_of(net, 240)
+    result = rewrite(net, scales, statistics.tensors, correct=False).net
+    assert all(isinstance(op.requant, Shift) for op in result.operators)
+    x = seeded_inputs(net, 100, 9)
+    before, after = forward(net, x)["b"].astype(float), forward(result, x)["b"].astype(float)
+    assert sqnr_db(before, after) > 26.0
+    assert abs((after - before).mean()) < 0.2
