@@ -7,7 +7,7 @@ reference element for element, and agree with TFLite Micro as far as its number 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ CLASSIFIERS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 PLATFORMS = ("rv32", "host")
 
 
-@lru_cache(maxsize=None)
+@cache
 def loaded(name: str) -> tuple[htvm.Model, Golden]:
     case = golden(name)
     return htvm.load(case.path), case
