@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from byoc_dory.cost import layer_cycles  # noqa: E402
 from byoc_dory.layer import Layer  # noqa: E402
 from byoc_dory.schedule import schedule_layer  # noqa: E402
-from byoc_dory.soc.base import DigitalCore, round_up  # noqa: E402
+from byoc_dory.soc.accelerator import DigitalCore  # noqa: E402
+from byoc_dory.soc.base import round_up  # noqa: E402
 from byoc_dory.soc.diana.description import DIANA  # noqa: E402
 from byoc_dory.soc.diana.heuristics import OBJECTIVES  # noqa: E402
 from byoc_dory.tiling import Tile, TilingProblem, solve_exhaustive, solve_milp  # noqa: E402

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from byoc_dory.emit import Emitter
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode
-from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Soc
 from byoc_dory.tiling import Objective, Solution, solve
 from byoc_dory.verdict import Refused
 
@@ -77,7 +77,7 @@ def _accelerator(soc: Soc, name: str | None) -> Accelerator:
 
 
 def _objective(accelerator: Accelerator, name: str) -> Objective:
-    known: dict[str, Objective] = accelerator.heuristics
+    known = accelerator.heuristics
     if name not in known:
         raise TargetError(
             f"there is no tiling objective '{name}'",
@@ -103,7 +103,7 @@ class _Generator:
         self.accelerator = accelerator
         self.options = options
         self.prefix = c_identifier(prefix)
-        self.emitter: Emitter = accelerator.emitter
+        self.emitter = accelerator.emitter
         self._symbols: set[str] = set()
         self._solutions: dict[tuple[Any, ...], Solution] = {}
 

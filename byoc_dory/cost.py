@@ -1,8 +1,8 @@
 """Predicted cycles: DMA, triggers and CPU kernels, from the SoC's description.
 
-The model of a trigger is DIANA's digital core as fitted to the published latency tables: a constant
-per trigger, the weights at 16 B per cycle, and per block of 16 maps, block of 16 columns and output
-row ``C*fx*fy' + alpha*C*fy' + beta`` cycles, where fy' counts the filter rows inside the tile.
+The model of a trigger is that of `DigitalCore`: a constant, the weights at the width of their port,
+and per block of maps, block of columns and output row ``C*fx*fy' + alpha*C*fy' + beta`` cycles,
+where fy' counts the filter rows inside the tile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from byoc_dory.layer import Layer
 from byoc_dory.schedule import ChannelTile, Schedule, SpatialTile
-from byoc_dory.soc.base import DigitalCore, Dma, Soc
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import Dma, Soc
 from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Step, Store
 
 __all__ = [
@@ -73,9 +74,8 @@ def step_cycles(step: Step, dma: Dma, core: DigitalCore) -> int:
 def layer_cycles(schedule: Schedule, soc: Soc, core: DigitalCore) -> int:
     """Cycles of all steps of a layer, DMA and triggers with the driver code they contain.
 
-    Host code around the calls is not counted: what is generated here needs a few tens of cycles
-    (the 400 cycles per layer in the core's description belong to the published runtime).  Tiles of
-    one shape cost the same, so each shape is looked at once.
+    Host code around the calls is not counted: what is generated here needs a few tens of cycles.
+    Tiles of one shape cost the same, so each shape is looked at once.
     """
     if soc.dma is None:
         raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
@@ -114,7 +114,7 @@ def _distinct(tiles: tuple[_TileT, ...]) -> list[tuple[_TileT, int]]:
 
 
 def cpu_cycles(layer: Layer, soc: Soc) -> int:
-    """Rough cycles of the layer on the host, for verdicts."""
+    """Rough cycles of the layer on the host, for verdicts (runs measure the real ones)."""
     cost = soc.host.cost
     if layer.op == "add":
         return round(cost.add_element * layer.output.elements)

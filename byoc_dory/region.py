@@ -53,7 +53,7 @@ class Region:
 
     Raises:
         ModelError: where a tensor is read before it is written, written twice, has two shapes,
-            or an output is never written.
+            or an output is never written, named twice or an input.
     """
 
     name: str
@@ -76,8 +76,11 @@ class Region:
             self._read(shapes, tensor, "outputs")
         if not self.layers or not self.outputs:
             raise ModelError("a region without layers or outputs", where=f"region '{self.name}'")
-        if {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}:
+        outputs = {tensor.name for tensor in self.outputs}
+        if {tensor.name for tensor in self.inputs} & outputs:
             raise ModelError("an output is also an input", where=f"region '{self.name}'")
+        if len(outputs) != len(self.outputs):
+            raise ModelError("a tensor is an output twice", where=f"region '{self.name}'")
 
     @property
     def mapped(self) -> tuple[Tensor, ...]:

@@ -17,7 +17,8 @@ from typing import Literal, TypeAlias
 
 from byoc_dory.layer import Layer, Op, Shift
 from byoc_dory.packing import pad_filter
-from byoc_dory.soc.base import DigitalCore, round_up
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import round_up
 from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Step, Store
 from byoc_dory.tiling.problem import Tile
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Function, Var
 
-    from byoc_dory.soc.base import Accelerator, Soc
+    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Soc
     from patterns.read import Node
 
 __all__ = [

@@ -16,7 +16,12 @@ from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from patterns.primitive import call_primitive, primitive, shape_of
-from patterns.requantize import fixed_point, int_constant, rounding_high_multiply
+from patterns.requantize import (
+    fixed_point,
+    int_constant,
+    left_shift,
+    rounding_high_multiply,
+)
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -197,4 +202,7 @@ def _newton_step(guess: te.Tensor, half: te.Tensor) -> Any:
 def _doubled(root: Any) -> Any:
     """1 / (1 + a) in Q0.31 from 2 / (1 + a) in Q2.29: twice the number, saturated."""
     highest = tirx.const(1 << 30, "int32")
-    return tirx.Select(root >= highest, tirx.const(_INT32_MAX, "int32"), root * 2)
+    # A shift: TVM would take the factor of a product into the sum that `root` may stand for, whose
+    # constants it does not fit.
+    doubled = left_shift(root, tirx.const(1, "int32"))
+    return tirx.Select(root >= highest, tirx.const(_INT32_MAX, "int32"), doubled)

@@ -1,7 +1,8 @@
 """The vocabulary of SoC descriptions.
 
-A SoC is three things: data (the dataclasses of this module), rules and heuristics (a *toolkit*,
-see :class:`Toolkit`), and C instructions with a device model (``runtime_c/soc/<soc>``).  Every
+A SoC is three things: data (the dataclasses of this module and of
+:mod:`byoc_dory.soc.accelerator`), rules and heuristics (a *toolkit*, see there), and C
+instructions with a device model (``runtime_c/soc/<soc>``).  Every
 hardware number of the project lives in such data and nowhere else: tiler, cost model, device
 model and firmware read it from here, the C side through :mod:`byoc_dory.soc.header`.
 
@@ -11,19 +12,15 @@ them.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError
-from byoc_dory.verdict import Rule, Verdict, judge
 
 if TYPE_CHECKING:
-    from byoc_dory.layer import Layer
+    from byoc_dory.soc.accelerator import Accelerator
 
 __all__ = [
-    "Accelerator",
-    "DigitalCore",
     "Dma",
     "Host",
     "HostCost",
@@ -32,7 +29,6 @@ __all__ = [
     "Soc",
     "Target",
     "TargetSpec",
-    "Toolkit",
     "round_up",
 ]
 
@@ -116,9 +112,7 @@ class HostCost:
 
     Attributes:
         conv_mac, pointwise_mac, dense_mac, depthwise_mac: cycles per multiply-accumulate.
-        add_element, pool_element: cycles per element.
-        layout_byte: cycles per byte converted between the host's and the accelerator's layout.
-        softmax: cycles of a small softmax.
+        add_element: cycles per element.
     """
 
     conv_mac: float
@@ -126,9 +120,6 @@ class HostCost:
     dense_mac: float
     depthwise_mac: float
     add_element: float
-    pool_element: float
-    layout_byte: float
-    softmax: float
 
 
 @dataclass(frozen=True)
@@ -161,151 +152,6 @@ class SimControl:
     putchar: int
     exit: int
     trace: int
-
-
-class Toolkit(Protocol):
-    """What the author of an accelerator writes besides numbers: a module with these names.
-
-    Attributes:
-        RULES: judged in order; the first refusal is the verdict.
-        HEURISTICS: named tiling heuristics with default weights.
-        EMITTER: what turns a schedule into C for this accelerator.
-    """
-
-    RULES: tuple[Rule, ...]
-    HEURISTICS: Any
-    EMITTER: Any
-
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int) -> Any:
-        """Return the tiling problem of ``layer`` with ``l1_budget`` bytes of L1."""
-
-    def cost(self, layer: Layer, tile: Any, soc: Soc) -> int:
-        """Return the predicted cycles of ``layer`` with this tile."""
-
-
-@dataclass(frozen=True)
-class Accelerator:
-    """One accelerator: its place in the SoC and where its toolkit is found.
-
-    Attributes:
-        name: short name, unique in the SoC; composites are called "<name>.<op>".
-        title: what it is called in reports.
-        registers: device address of the register block.
-        l1: name of the memory it works on.
-        toolkit_module: importable module that satisfies :class:`Toolkit`.  Named, not held, so
-            that a description stays plain data that loads without a solver.
-    """
-
-    name: str
-    title: str
-    registers: int
-    l1: str
-    toolkit_module: str
-
-    @property
-    def toolkit(self) -> Toolkit:
-        """The toolkit, imported on first use."""
-        return cast(Toolkit, importlib.import_module(self.toolkit_module))
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules a layer must pass, in the order in which they are judged."""
-        return self.toolkit.RULES
-
-    @property
-    def heuristics(self) -> Any:
-        """The named tiling heuristics."""
-        return self.toolkit.HEURISTICS
-
-    @property
-    def emitter(self) -> Any:
-        """What turns a schedule into C."""
-        return self.toolkit.EMITTER
-
-    def judge(self, layer: Layer, soc: Soc) -> Verdict:
-        """Return the first refusal of :attr:`rules`, or acceptance."""
-        return judge(layer, soc, self.rules)
-
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> Any:
-        """Return the tiling problem of ``layer``; the budget defaults to the whole L1."""
-        budget = soc.memory(self.l1).size if l1_budget is None else l1_budget
-        return self.toolkit.tiling_problem(layer, soc, budget)
-
-    def cost(self, layer: Layer, tile: Any, soc: Soc) -> int:
-        """Return the predicted cycles of ``layer`` with this tile."""
-        return self.toolkit.cost(layer, tile, soc)
-
-
-@dataclass(frozen=True)
-class DigitalCore(Accelerator):
-    """A 2-D array that computes ``lanes`` output maps by ``columns`` output columns at a time.
-
-    Cycles of a trigger = constant + weight bytes / ``weight_bytes_per_cycle`` + sum over
-    (block of lanes, block of columns, output row) of ``C*fy'*fx + row_cycles*C*fy' +
-    output_cycles``, with fy' the filter rows inside the tile; dense ceil(C/columns) *
-    ceil(K/lanes), add ceil(elements/columns) instead of the sum.  The constants include the
-    host's driver code, whose measured share is ``*_driver_cycles``.
-
-    Attributes:
-        lanes, columns: output maps and output columns of the array.
-        row_pitch: rows of activations are padded to this many bytes, in L1 and in L2.
-        group: aligned groups of this many bytes are stored reversed.
-        weight_memory: bytes of weights and bias one trigger may load.
-        weight_bytes_per_cycle: how fast the trigger loads them from L2.
-        bias_bytes: bytes of one block of ``lanes`` biases of a conv.
-        dense_bias_bytes: the same of a dense trigger.
-        row_cycles, output_cycles: alpha and beta of the cycle model.
-        *_trigger_cycles: constant of one trigger, driver included (depthwise: per channel).
-        *_driver_cycles: host cycles in it (depthwise: of each channel, loop included).
-        layer_cycles: host code around one layer, for estimates only (a run measures it).
-        filters: filter sizes per axis.
-        strides: strides (both axes alike).
-        max_shift: largest right shift of the requantization.
-        dense_max_k: outputs of one dense trigger.
-    """
-
-    lanes: int
-    columns: int
-    row_pitch: int
-    group: int
-    weight_memory: int
-    weight_bytes_per_cycle: int
-    bias_bytes: int
-    dense_bias_bytes: int
-    row_cycles: int
-    output_cycles: int
-    conv_trigger_cycles: int
-    depthwise_trigger_cycles: int
-    dense_trigger_cycles: int
-    add_trigger_cycles: int
-    conv_driver_cycles: int
-    depthwise_driver_cycles: int
-    dense_driver_cycles: int
-    add_driver_cycles: int
-    layer_cycles: int
-    filters: tuple[int, ...]
-    strides: tuple[int, ...]
-    max_shift: int
-    dense_max_k: int
-
-    def conv_weight_bytes(self, k: int, c: int, fy: int, fx: int) -> int:
-        """Bytes of the packed weights and biases of a conv trigger."""
-        blocks = -(-k // self.lanes)
-        return blocks * (self.lanes * c * fy * fx + self.bias_bytes)
-
-    @property
-    def depthwise_block_channels(self) -> int:
-        """Channels that share a block of depthwise weights: one per reversed group of lanes."""
-        return self.lanes // self.group
-
-    def depthwise_weight_bytes(self, k: int, fy: int, fx: int) -> int:
-        """Bytes of the packed weights and biases of ``k`` depthwise channels."""
-        blocks = -(-k // self.depthwise_block_channels)
-        return blocks * (self.lanes * fy * fx + self.bias_bytes)
-
-    def dense_weight_bytes(self, c: int) -> int:
-        """Bytes of the packed weights and biases of one dense trigger (up to ``lanes`` outputs)."""
-        return self.lanes * round_up(c, self.columns) + self.dense_bias_bytes
 
 
 @dataclass(frozen=True)

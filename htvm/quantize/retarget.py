@@ -19,7 +19,7 @@ from htvm.quantize.rewrite import rewrite
 from htvm.quantize.search import choose_scales
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.base import Accelerator
+    from byoc_dory.soc.accelerator import Accelerator
     from htvm.model import Model
 
 __all__ = ["Calibration", "RetargetOptions", "Retargeted", "retarget"]

@@ -11,7 +11,7 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.schedule import schedule_layer
-from byoc_dory.soc.base import DigitalCore
+from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.steps import Block, ConvTrigger
 from byoc_dory.tiling.problem import Tile

@@ -11,7 +11,8 @@ from tvm import relax
 import htvm
 from byoc_dory.layer import Layer, Shift
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.codegen import run_codegen

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.soc.base import DigitalCore
+from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.header import render
 from byoc_dory.soc.registry import resolve
 from htvm.sim.host import include_folders, model_sources

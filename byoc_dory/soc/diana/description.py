@@ -7,8 +7,8 @@ to the published latency tables, or arithmetic) or *assumed* (ours, not the chip
 
 from __future__ import annotations
 
+from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import (
-    DigitalCore,
     Dma,
     Host,
     HostCost,
@@ -46,9 +46,6 @@ HOST = Host(
         dense_mac=4.6,
         depthwise_mac=10.8,
         add_element=7.8,
-        pool_element=16.3,
-        layout_byte=6.0,
-        softmax=3_000.0,
     ),
 )
 
@@ -95,7 +92,6 @@ DIGITAL = DigitalCore(
     depthwise_driver_cycles=14,
     dense_driver_cycles=28,
     add_driver_cycles=29,
-    layer_cycles=400,  # derived: fitted with the DMA constants, per layer
     filters=(1, 3, 5, 7),  # public code: HTVM's matcher
     strides=(1, 2),  # public code: HTVM's matcher
     max_shift=31,  # public code: HTVM's matcher

@@ -13,7 +13,8 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer, Shift
 from byoc_dory.packing import pad_filter
 from byoc_dory.schedule import schedule_layer
-from byoc_dory.soc.base import DigitalCore, Soc, round_up
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.emit import DianaEmitter, digital_core
 from byoc_dory.soc.diana.heuristics import OBJECTIVES
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem
@@ -244,5 +245,6 @@ def _add_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> Til
 
 
 def cost(layer: Layer, tile: Tile, soc: Soc) -> int:
-    """Predicted cycles of the layer with this tile (DMA, triggers and host code around them)."""
-    return layer_cycles(schedule_layer(layer, tile, digital_core(soc)), soc, digital_core(soc))
+    """Predicted cycles of the layer with this tile: DMA and triggers with their driver code."""
+    core = digital_core(soc)
+    return layer_cycles(schedule_layer(layer, tile, core), soc, core)

@@ -13,7 +13,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.schedule import Schedule, schedule_layer, stored_bytes
-from byoc_dory.soc.base import DigitalCore, Soc, round_up
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.tiling.problem import Solution
 
 __all__ = ["DianaEmitter", "digital_core"]

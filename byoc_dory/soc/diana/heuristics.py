@@ -11,11 +11,10 @@ a DMA command of its own.
 
 from __future__ import annotations
 
+from byoc_dory.soc.diana.description import DIGITAL
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
 __all__ = ["ARRAY", "MEMORY", "OBJECTIVES", "PAPER", "PAPER_PE"]
-
-_ARRAY = 16
 
 # More than L1 and weight memory together (320 000 B).
 _UNIT = 400_000
@@ -24,13 +23,13 @@ ARRAY = Objective(
     "array",
     (
         Heuristic(
-            "fill rows of the array", Fill("k", _ARRAY, whole_is_full=True), _UNIT,
+            "fill rows of the array", Fill("k", DIGITAL.lanes, whole_is_full=True), _UNIT,
             "output channels in multiples of 16 use all rows of the array; depthwise and add do "
             "not spread channels over it",
             scope="reducing",
         ),
         Heuristic(
-            "fill columns of the array", Fill("x", _ARRAY, whole_is_full=True), _UNIT,
+            "fill columns of the array", Fill("x", DIGITAL.columns, whole_is_full=True), _UNIT,
             "output columns in multiples of 16 use all columns of the array",
         ),
         Heuristic(
@@ -48,6 +47,9 @@ ARRAY = Objective(
     ),
 )  # fmt: skip
 
+# The paper's equations are taken with their printed modulus, whatever the description says.
+_PRINTED = 16
+
 # HTVM paper III-B: tiling is for layers that do not fit.
 _UNTILED = Heuristic(
     "untiled",
@@ -60,8 +62,8 @@ PAPER_PE = Objective(
     "paper-pe",
     (
         _UNTILED,
-        Heuristic("Eq. 3", Fill("c", _ARRAY), _UNIT, "(C - 1) mod 16, as printed"),
-        Heuristic("Eq. 4", Fill("ix", _ARRAY), _UNIT, "(ix - 1) mod 16, as printed"),
+        Heuristic("Eq. 3", Fill("c", _PRINTED), _UNIT, "(C - 1) mod 16, as printed"),
+        Heuristic("Eq. 4", Fill("ix", _PRINTED), _UNIT, "(ix - 1) mod 16, as printed"),
     ),
 )
 

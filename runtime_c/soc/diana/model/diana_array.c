@@ -6,6 +6,7 @@
  * (depthwise).  Accumulators are unsigned because the core's int32 wraps.
  */
 #include "diana_array.h"
+#include "diana_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +26,6 @@ typedef struct {
     uint32_t lane_count;
     uint32_t *sums; /* [ox][lane], one output row */
 } scratch_t;
-
-static uint32_t ceil_div(uint32_t a, uint32_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 /* Floor shift, clip.  The conversion to int32 wraps, and >> of a negative int32 is arithmetic, in
  * every compiler this is built with. */
@@ -196,7 +192,7 @@ bool diana_array_conv(const diana_shape_t *s, const uint8_t *in, const uint8_t *
         t->in[i] = (int8_t)in[i ^ REVERSED];
     }
     const uint32_t block_bytes = LANES * s->c * s->fy * s->fx + DIANA_DIGITAL_BIAS_BYTES;
-    for (uint32_t block = 0; block < ceil_div(s->k, LANES); block++) {
+    for (uint32_t block = 0; block < diana_blocks(s->k, LANES); block++) {
         load_block(s, weights + (size_t)block * block_bytes, t);
         const bool all = t->lane_count > FEW_LANES;
         uint8_t *maps = out + (size_t)block * LANES * s->oy * s->out_pitch;
@@ -215,7 +211,7 @@ void diana_array_dense(uint32_t c, uint32_t shift, bool relu, const uint8_t *in,
                        const uint8_t *weights, uint8_t *out)
 {
     const uint32_t columns = DIANA_DIGITAL_COLUMNS;
-    const uint32_t blocks = ceil_div(c, columns);
+    const uint32_t blocks = diana_blocks(c, columns);
     const uint8_t *bias = weights + (size_t)blocks * LANES * columns;
     const uint32_t bias_bytes = DIANA_DIGITAL_DENSE_BIAS_BYTES / LANES;
     for (uint32_t k = 0; k < LANES; k++) {

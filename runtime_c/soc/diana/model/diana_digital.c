@@ -200,6 +200,12 @@ static uint64_t conv_cycles(const diana_shape_t *s)
            diana_blocks(s->ox, DIANA_DIGITAL_COLUMNS);
 }
 
+/* Cycles of loading weights that fit the weight memory. */
+static uint64_t load_cycles(uint64_t bytes)
+{
+    return diana_blocks((uint32_t)bytes, DIANA_DIGITAL_WEIGHT_BYTES_PER_CYCLE);
+}
+
 static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
 {
     const char *what = depthwise ? "depthwise" : "conv2d";
@@ -219,8 +225,9 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
     }
     if (depthwise && (s.k != DIANA_DIGITAL_LANES || s.c != 1)) {
         diana_complain(soc, core, DIANA_ERROR_PARAMETER,
-                       "%s: k %" PRIu32 ", c %" PRIu32 ": a trigger has 16 lanes and 1 channel",
-                       what, s.k, s.c);
+                       "%s: k %" PRIu32 ", c %" PRIu32 ": a trigger has %" PRIu32
+                       " lanes and 1 channel",
+                       what, s.k, s.c, DIANA_DIGITAL_LANES);
         return;
     }
     if (!diana_check_l1(soc, core, "input", in, in_bytes, DIANA_DMA_L1_ALIGN) ||
@@ -248,7 +255,7 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
         memset(soc->shadow + out + map_bytes, 0, out_bytes - map_bytes);
     }
     const uint64_t array = conv_cycles(&s);
-    const uint64_t load = weight_bytes / DIANA_DIGITAL_WEIGHT_BYTES_PER_CYCLE;
+    const uint64_t load = load_cycles(weight_bytes);
     const uint64_t maps = depthwise ? 1 : s.k;
     const diana_event_t event = {
         .what = what,
@@ -296,7 +303,7 @@ static void start_dense(htvm_soc_t *soc, uint64_t now)
     diana_array_dense(c, shift, relu, soc->l1 + in, weights, soc->l1 + out);
     memset(soc->shadow + out, 1, DIANA_DIGITAL_LANES);
     const uint64_t array = diana_blocks(c, DIANA_DIGITAL_COLUMNS);
-    const uint64_t load = weight_bytes / DIANA_DIGITAL_WEIGHT_BYTES_PER_CYCLE;
+    const uint64_t load = load_cycles(weight_bytes);
     const diana_event_t event = {.what = "dense",
                                  .bytes = weight_bytes,
                                  .macs = (uint64_t)k * c,

@@ -1,0 +1,162 @@
+"""What an accelerator is: a place in a SoC, numbers, and the toolkit its author writes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+from byoc_dory.soc.base import round_up
+from byoc_dory.verdict import Rule, Verdict, judge
+
+if TYPE_CHECKING:
+    from byoc_dory.emit import Emitter
+    from byoc_dory.layer import Layer
+    from byoc_dory.soc.base import Soc
+    from byoc_dory.tiling import Objective, Tile, TilingProblem
+
+__all__ = ["Accelerator", "DigitalCore", "Toolkit"]
+
+
+class Toolkit(Protocol):
+    """What the author of an accelerator writes besides numbers: a module with these names.
+
+    Attributes:
+        RULES: judged in order; the first refusal is the verdict.
+        HEURISTICS: tiling objectives by name, each of named and weighted heuristics.
+        EMITTER: what turns a schedule into C for this accelerator.
+    """
+
+    RULES: tuple[Rule, ...]
+    HEURISTICS: Mapping[str, Objective]
+    EMITTER: Emitter
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int) -> TilingProblem:
+        """Return the tiling problem of ``layer`` with ``l1_budget`` bytes of L1."""
+
+    def cost(self, layer: Layer, tile: Tile, soc: Soc) -> int:
+        """Return the predicted cycles of ``layer`` with this tile."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One accelerator: its place in the SoC and where its toolkit is found.
+
+    Attributes:
+        name: short name, unique in the SoC; composites are called "<name>.<op>".
+        title: what it is called in reports.
+        registers: device address of the register block.
+        l1: name of the memory it works on.
+        toolkit_module: importable module that satisfies :class:`Toolkit`.  Named, not held, so
+            that a description stays plain data that loads without a solver.
+    """
+
+    name: str
+    title: str
+    registers: int
+    l1: str
+    toolkit_module: str
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """The toolkit, imported on first use."""
+        return cast(Toolkit, importlib.import_module(self.toolkit_module))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules a layer must pass, in the order in which they are judged."""
+        return self.toolkit.RULES
+
+    @property
+    def heuristics(self) -> Mapping[str, Objective]:
+        """The tiling objectives by name."""
+        return self.toolkit.HEURISTICS
+
+    @property
+    def emitter(self) -> Emitter:
+        """What turns a schedule into C."""
+        return self.toolkit.EMITTER
+
+    def judge(self, layer: Layer, soc: Soc) -> Verdict:
+        """Return the first refusal of :attr:`rules`, or acceptance."""
+        return judge(layer, soc, self.rules)
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return the tiling problem of ``layer``; the budget defaults to the whole L1."""
+        budget = soc.memory(self.l1).size if l1_budget is None else l1_budget
+        return self.toolkit.tiling_problem(layer, soc, budget)
+
+    def cost(self, layer: Layer, tile: Tile, soc: Soc) -> int:
+        """Return the predicted cycles of ``layer`` with this tile."""
+        return self.toolkit.cost(layer, tile, soc)
+
+
+@dataclass(frozen=True)
+class DigitalCore(Accelerator):
+    """A 2-D array that computes ``lanes`` output maps by ``columns`` output columns at a time.
+
+    Cycles of a trigger = constant + weight bytes / ``weight_bytes_per_cycle`` + sum over
+    (block of lanes, block of columns, output row) of ``C*fy'*fx + row_cycles*C*fy' +
+    output_cycles``, with fy' the filter rows inside the tile; dense ceil(C/columns) *
+    ceil(K/lanes), add ceil(elements/columns) instead of the sum.  The constants include the
+    host's driver code, whose measured share is ``*_driver_cycles``.
+
+    Attributes:
+        lanes, columns: output maps and output columns of the array.
+        row_pitch: rows of activations are padded to this many bytes, in L1 and in L2.
+        group: aligned groups of this many bytes are stored reversed.
+        weight_memory: bytes of weights and bias one trigger may load.
+        weight_bytes_per_cycle: how fast the trigger loads them from L2.
+        bias_bytes: bytes of one block of ``lanes`` biases of a conv.
+        dense_bias_bytes: the same of a dense trigger.
+        row_cycles, output_cycles: alpha and beta of the cycle model.
+        *_trigger_cycles: constant of one trigger, driver included (depthwise: per channel).
+        *_driver_cycles: host cycles in it (depthwise: of each channel, loop included).
+        filters: filter sizes per axis.
+        strides: strides (both axes alike).
+        max_shift: largest right shift of the requantization.
+        dense_max_k: outputs of one dense trigger.
+    """
+
+    lanes: int
+    columns: int
+    row_pitch: int
+    group: int
+    weight_memory: int
+    weight_bytes_per_cycle: int
+    bias_bytes: int
+    dense_bias_bytes: int
+    row_cycles: int
+    output_cycles: int
+    conv_trigger_cycles: int
+    depthwise_trigger_cycles: int
+    dense_trigger_cycles: int
+    add_trigger_cycles: int
+    conv_driver_cycles: int
+    depthwise_driver_cycles: int
+    dense_driver_cycles: int
+    add_driver_cycles: int
+    filters: tuple[int, ...]
+    strides: tuple[int, ...]
+    max_shift: int
+    dense_max_k: int
+
+    def conv_weight_bytes(self, k: int, c: int, fy: int, fx: int) -> int:
+        """Bytes of the packed weights and biases of a conv trigger."""
+        blocks = -(-k // self.lanes)
+        return blocks * (self.lanes * c * fy * fx + self.bias_bytes)
+
+    @property
+    def depthwise_block_channels(self) -> int:
+        """Channels that share a block of depthwise weights: one per reversed group of lanes."""
+        return self.lanes // self.group
+
+    def depthwise_weight_bytes(self, k: int, fy: int, fx: int) -> int:
+        """Bytes of the packed weights and biases of ``k`` depthwise channels."""
+        blocks = -(-k // self.depthwise_block_channels)
+        return blocks * (self.lanes * fy * fx + self.bias_bytes)
+
+    def dense_weight_bytes(self, c: int) -> int:
+        """Bytes of the packed weights and biases of one dense trigger (up to ``lanes`` outputs)."""
+        return self.lanes * round_up(c, self.columns) + self.dense_bias_bytes
