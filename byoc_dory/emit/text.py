@@ -9,6 +9,12 @@ import jinja2
 
 __all__ = ["Expr", "add", "c_identifier", "comment", "environment", "mul", "round_up_expr"]
 
+_KEYWORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while asm typeof".split()
+)
+
 # A C expression: a number known now, or text evaluated at run time.
 Expr: TypeAlias = int | str
 
@@ -50,9 +56,11 @@ def round_up_expr(value: Expr, step: int) -> Expr:
 
 
 def c_identifier(text: str) -> str:
-    """``text`` with everything that C does not allow in a name replaced by ``_``."""
+    """``text`` as a C name: other characters become ``_``, reserved names begin with ``t``."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return f"_{name}" if name[:1].isdigit() else name
+    if not name or name.startswith("_"):
+        return f"t{name}"
+    return f"t_{name}" if name[0].isdigit() or name in _KEYWORDS else name
 
 
 def comment(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant
 from htvm.aot.memory import ALIGNMENT, BufferUse
@@ -23,12 +24,13 @@ from htvm.aot.steps import (
     Step,
     TensorLike,
     Value,
-    c_identifier,
+    local_name,
     parameter_types,
 )
+from htvm.report.shapes import describe
 
 if TYPE_CHECKING:
-    from byoc_dory.region import Kernel, RegionCode
+    from byoc_dory.region import RegionCode
 
 __all__ = ["Assembler"]
 
@@ -44,7 +46,7 @@ class _Names:
         self._taken = set(taken)
 
     def fresh(self, wish: str) -> str:
-        base = c_identifier(wish)[:_LONGEST_NAME]
+        base = local_name(wish)[:_LONGEST_NAME]
         name, number = base, 1
         while name in self._taken:
             number += 1
@@ -240,7 +242,7 @@ class Assembler:
                 kind=kernel.kind,
                 predicted_cycles=kernel.predicted_cycles,
                 macs=kernel.layer.macs if kernel.layer is not None else 0,
-                comment=_kernel_comment(kernel),
+                comment="layout" if kernel.layer is None else describe(kernel.layer),
             )
             self.append(step, tensors, kernel.prototype)
 
@@ -319,15 +321,3 @@ def _returns_code(prototype: str) -> bool:
 
 def _shape(value: Value) -> str:
     return "x".join(str(size) for size in value.shape) + f" {value.dtype}"
-
-
-def _kernel_comment(kernel: Kernel) -> str:
-    layer = kernel.layer
-    if layer is None:
-        return "layout"
-    if layer.op == "add":
-        return f"{layer.K}x{layer.oy}x{layer.ox}"
-    if layer.op == "dense":
-        return f"{layer.C} -> {layer.K}"
-    shapes = f"{layer.C}x{layer.iy}x{layer.ix} -> {layer.K}x{layer.oy}x{layer.ox}"
-    return f"{shapes}, {layer.fy}x{layer.fx}"

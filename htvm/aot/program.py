@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant
 from htvm.aot.assembler import Assembler
@@ -23,7 +24,6 @@ from htvm.aot.steps import (
     Step,
     TensorLike,
     Value,
-    c_identifier,
 )
 
 if TYPE_CHECKING:
@@ -105,23 +105,7 @@ def assemble(
     kernels = {kernel.symbol: kernel for kernel in cpu_kernels}
     parameters = [info.name for info in inputs] if parameters is None else parameters
     work = Assembler(name, inputs, outputs, results, constants or {}, parameters)
-    used: dict[str, None] = {}
-    for call in calls:
-        if isinstance(call, Alias):
-            work.alias(call)
-        elif call.target in regions:
-            if call.target in used:
-                raise ModelError(f"region '{call.target}' is called twice", where=name)
-            used[call.target] = None
-            work.region(call, regions[call.target])
-        elif call.target in kernels:
-            used[call.target] = None
-            work.cpu(call, kernels[call.target])
-        else:
-            raise ModelError(
-                f"there is neither a kernel nor a region called '{call.target}'",
-                where=f"program '{name}'",
-            )
+    used = _enter(work, calls, kernels, regions)
     work.results()
     buffers = work.buffers()
     cpu_used = [kernels[key] for key in used if key not in regions]
@@ -144,6 +128,35 @@ def assemble(
         headers=tuple(dict.fromkeys(headers)),
         aliases=tuple(sorted(work.aliases.items())),
     )
+
+
+def _enter(
+    work: Assembler,
+    calls: Sequence[Call | Alias],
+    kernels: Mapping[str, CpuCode],
+    regions: Mapping[str, RegionCode],
+) -> tuple[str, ...]:
+    """Enter all calls; return the kernels and regions they name, in order of first use."""
+    used: dict[str, None] = {}
+    for call in calls:
+        if isinstance(call, Alias):
+            work.alias(call)
+            continue
+        if call.target in regions:
+            if call.target in used:
+                raise ModelError(
+                    f"region '{call.target}' is called twice", where=f"program '{work.name}'"
+                )
+            work.region(call, regions[call.target])
+        elif call.target in kernels:
+            work.cpu(call, kernels[call.target])
+        else:
+            raise ModelError(
+                f"there is neither a kernel nor a region called '{call.target}'",
+                where=f"program '{work.name}'",
+            )
+        used[call.target] = None
+    return tuple(used)
 
 
 def _distinct(kernels: Sequence[Kernel]) -> list[Kernel]:

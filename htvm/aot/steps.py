@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
     "Step",
     "TensorLike",
     "Value",
-    "c_identifier",
+    "local_name",
     "parameter_types",
 ]
 
@@ -150,22 +151,17 @@ class Step:
     bytes: int = 0
 
 
-# Words that must not become names of locals in the entry function.
+# What the entry function itself uses, beside the words of C.
 _RESERVED = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while asm typeof "
     "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uintptr_t size_t NULL STEP "
     "arena base code copy misaligned".split()
 )
 
 
-def c_identifier(text: str) -> str:
-    """Return ``text`` with everything that is not legal in a C identifier replaced by ``_``."""
-    word = re.sub(r"\W", "_", text, flags=re.ASCII)
-    if not word or word[0].isdigit() or word[0] == "_" or word in _RESERVED:
-        word = "t" + word if word.startswith("_") or not word else "t_" + word
-    return word
+def local_name(text: str) -> str:
+    """Return ``text`` as the name of a local of the entry function."""
+    name = c_identifier(text)
+    return f"t_{name}" if name in _RESERVED else name
 
 
 def parameter_types(prototype: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant, RegionCode
 from htvm.aot.program import Alias, Call, Operand, Program, Value, assemble
-from htvm.aot.steps import c_identifier, parameter_types
+from htvm.aot.steps import local_name, parameter_types
 from tests.aot import tiny
 from tests.aot.tiny import Info
 
@@ -206,7 +206,7 @@ def test_parameter_types() -> None:
         parameter_types("void f(int8_t *a, int n)")
 
 
-def test_c_identifier() -> None:
-    assert [c_identifier(t) for t in ["a", "1", "_x", "", "for", "ä.b"]] == [
-        "a", "t_1", "t_x", "t", "t_for", "t__b",
+def test_names_of_locals() -> None:
+    assert [local_name(t) for t in ["a", "1", "_x", "", "for", "ä.b", "arena"]] == [
+        "a", "t_1", "t_x", "t", "t_for", "t__b", "t_arena",
     ]  # fmt: skip
