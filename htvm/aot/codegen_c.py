@@ -10,6 +10,7 @@ import re
 
 import tvm
 
+from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
@@ -64,7 +65,7 @@ def emit_c(symbol: str, lowered: PointerFunc, comment: str) -> str:
             where=f"kernel '{symbol}'",
             hint="only integer operators without calls into a runtime are supported on the CPU",
         )
-    head = "".join(f" * {line}\n" for line in comment.splitlines())
+    head = "".join(f" * {harmless(line)}\n" for line in comment.splitlines())
     return f"/*\n{head} */\n{prototype(symbol, lowered.parameters)} {body}"
 
 

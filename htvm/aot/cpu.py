@@ -26,7 +26,7 @@ from htvm.aot.fuse import Fused, Group, fuse
 from htvm.aot.lower import lower
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Scheduled, schedule
-from htvm.aot.steps import Alias, Call, Value
+from htvm.aot.steps import Alias, Call, Value, c_identifier
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -229,7 +229,8 @@ class _Compiler:
         for arg, role in zip(args, roles, strict=True):
             if isinstance(arg, GenericConst):
                 where = f"{role} of {', '.join(group.layers)}"
-                inputs.append(self.pool.add(f"{base}_{role}", arg.value.numpy(), where))
+                name = self._fresh(f"{base}_{role}")
+                inputs.append(self.pool.add(name, arg.value.numpy(), where))
             else:
                 inputs.append(self._tensor(arg))
         wish = f"{base}ded" if base.endswith("_pad") else group.layers[-1]
@@ -286,7 +287,7 @@ def _shape_text(buffer: Any) -> str:
 
 
 def _base_name(group: Group) -> str:
-    base = "_".join(group.layers)
+    base = c_identifier("_".join(group.layers))
     if group.operators == ("pad",) and not base.startswith("pad_"):
         base += "_pad"
     return base
