@@ -10,7 +10,6 @@ import json
 import logging
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from byoc_dory.errors import ExportError, SimulationError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
 
-from .paths import runtime_c
+from .paths import runtime_c, work_folder
 from .toolchain import Compiler
 
 __all__ = [
@@ -144,8 +143,7 @@ def run(
         SimulationError: a device complained (its message names device, address and size), the
             program failed or crashed, or an output has another size than asked for.
     """
-    with tempfile.TemporaryDirectory(prefix="htvm-host-") as name:
-        folder = Path(name)
+    with work_folder("htvm-host-") as folder:
         input_files = [folder / f"input_{i}" for i in range(len(inputs))]
         output_files = [folder / f"output_{i}" for i in range(len(output_sizes))]
         for file, data in zip(input_files, inputs, strict=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 from byoc_dory.errors import HtvmError, SimulationError
 
 from .machine import BARE, Machine, SocModel
-from .paths import runtime_c
+from .paths import runtime_c, work_folder
 from .toolchain import Compiler
 
 __all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
@@ -117,8 +116,7 @@ def run_elf(
     """
     peeks = peeks or {}
     executable = build_iss(machine, compiler if compiler is not None else Compiler.zig())
-    with tempfile.TemporaryDirectory(prefix="htvm-iss-") as work:
-        folder = Path(work)
+    with work_folder("htvm-iss-") as folder:
         line = [str(executable), str(elf_path), *_machine_options(machine)]
         line += _poke_options(pokes or {}, folder)
         peeked = {address: folder / f"peek{i}" for i, address in enumerate(peeks)}
@@ -168,7 +166,14 @@ def _poke_options(pokes: Mapping[int, bytes], folder: Path) -> list[str]:
 
 def _run(line: Sequence[str], elf_path: Path, report: Path) -> bytes:
     """Run the simulator; return what the program printed."""
-    done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    try:
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as error:
+        raise SimulationError(
+            f"the simulator cannot be started: {error.strerror}",
+            where=line[0],
+            hint="remove that file; it will be built again",
+        ) from error
     if done.returncode == 0:
         return done.stdout
     if done.returncode == _TRAPPED and report.is_file():

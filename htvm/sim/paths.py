@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from byoc_dory.errors import ToolchainError
+from byoc_dory.errors import SimulationError, ToolchainError
 
-__all__ = ["cache_root", "runtime_c"]
+__all__ = ["cache_root", "runtime_c", "work_folder"]
 
 
 def runtime_c() -> Path:
@@ -36,18 +39,43 @@ def cache_root() -> Path:
 
     The temporary folder is per user and survives between runs, so tools are still built once.
     """
-    preferred = _user_cache() / "htvm"
-    if _is_writable(preferred):
+    try:
+        preferred = _user_cache() / "htvm"
+    except RuntimeError:  # nobody says where the user's home is
+        preferred = None
+    if preferred is not None and _is_writable(preferred):
         return preferred
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    fallback = Path(tempfile.gettempdir()) / f"htvm-cache-{user}"
-    if _is_writable(fallback):
-        return fallback
+    try:
+        fallback = Path(tempfile.gettempdir()) / f"htvm-cache-{user}"
+        # Everybody can make folders there, and what is kept will be executed.
+        if _is_writable(fallback, mode=0o700) and _is_private(fallback):
+            return fallback
+    except FileNotFoundError:  # no temporary folder either
+        fallback = None
     raise ToolchainError(
         "no folder for compiled tools can be written",
-        where=f"{preferred} and {fallback}",
-        hint="make one of them writable, or pass a cache folder to Compiler",
+        where=" and ".join(str(folder) for folder in (preferred, fallback) if folder is not None),
+        hint="make a folder that can be written, and name it in XDG_CACHE_HOME",
     )
+
+
+@contextmanager
+def work_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder for the files of one run, removed at the end.
+
+    Raises:
+        SimulationError: it, or a file in it, cannot be written or read.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=prefix) as name:
+            yield Path(name)
+    except OSError as error:
+        raise SimulationError(
+            f"the files of a run cannot be written: {error.strerror}",
+            where=str(error.filename or "the folder for temporary files"),
+            hint="free some disk space, or name a folder that can be written in TMPDIR",
+        ) from error
 
 
 def _user_cache() -> Path:
@@ -59,9 +87,21 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-def _is_writable(folder: Path) -> bool:
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else could have put something into the folder."""
+    if not hasattr(os, "getuid"):
+        return True
+    status = folder.lstat()
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.getuid()
+        and not (status.st_mode & 0o022)
+    )
+
+
+def _is_writable(folder: Path, mode: int = 0o777) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:

@@ -37,7 +37,7 @@ from .sizes import (
     tensor_bytes,
 )
 from .socs import machine_of
-from .toolchain import HOST_FLAGS, RV32_FLAGS, Compiler
+from .toolchain import HOST_FLAGS, RV32_FLAGS, Compiler, is_sealed, seal
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -150,10 +150,11 @@ def build_rv32(
         )
 
     try:
-        folder = _cached(files, soc, ("rv32", *RV32_FLAGS, str(flags)), compiler, cache_dir, make)
+        path = _cached(
+            "firmware.elf", files, soc, ("rv32", *RV32_FLAGS, str(flags)), compiler, cache_dir, make
+        )
     except L2OverflowError as error:
         raise L2OverflowError(error.what, where=error.where, hint=dominant(program)) from error
-    path = folder / "firmware.elf"
     firmware = open_firmware(path, machine, soc.host.stack)
     return Built(
         platform="rv32",
@@ -210,8 +211,7 @@ def build_host(
         host.build(sources, [folder], soc, folder, compiler, sanitize)
 
     variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize))
-    folder = _cached(files, soc, variant, compiler, cache_dir, make)
-    path = folder / "model"
+    path = _cached("model", files, soc, variant, compiler, cache_dir, make)
     sizes = Sizes(
         code=native_code_bytes(path),
         constants=program.constant_bytes,
@@ -224,6 +224,7 @@ def build_host(
 
 
 def _cached(
+    product: str,
     files: Mapping[str, str],
     soc: Soc,
     variant: Sequence[str],
@@ -231,10 +232,10 @@ def _cached(
     cache_dir: Path | None,
     make: Callable[[Path, list[Path]], None],
 ) -> Path:
-    """Return the folder of a build, made if it is not there yet.
+    """Return the product of a build, made if it is not there yet or not what it was.
 
-    It is made under another name and moved when complete: neither an interrupted build nor a
-    second process can leave half of one.
+    Its folder is made under another name and moved when complete: neither an interrupted build nor
+    a second process can leave half of one.
     """
     root = (cache_dir or compiler.cache) / "builds"
     key = hashlib.sha256()
@@ -245,9 +246,11 @@ def _cached(
             key.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     place = root / key.hexdigest()[:24]
     try:
-        if place.is_dir():
+        if is_sealed(place / product):
             os.utime(place)
-            return place
+            return place / product
+        # What a crash of the machine or somebody's cleaning left of a build.
+        shutil.rmtree(place, ignore_errors=True)
         root.mkdir(parents=True, exist_ok=True)
         _prune(root)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=root) as name:
@@ -257,17 +260,18 @@ def _cached(
                 (folder / file).write_text(text, encoding="utf-8", newline="\n")
             _log.info("compiling %s for %s", soc.name, variant[0])
             make(folder, [folder / file for file in files if file.endswith(".c")])
+            seal(folder / product)
             if not place.is_dir():
                 os.rename(folder, place)
     except OSError as error:
-        if place.is_dir():  # another process was faster
-            return place
+        if is_sealed(place / product):  # another process was faster
+            return place / product
         raise ToolchainError(
             f"cannot write the build: {error.strerror}",
             where=str(root),
-            hint="name a cache folder that can be written",
+            hint="free some disk space, or name a folder that can be written in XDG_CACHE_HOME",
         ) from error
-    return place
+    return place / product
 
 
 def _prune(root: Path) -> None:

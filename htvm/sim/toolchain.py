@@ -22,7 +22,7 @@ from byoc_dory.errors import ToolchainError
 
 from .paths import cache_root
 
-__all__ = ["CompileError", "Compiler", "HOST_FLAGS", "RV32_FLAGS"]
+__all__ = ["CompileError", "Compiler", "HOST_FLAGS", "RV32_FLAGS", "is_sealed", "seal"]
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +48,12 @@ RV32_FLAGS: tuple[str, ...] = (
     "-Wl,--gc-sections",
 )
 """Flags of every build for the simulated core."""
+
+
+_LONGEST_LINE = 300
+
+_CACHE_HINT = "free some disk space, or name a folder that can be written in XDG_CACHE_HOME"
+_COMPILER_HINT = "see all it said with -vv, and whether python -m ziglang version works"
 
 
 class CompileError(ToolchainError):
@@ -83,7 +89,7 @@ class Compiler:
         Raises:
             ToolchainError: ``ziglang`` is not installed, or ``host`` is not found.
         """
-        if importlib.util.find_spec("ziglang") is None:
+        if not _is_installed("ziglang"):
             raise ToolchainError(
                 "no C compiler: the Python package ziglang is not installed",
                 where=sys.executable,
@@ -184,12 +190,18 @@ class Compiler:
             key.update(file_name.encode() + b"\0" + text.encode() + b"\0")
         folder = self.cache / "tools" / key.hexdigest()[:20]
         out = folder / name
-        if not out.is_file():
+        if not is_sealed(out):
             _log.info("building %s (once)", name)
-            folder.mkdir(parents=True, exist_ok=True)
-            for file_name, text in generated:
-                _write_atomically(folder / file_name, text)
-            self.compile_host(sources, out, (folder, *includes), flags, shared=shared)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                for file_name, text in generated:
+                    _write_atomically(folder / file_name, text)
+                self.compile_host(sources, out, (folder, *includes), flags, shared=shared)
+                seal(out)
+            except OSError as error:
+                raise ToolchainError(
+                    f"cannot write {name}: {error.strerror}", where=str(folder), hint=_CACHE_HINT
+                ) from error
         return out
 
     def _run(
@@ -209,6 +221,8 @@ class Compiler:
             out.parent.mkdir(parents=True, exist_ok=True)
             # Linked beside its place and moved: a failed or interrupted build leaves nothing.
             with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as work:
+                # Its own temporary files, too: the user's folder for them may be missing or full.
+                environment["TMPDIR"] = environment["TMP"] = environment["TEMP"] = work
                 made = Path(work) / out.name
                 line = [*command]
                 line += [f"-I{folder}" for folder in includes]
@@ -216,10 +230,18 @@ class Compiler:
                 # After the sources, as libraries named in the flags must be.
                 line += [*flags, "-o", str(made)]
                 _call(line, environment, self.timeout_s, str(out))
+                if not made.is_file():
+                    raise ToolchainError(
+                        "the C compiler ended without an error and wrote nothing",
+                        where=str(out),
+                        hint=_COMPILER_HINT,
+                    )
                 os.replace(made, out)
         except OSError as error:
             raise ToolchainError(
-                f"cannot write the compiler's output: {error.strerror}", where=str(out)
+                f"cannot write the compiler's output: {error.strerror}",
+                where=str(out),
+                hint=_CACHE_HINT,
             ) from error
         return out
 
@@ -237,9 +259,11 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
             timeout=timeout_s,
             check=False,
         )
-    except FileNotFoundError as error:
+    except OSError as error:
         raise ToolchainError(
-            f"no C compiler: {line[0]!r} cannot be started", where=where, hint="pip install ziglang"
+            f"no C compiler: {line[0]!r} cannot be started: {error.strerror}",
+            where=where,
+            hint="pip install ziglang",
         ) from error
     except subprocess.TimeoutExpired as error:
         raise ToolchainError(
@@ -249,39 +273,79 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
         ) from error
     if done.returncode != 0:
         text = done.stderr + done.stdout
-        failure = CompileError(
-            "the C compiler failed: " + _first_errors(text), where=where, hint=_hint(text)
-        )
+        _log.debug("%s", text)
+        said = _first_errors(text) or f"it ended with code {done.returncode} and no message"
+        failure = CompileError(f"the C compiler failed: {said}", where=where, hint=_hint(text))
         failure.output = text
         raise failure
 
 
 def _first_errors(text: str, count: int = 3) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    lines = [line.strip()[:_LONGEST_LINE] for line in printable.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
-    return " | ".join((errors or lines)[:count]) or "no message"
+    return " | ".join((errors or lines)[:count])
 
 
 def _hint(text: str) -> str:
     if "No space left" in text or "NoSpaceLeft" in text:
         return "free some disk space"
-    return ""
+    return _COMPILER_HINT
 
 
 @lru_cache(maxsize=8)
 def _version(command: tuple[str, ...]) -> str:
     """What the compiler calls itself, so that another version builds its tools anew."""
     if command[1:3] == ("-m", "ziglang"):
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("ziglang")
+        try:
+            return version("ziglang")
+        except PackageNotFoundError:  # a folder on the path, no distribution
+            pass
     try:
         done = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"no C compiler: {command[0]!r} cannot be started") from error
+        raise ToolchainError(
+            f"no C compiler: {command[0]!r} cannot be started",
+            where=" ".join(command),
+            hint=_COMPILER_HINT,
+        ) from error
     return done.stdout
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # an import hook's refusal, a module without a spec
+        return False
+
+
+def seal(file: Path) -> None:
+    """Note beside a finished file what is in it; see `is_sealed`."""
+    _write_atomically(_seal_of(file), _digest(file))
+
+
+def is_sealed(file: Path) -> bool:
+    """Whether a file is still what it was when it was sealed.
+
+    A crash, a full disk or a careless cleaner can leave a part of it; what a damaged program
+    computes would be wrong without a word.
+    """
+    try:
+        return _seal_of(file).read_text(encoding="utf-8") == _digest(file)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _seal_of(file: Path) -> Path:
+    return file.with_name(file.name + ".sha256")
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _write_atomically(path: Path, text: str) -> None:
