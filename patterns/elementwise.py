@@ -268,7 +268,10 @@ def convert(
 
 def has_table(attrs: Mapping[str, Any]) -> bool:
     """Whether a conversion with these attributes can be written as a table of bytes."""
-    return isinstance(attrs["requant"], Shift | MulShift) and len(_amounts(attrs["requant"])) == 1
+    requant = attrs["requant"]
+    if isinstance(requant, MulShift):
+        return len(requant.mul) == len(requant.shift) == len(requant.add) == 1
+    return isinstance(requant, Shift)
 
 
 def read_table(attrs: Mapping[str, Any]) -> Array:
@@ -280,13 +283,11 @@ def read_table(attrs: Mapping[str, Any]) -> Array:
     requant, (low, high) = attrs["requant"], attrs["clip"]
     values = np.arange(256, dtype="uint8").view("int8").astype("int64") + int(attrs["offset"])
     if isinstance(requant, MulShift):
-        values = values * requant.mul[0] + requant.add[0]
-    values = np.clip(values >> _amounts(requant)[0], low, high)
+        values = (values * requant.mul[0] + requant.add[0]) >> requant.shift[0]
+    else:
+        values = values >> requant.shift
+    values = np.clip(values, low, high)
     return values.astype("int8").view("uint8")
-
-
-def _amounts(requant: Shift | MulShift) -> tuple[int, ...]:
-    return (requant.shift,) if isinstance(requant, Shift) else requant.shift
 
 
 def convert_pattern() -> Match:

@@ -9,7 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import Layer, Shift
+from byoc_dory.layer import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
@@ -237,5 +237,21 @@ def test_two_regions_may_read_one_absorbed_conversion() -> None:
     model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
     module = htvm.build(model, "diana.digital", "host")
     assert len(module.compiled.regions) == 2
+    x = RNG.integers(-128, 128, (1, 6, 5, 16)).astype("int8")
+    np.testing.assert_array_equal(module.run(x).outputs[0], module.reference(x)[0])
+
+
+@pytest.mark.parametrize("maps", [1, 16])
+def test_a_conversion_of_channels_apart_is_no_table(maps: int) -> None:
+    requant = MulShift(tuple(range(3, 3 + maps)), (4,), (8,))
+
+    def body(net: Net) -> relax.Var:
+        x = convert(net.bb, net.x, requant, (-128, 127), offset=3, name="convert_0")
+        return net.conv(x, "conv2d_0")
+
+    model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
+    module = htvm.build(model, "diana.digital", "host")
+    (region,) = module.compiled.regions.values()
+    assert [tensor.name for tensor in region.inputs] == ["x" if maps == 1 else "convert_0"]
     x = RNG.integers(-128, 128, (1, 6, 5, 16)).astype("int8")
     np.testing.assert_array_equal(module.run(x).outputs[0], module.reference(x)[0])
