@@ -77,7 +77,7 @@ def _accelerator(soc: Soc, name: str | None) -> Accelerator:
 
 
 def _objective(accelerator: Accelerator, name: str) -> Objective:
-    known = accelerator.heuristics
+    known = accelerator.objectives
     if name not in known:
         raise TargetError(
             f"there is no tiling objective '{name}'",

@@ -18,7 +18,7 @@ class LayerResult:
 
     Attributes:
         name: layer name; several joined by "+" where TVM fused them into one kernel.
-        accelerator: its name, or "cpu".
+        accelerator: its name, or "cpu"; a conversion names the one it serves, but the host does it.
         kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
         cycles: between call and return on the simulated host, waiting included; None on a
             platform without host cycles.

@@ -24,12 +24,12 @@ class Toolkit(Protocol):
 
     Attributes:
         RULES: judged in order; the first refusal is the verdict.
-        HEURISTICS: tiling objectives by name, each of named and weighted heuristics.
+        OBJECTIVES: tiling objectives by name, each of named and weighted heuristics.
         EMITTER: what turns a schedule into C for this accelerator.
     """
 
     RULES: tuple[Rule, ...]
-    HEURISTICS: Mapping[str, Objective]
+    OBJECTIVES: Mapping[str, Objective]
     EMITTER: Emitter
 
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int) -> TilingProblem:
@@ -69,9 +69,9 @@ class Accelerator:
         return self.toolkit.RULES
 
     @property
-    def heuristics(self) -> Mapping[str, Objective]:
+    def objectives(self) -> Mapping[str, Objective]:
         """The tiling objectives by name."""
-        return self.toolkit.HEURISTICS
+        return self.toolkit.OBJECTIVES
 
     @property
     def emitter(self) -> Emitter:

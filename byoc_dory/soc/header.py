@@ -36,17 +36,12 @@ def _device(prefix: str, device: Any) -> list[str]:
 def render(soc: Soc) -> str:
     """Return the text of ``htvm_soc.h`` (the same text for the same description).
 
-    Addresses, bytes, cycles and hertz are unsigned decimal or hexadecimal constants.
+    Addresses, bytes and cycles are unsigned decimal or hexadecimal constants.
     """
     lines = [
         f"/* {soc.title}: generated from its description; change it there. */",
         "#ifndef HTVM_SOC_H",
         "#define HTVM_SOC_H",
-        "",
-        f'#define HTVM_SOC_NAME "{soc.name}"',
-        f"#define HTVM_SOC_{soc.driver.upper()} 1",
-        f"#define HTVM_CLOCK_HZ {soc.clock_hz}u",
-        f"#define HTVM_STACK_BYTES {soc.host.stack}u",
     ]
     for memory in soc.memories:
         lines += ["", f"/* {memory.title or memory.name} */"]

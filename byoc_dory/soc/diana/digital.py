@@ -20,9 +20,8 @@ from byoc_dory.soc.diana.heuristics import OBJECTIVES
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem
 from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
 
-__all__ = ["EMITTER", "HEURISTICS", "RULES", "cost", "digital_core", "tiling_problem"]
+__all__ = ["EMITTER", "OBJECTIVES", "RULES", "cost", "digital_core", "tiling_problem"]
 
-HEURISTICS = OBJECTIVES
 EMITTER = DianaEmitter()
 
 _ACCEPTED = Accepted()

@@ -143,8 +143,6 @@ class DianaEmitter:
 
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 _TEMPLATES = {"conv2d": "conv", "depthwise": "conv", "dense": "dense", "add": "add"}
-
-
 _DRIVERS = {
     "conv2d": "diana_digital_conv2d",
     "depthwise": "diana_digital_depthwise",
