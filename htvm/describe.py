@@ -40,6 +40,7 @@ def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> Mem
         stack=soc.host.stack if stack is None else stack,
         limit=soc.memory("L2").size,
         arena_bound=compiled.program.plan.bound,
+        io=sizes.io + sizes.other,
     )
 
 

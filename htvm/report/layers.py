@@ -83,14 +83,15 @@ def memory_text(memory: Memory) -> str:
     parts = (
         f"code {count(memory.code)} + constants {count(memory.constants)} + "
         f"arena {count(memory.arena)} + stack {count(memory.stack)}"
+        + (f" + inputs and outputs {count(memory.io)}" if memory.io else "")
     )
     limit = "" if memory.limit is None else f" of {count(memory.limit)}"
     line = f"L2: {count(memory.total)}{limit} B = {parts} B"
     if memory.arena_bound is None:
         return line
     gap = memory.arena - memory.arena_bound
-    proof = "no plan is smaller" if gap == 0 else f"{count(gap)} B above it"
-    return f"{line}\narena: largest sum of live buffers {count(memory.arena_bound)} B, {proof}"
+    proof = "no plan is smaller" if gap == 0 else f"the plan takes {count(gap)} B more"
+    return f"{line}\narena: at least {count(memory.arena_bound)} B are needed, {proof}"
 
 
 def units_text(summary: Summary) -> str:

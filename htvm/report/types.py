@@ -80,7 +80,8 @@ class Memory:
         arena: planned peak of intermediates and workspaces.
         stack: reserved for the stack, or its high-water mark if a run measured it.
         limit: size of L2; None where there is no limit.
-        arena_bound: largest sum of live buffers, which no plan can beat; None if unknown.
+        arena_bound: proven lower bound of any arena; None if unknown.
+        io: inputs and outputs, which are the caller's, and the runtime's variables.
     """
 
     code: int
@@ -89,11 +90,12 @@ class Memory:
     stack: int
     limit: int | None = None
     arena_bound: int | None = None
+    io: int = 0
 
     @property
     def total(self) -> int:
         """Bytes of L2 taken altogether."""
-        return self.code + self.constants + self.arena + self.stack
+        return self.code + self.constants + self.arena + self.stack + self.io
 
 
 @dataclass(frozen=True)

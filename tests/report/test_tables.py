@@ -12,7 +12,7 @@ import pytest
 from htvm import zoo
 from htvm.report.compare import comparison_csv, comparison_json
 from htvm.report.explain import explain_csv, explain_json
-from htvm.report.layers import report_csv, report_json
+from htvm.report.layers import memory_text, report_csv, report_json
 from htvm.report.published import published
 from htvm.report.table import Column, Table, text
 from htvm.report.types import (
@@ -101,7 +101,7 @@ def test_report_says_how_l2_is_used_and_how_good_the_plan_is() -> None:
     assert "no plan is smaller" in document
     worse = replace(MEMORY, arena_bound=49_000)
     gap = str(replace(REPORT, summary=replace(REPORT.summary, memory=worse)))
-    assert "152 B above it" in gap and "no plan is smaller" not in gap
+    assert "takes 152 B more" in gap and "no plan is smaller" not in gap
 
 
 def test_report_says_what_retargeting_cost_only_if_it_happened() -> None:
@@ -229,3 +229,10 @@ def test_long_names_of_a_source_are_shortened_in_text_only() -> None:
 @pytest.mark.parametrize("report", [REPORT, COMPARISON, VERDICTS])
 def test_an_interactive_session_shows_the_table(report: object) -> None:
     assert repr(report) == str(report)
+
+
+def test_inputs_and_outputs_are_part_of_what_l2_holds() -> None:
+    memory = Memory(100, 200, 300, 40, io=5)
+    assert memory.total == 645
+    assert memory_text(memory).startswith("L2: 645 B = ")
+    assert "inputs and outputs 5 B" in memory_text(memory)
