@@ -95,7 +95,8 @@ static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
     }
     uint32_t command = b->bytes | direction | DIANA_DMA_FIRST;
     for (uint32_t left = b->channels; left != 0; left--) {
-        const int32_t error = dma_runs(l1, l2, b->rows, b->l1_row_stride, b->l2_row_stride, command);
+        const int32_t error =
+            dma_runs(l1, l2, b->rows, b->l1_row_stride, b->l2_row_stride, command);
         if (error != 0) {
             return error;
         }

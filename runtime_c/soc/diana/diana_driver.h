@@ -28,8 +28,8 @@ int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block);
  * w[k][c][i][j] + bias[k]) >> shift) to [-128, 127], or [0, 127] with relu.  Positions outside
  * the iy * ix tile read as 0; a negative pad crops leading rows or columns.  Rows of `in` have
  * the pitch of ix rounded up to 16, rows of `out` that of ox.  The core writes ceil(k/16)*16
- * maps, and zeroes the columns from ox to the pitch.  For depthwise, k is the number of channels, c is
- * ignored, and k + 15 maps are written.
+ * maps, and zeroes the columns from ox to the pitch.  For depthwise, k is the number of channels,
+ * c is ignored, and k + 15 maps are written.
  * The layout is part of the register map (diana_regs.h). */
 typedef struct {
     uint16_t k, c, iy, ix, oy, ox;
