@@ -57,7 +57,8 @@ def load_module(source: Any, name: str | None = None) -> Model:
             outputs=_outputs(output_names(module), network.outputs, network.steps),
             scheme=scheme_of(nodes),
         )
-    module = _named(source)
+    # What no result needs would be placed and tiled, but never called.
+    module = relax.transform.DeadCodeElimination(["main"])(_named(source))
     nodes = check(module)
     shapes = {node.name: node.output_shape for node in nodes}
     main = main_of(module)

@@ -95,3 +95,12 @@ def test_names_need_not_be_identifiers(target: str) -> None:
 def test_softmax_of_rows_of_one_element(shape: tuple[int, ...]) -> None:
     module = module_of({"x": shape}, lambda bb, x: [softmax(bb, x, 0.1, name="softmax_0")])
     equals_the_integer_form(module, "diana.cpu")
+
+
+def test_operators_that_no_result_needs_are_left_out() -> None:
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> list[relax.Var]:
+        some_conv(bb, add(bb, x, x, Shift(1), name="add_0"), "conv2d_0", "NHWC")
+        return [some_conv(bb, x, "conv2d_1", "NHWC")]
+
+    built = equals_the_integer_form(module_of({"x": (1, 5, 4, 8)}, write), "diana.digital")
+    assert list(built.placement) == ["conv2d_1"]
