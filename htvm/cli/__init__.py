@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from htvm.cli.app import main
+import sys
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the console command; see `htvm.cli.app.exit_code`."""
+    try:
+        # Here, because an interrupt may come while these are imported.
+        from htvm.cli.app import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("htvm: interrupted\n")
+        return 130
+    return run(argv)

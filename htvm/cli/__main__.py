@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from htvm.cli.app import main
+from htvm.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -281,18 +281,22 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         interrupts.watch()
     try:
         code = command.main(args=None if argv is None else list(argv), standalone_mode=False)
-    except HtvmError as error:
-        click.echo(f"htvm: error: {error}", err=True)
-        return EXIT_USER_ERROR
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
-    except RuntimeError:
-        if not interrupts.seen:
-            raise
-        return _interrupted()
+    except Exception as error:
+        # What an interrupt made of the compiler's callbacks, or of a child it ended first.
+        if interrupts.seen:
+            return _interrupted()
+        if isinstance(error, HtvmError):
+            click.echo(f"htvm: error: {error}", err=True)
+            return EXIT_USER_ERROR
+        if isinstance(error, click.ClickException):
+            error.show()
+            return error.exit_code
+        raise
+    finally:
+        if argv is None:
+            interrupts.ignore()
     return code if isinstance(code, int) else 0
 
 

@@ -83,8 +83,8 @@ def log_to_stderr(verbosity: int) -> None:
 class Interrupts:
     """Remembers that the user pressed Ctrl-C.
 
-    An interrupt that meets one of the compiler's callbacks comes out of the compiler as a nameless
-    `RuntimeError`; who has seen the signal can tell it from a defect.
+    An interrupt that meets one of the compiler's callbacks comes out of the compiler as some other
+    error; who has seen the signal can tell it from a defect.
 
     Attributes:
         seen: whether there was an interrupt.
@@ -96,6 +96,10 @@ class Interrupts:
     def watch(self) -> None:
         """From now on, note interrupts of this process before they are raised."""
         signal.signal(signal.SIGINT, self._note)
+
+    def ignore(self) -> None:
+        """From now on, let no interrupt disturb the end of the process."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.seen = True

@@ -201,18 +201,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = run_elf(Path(arguments[0]))
     except TrapError as error:
-        sys.stdout.write(error.output.decode("latin-1"))
-        sys.stdout.flush()
+        _print_bytes(error.output)
         sys.stderr.write(f"error: {error}\n")
         return 2
     except HtvmError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    sys.stdout.write(result.output.decode("latin-1"))
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    _print_bytes(result.output)
     if result.output and not result.output.endswith(b"\n"):
         sys.stdout.write("\n")
     sys.stdout.write(f"cycles {result.cycles}, instructions {result.instructions}\n")
     return min(result.exit_code, 255)
+
+
+def _print_bytes(data: bytes) -> None:
+    """Print what the program printed, whatever characters it took the bytes for."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -79,6 +79,38 @@ def test_interrupted_is_130(
     assert "interrupted" in shown.err and shown.out == ""
 
 
+SWALLOWED = """
+import os, signal, sys, htvm.cli.app as app
+from htvm.errors import ModelError
+def broken(text):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True: pass
+    except KeyboardInterrupt:
+        raise ModelError("the importer failed")
+app.open_model = broken
+sys.argv = ["htvm", "explain", "m"]
+sys.exit(app.main())
+"""
+
+IMPORTING = """
+import sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "htvm.cli.app": raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from htvm.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("code", [SWALLOWED, IMPORTING], ids=["swallowed", "importing"])
+def test_interrupts_that_come_out_as_something_else(code: str) -> None:
+    done = python(code)
+    assert done.returncode == 130
+    assert done.stderr == "htvm: interrupted\n" and done.stdout == ""
+
+
 DEFECT = """
 import sys, htvm.cli.app as app
 def broken(text): raise IndexError("a defect")

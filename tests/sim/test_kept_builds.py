@@ -12,7 +12,7 @@ import pytest
 
 import htvm
 from htvm.errors import SimulationError, ToolchainError
-from htvm.sim import paths, runner
+from htvm.sim import iss, paths, runner
 from htvm.sim.iss import run_elf
 from htvm.sim.toolchain import Compiler
 
@@ -132,3 +132,14 @@ def test_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     if paths.sys.platform == "linux":
         assert paths.cache_root().parent == tmp_path
+
+
+def test_interrupted_simulation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("htvm.sim.iss.run_elf", interrupt)
+    assert iss.main(["program.elf"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
