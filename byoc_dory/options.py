@@ -7,7 +7,7 @@ from typing import Literal
 
 from byoc_dory.errors import TargetError
 
-__all__ = ["TilingOptions"]
+__all__ = ["TilingOptions", "check_count"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class TilingOptions:
         node_limit: branch-and-bound nodes after which the MILP stops with a stated gap.
 
     Raises:
-        TargetError: there is no such solver or loop order (objectives are the accelerator's, which
-            checks them when it tiles).
+        TargetError: there is no such solver or loop order, or a number is not above 0
+            (objectives are the accelerator's, which checks them when it tiles).
     """
 
     l1_budget: int | None = None
@@ -47,3 +47,20 @@ class TilingOptions:
                     where="options of the tiler",
                     hint=f"one of {', '.join(known)}",
                 )
+        check_count("node_limit", self.node_limit)
+        if self.l1_budget is not None:
+            check_count("l1_budget", self.l1_budget)
+
+
+def check_count(option: str, given: object) -> None:
+    """Refuse what is not a positive whole number.
+
+    Raises:
+        TargetError: names the option.
+    """
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise TargetError(
+            f"{option} cannot be {given!r}",
+            where=f"option '{option}'",
+            hint="give a whole number above 0",
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from byoc_dory.errors import TargetError
-from byoc_dory.options import TilingOptions
+from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.soc.registry import resolve
 from htvm.model import Model
 from htvm.progress import Progress
@@ -41,7 +41,7 @@ class BuildOptions:
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
 
     Raises:
-        TargetError: there is no such kind of CPU kernels.
+        TargetError: there is no such kind of CPU kernels, or another option is none.
     """
 
     cpu_kernels: Literal["scheduled", "default"] = "scheduled"
@@ -54,6 +54,14 @@ class BuildOptions:
                 f"unknown kind of CPU kernels {self.cpu_kernels!r}",
                 hint="known kinds: scheduled, default",
             )
+        if not isinstance(self.tiling, TilingOptions):
+            raise TargetError(
+                f"a {type(self.tiling).__name__} is no choice of tiling",
+                where="option 'tiling'",
+                hint="give byoc_dory.options.TilingOptions(...)",
+            )
+        if self.l2_bytes is not None:
+            check_count("l2_bytes", self.l2_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +126,12 @@ def build(
     from htvm.sim.runner import build_host, build_rv32
 
     makers = {"rv32": build_rv32, "host": build_host}
-    if platform not in makers:
+    if not isinstance(platform, str) or platform not in makers:
         raise TargetError(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
         )
     progress = progress or Progress()
-    options = BuildOptions(cpu_kernels, tiling or TilingOptions(), l2_bytes)
+    options = BuildOptions(cpu_kernels, TilingOptions() if tiling is None else tiling, l2_bytes)
     compiled = compile_model(model, target, options, data=data, progress=progress)
     with progress.stage(f"compiling C for {platform}"):
         built = makers[platform](compiled.program, compiled.target.soc)

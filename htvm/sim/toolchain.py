@@ -275,7 +275,11 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
         text = done.stderr + done.stdout
         _log.debug("%s", text)
         said = _first_errors(text) or f"it ended with code {done.returncode} and no message"
-        failure = CompileError(f"the C compiler failed: {said}", where=where, hint=_hint(text))
+        failure = CompileError(
+            f"the C compiler failed: {said}",
+            where=where,
+            hint=_hint(text, environment["ZIG_GLOBAL_CACHE_DIR"]),
+        )
         failure.output = text
         raise failure
 
@@ -287,9 +291,11 @@ def _first_errors(text: str, count: int = 3) -> str:
     return " | ".join((errors or lines)[:count])
 
 
-def _hint(text: str) -> str:
+def _hint(text: str, cache: str) -> str:
     if "No space left" in text or "NoSpaceLeft" in text:
         return "free some disk space"
+    if cache in text:
+        return f"the compiler's cache may be damaged: remove {cache}, it will be made again"
     return _COMPILER_HINT
 
 

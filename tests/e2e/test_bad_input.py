@@ -121,3 +121,22 @@ def test_a_file_beyond_any_flatbuffer_is_not_read(tmp_path: Path) -> None:
 def test_zoo_seed(seed: object) -> None:
     with pytest.raises(errors.ModelError, match="seed"):
         htvm.zoo.build("toyadmos", seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [0, -1, 2.5, "x", True])
+@pytest.mark.parametrize("option", ["l1_budget", "node_limit"])
+def test_numbers_of_the_tiler(option: str, given: object) -> None:
+    from byoc_dory.options import TilingOptions
+
+    with pytest.raises(errors.TargetError, match=option):
+        TilingOptions(**{option: given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [("l2_bytes", "x"), ("l2_bytes", -16), ("l2_bytes", 2.5), ("tiling", {}), ("tiling", "milp"),
+     ("platform", ["rv32"]), ("platform", None)],
+)  # fmt: skip
+def test_options_of_a_build(option: str, given: object) -> None:
+    with pytest.raises(errors.TargetError, match=option):
+        htvm.build(htvm.zoo.build("toyadmos"), "generic.cpu", **{option: given})  # type: ignore[arg-type]

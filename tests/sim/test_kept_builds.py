@@ -143,3 +143,13 @@ def test_interrupted_simulation(
     monkeypatch.setattr("htvm.sim.iss.run_elf", interrupt)
     assert iss.main(["program.elf"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_damaged_cache_of_the_compiler_is_named(tmp_path: Path, compiler: Compiler) -> None:
+    fake, source = tmp_path / "cc", tmp_path / "program.c"
+    fake.write_text('#!/bin/sh\necho "error: $ZIG_GLOBAL_CACHE_DIR/o/x.o: not found" >&2\nexit 1\n')
+    fake.chmod(0o755)
+    source.write_text("")
+    own = replace(compiler, host=(str(fake),), cache=tmp_path / "cache")
+    with pytest.raises(ToolchainError, match=r"remove .*cache.zig, it will be made again"):
+        own.compile_host([source], tmp_path / "program")
