@@ -1,12 +1,13 @@
-"""Which layout a tensor has that only element-wise operators touch.
+"""Which layout a tensor has that only operators without a layout of their own touch.
 
 A sum does not say whether its four axes are NHWC or NCHW, and by itself need not.  Inside a region
-it must agree with the convolutions it is connected to, because there tensors have channels.
+it must agree with the convolutions it is connected to, because there tensors have channels.  A
+padding of the third axis alone pads columns in NHWC and rows in NCHW.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,19 @@ _NEUTRAL = ("add", "convert", "pad", "softmax")
 
 
 def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The operators, sums laid out like the convolutions and pools they are connected to.
+    """The operators, sums and paddings read in the layout of the convolutions and pools around.
 
-    A sum that is connected to none, or to some of either layout, keeps NHWC.
+    What is connected to none of these, or to some of either layout, keeps NHWC.
 
     Args:
-        nodes: in execution order.
+        nodes: in execution order, all sums and ambiguous paddings read as NHWC.
     """
+    channels_first = _channels_first_tensors(nodes)
+    return tuple(_turned(node) if node.output in channels_first else node for node in nodes)
+
+
+def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
+    """The tensors that are NCHW beyond doubt, among those that neutral operators compute."""
     homes: dict[str, str] = {}
 
     def home(tensor: str) -> str:
@@ -36,35 +43,45 @@ def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
             tensor = homes[tensor]
         return tensor
 
-    known: list[tuple[str, str]] = []
     for node in nodes:
-        if node.kind in _NEUTRAL:
-            for name in node.inputs:
-                if home(name) != home(node.output):
-                    homes[home(name)] = home(node.output)
-        layout = _layout_of(node)
-        if layout is not None:
-            known += [(tensor, layout) for tensor in (*node.inputs, node.output)]
+        for name in node.inputs if node.kind in _NEUTRAL else ():
+            if home(name) != home(node.output):
+                homes[home(name)] = home(node.output)
     found: dict[str, set[str]] = {}
-    for tensor, layout in known:
-        found.setdefault(home(tensor), set()).add(layout)
-    return tuple(
-        replace(node, layer=_channels_first(node.layer))
-        if node.kind == "add" and node.layer and found.get(home(node.output)) == {"NCHW"}
-        else node
-        for node in nodes
-    )
+    for node in nodes:
+        for tensor, layout in _prescribed(node):
+            found.setdefault(home(tensor), set()).add(layout)
+    neutral = [node.output for node in nodes if node.kind in _NEUTRAL]
+    return {tensor for tensor in neutral if found.get(home(tensor)) == {"NCHW"}}
 
 
-def _layout_of(node: Node) -> str | None:
-    """The layout an operator prescribes; that of a padding is a guess (see `patterns.read`)."""
+def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
+    """Tensors of an operator with the layout it prescribes."""
+    layout = None
     if node.kind in ("conv2d", "depthwise") and node.layer is not None:
-        return node.layer.output.layout
-    return str(node.attrs["layout"]) if node.kind in ("average_pool", "max_pool") else None
+        layout = str(node.layer.output.layout)
+    elif node.kind in ("average_pool", "max_pool"):
+        layout = str(node.attrs["layout"])
+    if layout is not None:
+        for tensor in (*node.inputs, node.output):
+            yield tensor, layout
 
 
-def _channels_first(layer: Layer) -> Layer:
-    """A sum read as NHWC, read as NCHW instead."""
+def _turned(node: Node) -> Node:
+    """A neutral operator read as NHWC, read as NCHW instead."""
+    if node.kind == "add" and node.layer is not None:
+        return replace(node, layer=_turned_sum(node.layer))
+    if node.kind == "pad" and node.attrs["layout"] == "NHWC":
+        padding = node.attrs["padding"]
+        assert isinstance(padding, tuple)
+        top, left, bottom, right = padding
+        if top == 0 == bottom:
+            attrs = {**node.attrs, "padding": (left, 0, right, 0), "layout": "NCHW"}
+            return replace(node, attrs=attrs)
+    return node
+
+
+def _turned_sum(layer: Layer) -> Layer:
     if layer.output.layout != "NHWC":
         return layer
     # (C, y, x) of NHWC are the axes 3, 1, 2; of NCHW they are 1, 2, 3.

@@ -17,7 +17,6 @@ from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.verdict import Refused
 from patterns.elementwise import has_table, read_table
-from patterns.layout import with_layouts
 from patterns.names import name_of
 from patterns.table import LAYER_ATTRIBUTE, pattern_table
 
@@ -120,7 +119,6 @@ def dispatch(
         soc: passed to the rules.
         accelerators: in order of preference; none places everything on the CPU.
     """
-    nodes = with_layouts(nodes)
     placement: dict[str, str] = {}
     verdicts: list[OperatorVerdict] = []
     for node in nodes:

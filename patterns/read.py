@@ -23,6 +23,7 @@ from patterns.elementwise import (
     tflite_add_pattern,
 )
 from patterns.gemm import dense_pattern, read_dense
+from patterns.layout import with_layouts
 from patterns.match import find
 from patterns.names import name_of, tensor_name
 from patterns.primitive import kind_of, parameters_of, shape_of
@@ -194,7 +195,8 @@ def read_graph(module: IRModule) -> tuple[Node, ...]:
         IntegerFormError: if an operator is none of the integer form, or carries no name.
     """
     values = dict(bindings_of(main_of(module)))
-    return tuple(read_node(module, operator, values) for operator in operators(module))
+    nodes = [read_node(module, operator, values) for operator in operators(module)]
+    return with_layouts(nodes)
 
 
 def output_names(module: IRModule) -> tuple[str, ...]:
@@ -217,7 +219,7 @@ def _outputs(expr: Expr, values: Mapping[Var, Expr]) -> Iterator[Var]:
 
 
 def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) -> Node:
-    """One operator.
+    """One operator.  What does not say its layout is read as NHWC; `read_graph` knows better.
 
     Args:
         module: the module it is in.

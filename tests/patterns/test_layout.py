@@ -1,0 +1,71 @@
+"""Sums and paddings are read in the layout of what they are connected to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm import relax
+from tvm.ir import IRModule
+
+from byoc_dory.layer import Shift
+from patterns.conv import conv2d
+from patterns.elementwise import add
+from patterns.pool import max_pool2d
+from patterns.read import Node, read_graph
+from patterns.shape import pad
+
+SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
+
+
+def read(write, shape: tuple[int, ...]) -> dict[str, Node]:  # type: ignore[no-untyped-def]
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(shape, "int8"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            result = bb.emit_output(write(bb, x))
+        bb.emit_func_output(result)
+    module: IRModule = bb.get()
+    return {node.name: node for node in read_graph(module)}
+
+
+def conv(bb: relax.BlockBuilder, x: relax.Var, layout: str) -> relax.Var:
+    weight, bias = np.ones((4, 3, 1, 1), np.int8), np.zeros(4, np.int32)
+    return conv2d(bb, x, weight, bias, Shift(1), name="conv2d_0", layout=layout)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_a_sum_follows_the_convolution_that_reads_it(layout: str) -> None:
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+        first = add(bb, x, x, Shift(1), name="add_0")
+        return conv(bb, add(bb, first, x, Shift(1), name="add_1"), layout)
+
+    nodes = read(write, SHAPES[layout])
+    for name in ("add_0", "add_1"):
+        layer = nodes[name].layer
+        assert layer is not None and (layer.C, layer.iy, layer.ix) == (3, 5, 7)
+        assert (layer.K, layer.oy, layer.ox) == (3, 5, 7)
+        for tensor in (*layer.inputs, layer.output):
+            assert (tensor.shape, tensor.layout) == ((3, 5, 7), layout)
+
+
+def test_a_sum_alone_or_between_both_layouts_is_read_as_nhwc() -> None:
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+        pooled = max_pool2d(bb, x, kernel=(1, 1), strides=(1, 1), layout="NHWC", name="max_pool_0")
+        return conv(bb, add(bb, pooled, x, Shift(1), name="add_0"), "NCHW")
+
+    alone = read(lambda bb, x: add(bb, x, x, Shift(1), name="add_0"), (1, 3, 5, 7))["add_0"]
+    between = read(write, (1, 3, 5, 7))["add_0"]
+    for node in (alone, between):
+        assert node.layer is not None and node.layer.output.shape == (7, 3, 5)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("padding", [(2, 0, 1, 0), (0, 2, 0, 1), (1, 2, 3, 4)])
+def test_a_padding_of_one_axis_is_read_as_it_was_written(
+    padding: tuple[int, int, int, int], layout: str
+) -> None:
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+        return conv(bb, pad(bb, x, padding, -7, layout=layout, name="pad_0"), layout)
+
+    attrs = read(write, SHAPES[layout])["pad_0"].attrs
+    assert (attrs["padding"], attrs["value"], attrs["layout"]) == (padding, -7, layout)
