@@ -16,7 +16,7 @@ from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import build
 from htvm.progress import Progress
-from htvm.report.published import published
+from htvm.report.published import WHY_FASTER, published
 from htvm.report.types import Agreement, Comparison, ComparisonRow
 
 if TYPE_CHECKING:
@@ -83,15 +83,16 @@ def compare(
         with progress.stage(configuration.name):
             rows.append(_row(source, configuration, samples, wanted, progress))
     macs = _macs(source)
-    soc = resolve(target).soc
+    place = resolve(target)
+    beside = published(macs, target)
     return Comparison(
         network=source.name,
         macs=macs,
-        clock_hz=soc.clock_hz,
+        clock_hz=place.soc.clock_hz,
         rows=tuple(rows),
         baseline=_fastest_on_cpu(rows, configurations[0].target),
-        published=published(macs, target),
-        notes=(_HOST_NOTE,),
+        published=beside,
+        notes=(_HOST_NOTE, WHY_FASTER) if beside and place.accelerators else (_HOST_NOTE,),
     )
 
 
