@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from byoc_dory.emit.text import c_identifier
+
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-__all__ = ["Model", "TensorInfo", "c_identifier"]
+__all__ = ["Model", "TensorInfo", "model_name"]
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,12 @@ class Model:
         )
 
 
-_C_KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while main".split()
-)
-
-
-def c_identifier(text: Any) -> str:
+def model_name(text: Any) -> str:
     """``text`` made a valid C identifier: other characters become one ``_``.
 
     A name that would start with a digit, be reserved, or be empty gets the prefix ``model_``.
     """
     name = re.sub(r"[^0-9A-Za-z]+", "_", str(text)).strip("_")
-    if not name or name[0].isdigit() or name in _C_KEYWORDS:
+    if name == "main" or c_identifier(name) != name:
         name = f"model_{name}".rstrip("_")
     return name

@@ -13,7 +13,7 @@ from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
 from htvm.frontend.operators import Activation, Step
 from htvm.frontend.qdq import read_qdq
-from htvm.model import Model, TensorInfo, c_identifier
+from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
 from patterns.primitive import shape_of
 from patterns.read import bindings_of, kind_of_operator, main_of, operators, output_names
@@ -45,13 +45,13 @@ def load_module(source: Any, name: str | None = None) -> Model:
             where="what was given as the model",
             hint="give the path of a .tflite file, or a Relax IRModule",
         )
-    model_name = c_identifier(name or "model")
+    symbol = model_name(name or "model")
     if _is_qdq(source):
         network = read_qdq(source)
         module = integer_module(network.inputs, network.outputs)
         nodes = check(module)
         return Model(
-            name=model_name,
+            name=symbol,
             module=module,
             inputs=tuple(_info(key, item, network.steps) for key, item in network.inputs),
             outputs=_outputs(output_names(module), network.outputs, network.steps),
@@ -64,7 +64,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
     main = main_of(module)
     shapes.update((str(param.name), shape_of(param)) for param in main.params)
     return Model(
-        name=model_name,
+        name=symbol,
         module=module,
         inputs=tuple(TensorInfo(str(p.name), shape_of(p), "int8") for p in main.params),
         outputs=tuple(TensorInfo(out, shapes[out], "int8") for out in output_names(module)),

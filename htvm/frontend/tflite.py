@@ -14,7 +14,7 @@ from htvm.frontend.integerize import integer_module
 from htvm.frontend.qdq import read_qdq
 from htvm.frontend.tflite_checks import check_file
 from htvm.frontend.tflite_file import TfliteFile, TfliteTensor, read_file
-from htvm.model import Model, TensorInfo, c_identifier
+from htvm.model import Model, TensorInfo, model_name
 from patterns.read import output_names, read_graph
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
     module = integer_module(network.inputs, network.outputs)
     _log.info("%s: %d operators imported", path.name, len(file.operators))
     return Model(
-        name=c_identifier(name or path.stem),
+        name=model_name(name or path.stem),
         module=module,
         inputs=tuple(_info(tensor) for tensor in file.inputs),
         outputs=tuple(_info(tensor) for tensor in file.outputs),

@@ -10,12 +10,13 @@ import json
 import logging
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from byoc_dory.errors import ExportError, SimulationError
+from byoc_dory.errors import ExportError, SimulationError, ToolchainError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
 
@@ -101,8 +102,15 @@ def build(
 
     Raises:
         ExportError: ``out_dir`` cannot be written.
-        ToolchainError: there is no compiler, or it fails.
+        ToolchainError: there is no compiler, it fails, or this machine does not run Linux (how a
+            program finds its own data is ELF's).
     """
+    if not sys.platform.startswith("linux"):
+        raise ToolchainError(
+            f"the host platform needs Linux, this is {sys.platform}",
+            where=str(out_dir),
+            hint="use platform='rv32', which also gives cycles",
+        )
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         (out_dir / "htvm_soc.h").write_text(render(soc), encoding="utf-8", newline="\n")

@@ -7,7 +7,7 @@ from tvm import relax
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from htvm.model import c_identifier
+from htvm.model import model_name
 from patterns.names import NameCounter, name_of, tensor_name, with_name
 
 
@@ -40,5 +40,5 @@ def test_carried_by_the_call() -> None:
         ("größe", "gr_e"),
     ],
 )
-def test_c_identifier(text: str, identifier: str) -> None:
-    assert c_identifier(text) == identifier
+def test_model_name(text: str, identifier: str) -> None:
+    assert model_name(text) == identifier
