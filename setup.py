@@ -45,7 +45,6 @@ setup(
         "jinja2>=3.1,<4",
         "click>=8.1,<9",
         "rich>=13.7,<16",
-        "platformdirs>=4,<5",
     ],
     extras_require={
         "test": TEST,
