@@ -132,7 +132,7 @@ class _Reader:
                 "clip": node.attrs.get("clip", (-128, 127)),
             }
         elif node.kind == "convert":
-            fields = self._convert(node.attrs)
+            fields = self._convert(node)
         elif node.kind == "softmax":
             scale = int(node.attrs["multiplier"]), int(node.attrs["left_shift"])  # type: ignore[arg-type]
             fields = {"softmax_scale": scale, "zero_point": -128}
@@ -215,15 +215,34 @@ class _Reader:
             )
         return layer.requant
 
-    def _convert(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        requant = attrs["requant"]
+    def _convert(self, node: Node) -> dict[str, Any]:
+        requant, offset, clip = (node.attrs[key] for key in ("requant", "offset", "clip"))
+        assert isinstance(requant, Shift | MulShift | TfliteRequant)
+        assert isinstance(offset, int) and isinstance(clip, tuple)
         zero = requant.output_zero_point if isinstance(requant, TfliteRequant) else 0
-        return {
+        if any(isinstance(item, tuple) and len(item) > 1 for item in vars(requant).values()):
+            raise self._no_change_of_scale(node, "each channel has a scale of its own")
+        fields: dict[str, Any] = {
             "requant": _requantization(requant, 1),
-            "offset": attrs["offset"],
-            "clip": attrs["clip"],
+            "offset": offset,
+            "clip": clip,
             "zero_point": zero,
         }
+        operator = Operator(node.name, "convert", (), (), **fields)
+        # In steps of the result; what is left of rounding is below one.
+        moved = (offset + self.zero[node.inputs[0]]) * operator.factors()[0]
+        if np.max(np.abs(moved + operator.real_offset())) >= 1:
+            raise self._no_change_of_scale(node, "it does not take the number zero to zero")
+        if clip not in ((-128, 127), (zero, 127)):
+            raise self._no_change_of_scale(node, f"it clips to [{clip[0]}, {clip[1]}]")
+        return fields
+
+    def _no_change_of_scale(self, node: Node, reason: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"a conversion that is no change of scale: {reason}",
+            where=f"operator '{node.name}'",
+            hint="retargeting chooses scales itself, and leaves only a rectifier of a conversion",
+        )
 
 
 def _zero_point(layer: Layer) -> int:
