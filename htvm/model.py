@@ -67,12 +67,25 @@ class Model:
         )
 
 
+# Files are named after the model, with more behind; file systems take 255 bytes.
+_LONGEST = 64
+
+# The generated ``<name>.h`` must not stand for a header that generated code includes.
+_TAKEN = frozenset(
+    "main assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
+    "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
+    "threads time uchar unistd wchar wctype".split()
+)
+_OURS = ("htvm_", "diana_")
+
+
 def model_name(text: Any) -> str:
     """``text`` made a valid C identifier: other characters become one ``_``.
 
     A name that would start with a digit, be reserved, or be empty gets the prefix ``model_``.
     """
     name = re.sub(r"[^0-9A-Za-z]+", "_", str(text)).strip("_")
-    if name == "main" or c_identifier(name) != name:
+    name = name[:_LONGEST].rstrip("_")
+    if name in _TAKEN or name.startswith(_OURS) or c_identifier(name) != name:
         name = f"model_{name}".rstrip("_")
     return name

@@ -161,14 +161,25 @@ def _inputs(
     return calibration, held_out, f"{int(measured.sum())} of the given inputs, held out"
 
 
+def _stacked(data: object) -> Array:
+    """Samples as one array, the first axis over them."""
+    try:
+        return data if isinstance(data, np.ndarray) and data.ndim else np.stack(list(data))  # type: ignore[call-overload]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"calibration data of type {type(data).__name__} are no samples of one shape",
+            where="option 'data'",
+            hint="give an int8 array with a leading axis over samples, or a list of such samples",
+        ) from error
+
+
 def _by_name(model: Model, net: Net, data: Calibration) -> dict[str, Array]:
     """Data by the name of the network's input, channel-last, without the batch axis of 1."""
     infos = {info.name: info.shape for info in model.inputs}
     if isinstance(data, Mapping):
         given = dict(data)
     elif len(infos) == 1:
-        array = data if isinstance(data, np.ndarray) else np.stack(list(data))
-        given = {next(iter(infos)): array}
+        given = {next(iter(infos)): _stacked(data)}
     else:
         raise InputError(
             "calibration data without names for a model of several inputs",
@@ -178,7 +189,7 @@ def _by_name(model: Model, net: Net, data: Calibration) -> dict[str, Array]:
         raise InputError(f"data for {sorted(given)}", hint=f"the inputs are {sorted(infos)}")
     result = {}
     for key, info in zip(net.inputs, model.inputs, strict=True):
-        array = np.asarray(given[info.name])
+        array = _stacked(given[info.name])
         if array.shape[1:] == tuple(info.shape):  # N samples, each with its batch axis
             array = array[:, 0]
         if net.channel_first and array.ndim == 4:

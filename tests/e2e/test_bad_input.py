@@ -140,3 +140,22 @@ def test_numbers_of_the_tiler(option: str, given: object) -> None:
 def test_options_of_a_build(option: str, given: object) -> None:
     with pytest.raises(errors.TargetError, match=option):
         htvm.build(htvm.zoo.build("toyadmos"), "generic.cpu", **{option: given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "data", [3, [], None.__class__, [np.zeros(2), np.zeros(3)], {"input": None}, np.int8(3)]
+)
+def test_calibration_data(data: object) -> None:
+    from htvm.quantize.retarget import _stacked
+
+    with pytest.raises(errors.InputError, match="option 'data'"):
+        _stacked(data["input"] if isinstance(data, dict) else data)
+
+
+@pytest.mark.parametrize("name", ["stdint", "a" * 300, "htvm_hal", "diana_driver", "main", "int"])
+def test_names_that_collide_become_others(name: str) -> None:
+    from htvm.model import model_name
+
+    made = model_name(name)
+    assert made.isidentifier() and made != name and len(made) < 80
+    assert model_name(made) == made
