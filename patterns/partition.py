@@ -157,7 +157,7 @@ def _judge(node: Node, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
     if node.layer is None:
         return OperatorVerdict(
             node.name, node.kind, accelerator.name, False,
-            f"no pattern of the {accelerator.title} describes {node.kind}",
+            f"no pattern describes {node.kind}",
         )  # fmt: skip
     verdict = accelerator.judge(node.layer, soc)
     if isinstance(verdict, Refused):

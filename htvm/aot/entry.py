@@ -118,8 +118,11 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 def _quantization(info: TensorLike) -> str:
     scale = getattr(info, "scale", None)
-    zero_point = getattr(info, "zero_point", None)
-    return "" if scale is None else f", real value = {scale!r} * (q - {zero_point or 0})"
+    if scale is None:
+        return ""
+    zero_point = getattr(info, "zero_point", None) or 0
+    steps = f"(q {'-' if zero_point > 0 else '+'} {abs(zero_point)})" if zero_point else "q"
+    return f", real value = {scale!r} * {steps}"
 
 
 def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -29,12 +29,13 @@ EXIT_INTERRUPTED = 130
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(htvm.__version__)
 def app() -> None:
     """Quantized networks as self-contained C for SoCs with accelerators.
 
-    MODEL is a .tflite file, or zoo:NAME for a built-in network with random weights.
+    MODEL is a .tflite file (int8), or zoo:NAME or zoo:NAME@SEED for a built-in network with random
+    weights, e.g. zoo:resnet8.
     """
 
 
@@ -51,9 +52,25 @@ def _common(command: Command) -> Command:
     return wrapped  # type: ignore[return-value]
 
 
+_FOLDER = "Folder to write: a new or empty one, or an earlier export, which is replaced."
+
 _model = click.argument("model")
+
+
+def _known_target(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    """Refuse a target that does not exist before a model is opened, which takes longer."""
+    from byoc_dory.soc.registry import resolve
+
+    return resolve(name).name
+
+
 _target = click.option(
-    "--target", "-t", default="diana", show_default=True, help="See `htvm targets`."
+    "--target",
+    "-t",
+    default="diana",
+    show_default=True,
+    callback=_known_target,
+    help="What to build for; `htvm targets` lists them.",
 )
 _platform = click.option(
     "--platform",
@@ -68,14 +85,14 @@ _input = click.option(
     "given",
     default="random",
     show_default=True,
-    help="An .npz or .npy file, or random:SEED.",
+    help="An .npz or .npy file of integers as the model takes them, or random:SEED.",
 )
 
 
 @app.command("compile")
 @_model
 @_target
-@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="New folder.")
+@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help=_FOLDER)
 @_common
 def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
     """Write a self-contained C project for MODEL into a folder."""
@@ -196,7 +213,7 @@ def _brief(array: np.ndarray) -> str:
 )
 @_common
 def compare(model: str, target: str, given: str, count: int, as_json: bool) -> None:
-    """Compare MODEL on a target with plain TVM on the same simulated SoC."""
+    """Compare MODEL on a target with plain TVM, on the same simulated SoC."""
     from htvm.report.compare import comparison_json
 
     opened = open_model(model)
@@ -211,7 +228,7 @@ def compare(model: str, target: str, given: str, count: int, as_json: bool) -> N
 @_target
 @_common
 def explain(model: str, target: str, as_json: bool) -> None:
-    """Say for each operator of MODEL where it runs, and why not elsewhere."""
+    """Say where each operator of MODEL runs, and why not elsewhere."""
     from htvm.describe import explanation_of
     from htvm.pipeline import BuildOptions, compile_model
     from htvm.report.explain import explain_json

@@ -12,12 +12,12 @@ __all__ = ["comparison_csv", "comparison_json", "comparison_table", "comparison_
 
 
 def agreement_words(agreement: Agreement | None) -> str:
-    """Agreement with the source model in one cell."""
+    """Agreement with the source model in a few words."""
     if agreement is None:
         return ""
     if agreement.equal == agreement.inputs:
         return f"equal on {agreement.inputs} of {agreement.inputs}"
-    parts = [f"differs by up to {agreement.max_difference}"]
+    parts = [f"differs by up to {count(agreement.max_difference)} quantized steps"]
     if agreement.top1 is not None:
         parts.insert(0, f"top-1 {agreement.top1} of {agreement.inputs}")
     if agreement.sqnr_db is not None:
@@ -34,13 +34,11 @@ def _cells(comparison: Comparison, row: ComparisonRow) -> tuple[str, ...]:
         row.configuration,
         count(row.cycles) if not row.failure else row.failure,
         milliseconds(ms),
-        ratio(row.cycles, comparison.macs),
         ratio(comparison.macs, row.cycles),
         "" if speed_up is None else f"{speed_up:.1f}x",
         "" if memory is None else count(memory.code + memory.constants),
         "" if memory is None else count(memory.total),
         exact,
-        agreement_words(row.agreement),
     )
 
 
@@ -49,7 +47,7 @@ def _published_cells(comparison: Comparison, row: Published) -> tuple[str, ...]:
     size = "" if row.size_kb is None else f"{row.size_kb} kB"
     base = comparison.published[0].latency_ms
     speed_up = "" if base is None or not row.latency_ms else f"{base / row.latency_ms:.1f}x"
-    return (f"published: {row.configuration}", "", ms, "", "", speed_up, size, "", "", row.remark)
+    return (f"published: {row.configuration}", "", ms, "", speed_up, size, "", "")
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -58,17 +56,31 @@ def comparison_table(comparison: Comparison) -> Table:
         Column("configuration"),
         Column("cycles", number=True),
         Column("ms", number=True),
-        Column("cycles/MAC", number=True),
         Column("MAC/cycle", number=True),
         Column("speed-up", number=True),
         Column("code+const. B", number=True),
         Column("L2 peak B", number=True),
         Column("= reference"),
-        Column("source model"),
     )
     rows = [_cells(comparison, row) for row in comparison.rows]
     rows += [_published_cells(comparison, row) for row in comparison.published]
     return Table(columns, tuple(rows))
+
+
+def _agreement_lines(comparison: Comparison) -> list[str]:
+    """How outputs compare with the source model's, one line per configuration."""
+    said = {row.configuration: agreement_words(row.agreement) for row in comparison.rows}
+    said = {name: words for name, words in said.items() if words}
+    width = max(map(len, said), default=0)
+    lines = [f"  {name:<{width}}  {words}" for name, words in said.items()]
+    return ["outputs against the source model's:", *lines, ""] if lines else []
+
+
+def _published_lines(comparison: Comparison) -> list[str]:
+    """Where published figures are from, and what must be known to compare them with ours."""
+    rows = comparison.published
+    remarked = {row.source + (f"; {row.remark}" if row.remark else ""): None for row in rows}
+    return [f"published figures: {line}" for line in remarked]
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -78,7 +90,6 @@ def comparison_text(comparison: Comparison) -> str:
     baseline = f"speed-up: over {comparison.baseline}"
     if rate:
         baseline += f", which needs {rate} cycles per MAC in the same simulator"
-    sources = dict.fromkeys(row.source for row in comparison.published)
     if comparison.published:
         baseline += f"; published ones over {comparison.published[0].configuration}"
     lines = [
@@ -87,8 +98,10 @@ def comparison_text(comparison: Comparison) -> str:
         "",
         text(comparison_table(comparison)),
         "",
+        *_agreement_lines(comparison),
+        "= reference: whether every output equals the integer definition of the model as built",
         baseline,
-        *(f"published figures: {source}" for source in sources),
+        *_published_lines(comparison),
         *comparison.notes,
     ]
     return "\n".join(lines)

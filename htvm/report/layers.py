@@ -110,7 +110,8 @@ def _headline(report: Report) -> str:
     summary = report.summary
     line = f"{summary.network} for {summary.target}, platform {summary.platform}"
     if summary.cycles is None:
-        return f"{line}: no cycles (not run, or a platform without host cycles)"
+        why = "this platform counts none" if summary.platform == "host" else "not run yet"
+        return f"{line}: no cycles, {why}"
     return (
         f"{line}: {count(summary.cycles)} cycles = "
         f"{milliseconds(summary.latency_ms)} ms at {summary.clock_hz / 1e6:g} MHz"
@@ -125,7 +126,10 @@ def _sqnr_text(report: Report) -> str:
     if report.output_sqnr_db is not None:
         rows.append(("output", f"{report.output_sqnr_db:.1f}", ""))
     columns = (Column("layer"), Column("SQNR dB", True), Column("source"))
-    title = "retargeted: signal to quantization noise against the source model"
+    title = (
+        "retargeted to the accelerator's number scheme: signal to quantization noise (SQNR) against"
+        "\nthe source model, on the inputs it was calibrated with (output: before a softmax)"
+    )
     return text(Table(columns, tuple(rows), title=title))
 
 
