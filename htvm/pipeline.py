@@ -64,7 +64,7 @@ class BuildOptions:
             check_count("l2_bytes", self.l2_bytes)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Compiled:
     """Everything the stages before the C compiler make.
 
@@ -87,6 +87,9 @@ class Compiled:
     regions: Mapping[str, RegionCode]
     cpu_kernels: tuple[CpuKernel, ...]
     program: Program
+
+    def __repr__(self) -> str:
+        return f"Compiled({self.source.name!r}, target={self.target.name!r})"
 
 
 def build(

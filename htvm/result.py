@@ -34,7 +34,7 @@ class LayerResult:
     macs: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
     """What a run returns.
 
@@ -53,3 +53,12 @@ class RunResult:
     layers: tuple[LayerResult, ...]
     stack_bytes: int | None = None
     units: tuple[tuple[str, int], ...] = ()
+
+    def __repr__(self) -> str:
+        """The whole in one line; the fields have the values."""
+        outputs = ", ".join(f"{array.dtype}{list(array.shape)}" for array in self.outputs)
+        time = "" if self.latency_ms is None else f", latency_ms={self.latency_ms:.3f}"
+        return (
+            f"RunResult(outputs=[{outputs}], cycles={self.cycles}{time}, "
+            f"layers={len(self.layers)} steps)"
+        )

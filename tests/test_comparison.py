@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htvm.comparison import _fastest_on_cpu, agreement
+from byoc_dory.soc.registry import resolve
+from htvm.comparison import _fastest_on_cpu, _notes, agreement
 from htvm.model import TensorInfo
+from htvm.report.published import WHY_FASTER, published
 from htvm.report.types import ComparisonRow
 
 SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)
@@ -59,3 +61,13 @@ def test_the_baseline_is_the_fastest_on_the_cpu() -> None:
     assert _fastest_on_cpu([plain, row("ours", "soc.cpu", 91), accelerated], "soc.cpu") == "plain"
     assert _fastest_on_cpu([row("plain", "soc.cpu", None), ours], "soc.cpu") == "ours"
     assert _fastest_on_cpu([row("plain", "soc.cpu", None), accelerated], "soc.cpu") == "plain"
+
+
+def test_a_reason_for_being_faster_is_given_only_where_ours_is() -> None:
+    place, beside = resolve("diana"), published(12_501_760)
+    # Published: 1.19 ms, which are 309,400 cycles at 260 MHz.
+    assert WHY_FASTER in _notes(row("diana", "diana", 309_000), place, beside)
+    assert WHY_FASTER not in _notes(row("diana", "diana", 310_000), place, beside)
+    assert WHY_FASTER not in _notes(row("diana", "diana", None), place, beside)
+    assert WHY_FASTER not in _notes(row("diana", "diana", 309_000), place, ())
+    assert WHY_FASTER not in _notes(row("cpu", "diana.cpu", 1), resolve("diana.cpu"), beside)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import textwrap
 
 from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
 from htvm.report.types import Agreement, Comparison, ComparisonRow, Published
 
 __all__ = ["comparison_csv", "comparison_json", "comparison_table", "comparison_text"]
+
+_LINE = 115  # characters
 
 
 def agreement_words(agreement: Agreement | None) -> str:
@@ -67,6 +70,11 @@ def comparison_table(comparison: Comparison) -> Table:
     return Table(columns, tuple(rows))
 
 
+def _wrapped(sentence: str) -> str:
+    """A sentence in lines as wide as the table."""
+    return textwrap.fill(sentence, _LINE, break_long_words=False, break_on_hyphens=False)
+
+
 def _agreement_lines(comparison: Comparison) -> list[str]:
     """How outputs compare with the source model's, one line per configuration."""
     said = {row.configuration: agreement_words(row.agreement) for row in comparison.rows}
@@ -94,15 +102,13 @@ def comparison_text(comparison: Comparison) -> str:
         baseline += f"; published ones over {comparison.published[0].configuration}"
     lines = [
         f"{comparison.network}: {count(comparison.macs)} MACs, "
-        f"times at {comparison.clock_hz / 1e6:g} MHz",
+        f"times at {comparison.clock_hz / 1e6:g} MHz, of one inference",
         "",
         text(comparison_table(comparison)),
         "",
         *_agreement_lines(comparison),
         "= reference: whether every output equals the integer definition of the model as built",
-        baseline,
-        *_published_lines(comparison),
-        *comparison.notes,
+        *map(_wrapped, (baseline, *_published_lines(comparison), *comparison.notes)),
     ]
     return "\n".join(lines)
 
