@@ -16,8 +16,8 @@ bool htvm_iss_load_elsewhere(iss_t *iss, const insn_t *insn, uint32_t addr, uint
         return htvm_iss_device_read(iss, insn, addr, value);
     }
     snprintf(iss->trap, sizeof iss->trap,
-             "load of %" PRIu32 " bytes from 0x%08" PRIx32 ", where there is no RAM and no %s", size,
-             addr, size == 4 ? "device register" : "byte-wide device");
+             "load of %" PRIu32 " bytes from 0x%08" PRIx32 ", where there is no RAM and no %s",
+             size, addr, size == 4 ? "device register" : "byte-wide device");
     return false;
 }
 

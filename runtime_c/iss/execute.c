@@ -32,7 +32,8 @@ static insn_t decode_at(const ram_t *ram, uint32_t offset)
 static bool straddles(const ram_t *ram, uint32_t addr)
 {
     const uint32_t offset = addr - ram->base;
-    return addr % 4 != 0 && offset < ram->size && insn_is_long((uint16_t)get16(ram->bytes + offset));
+    return addr % 4 != 0 && offset < ram->size &&
+           insn_is_long((uint16_t)get16(ram->bytes + offset));
 }
 
 static void decode_in_place(ram_t *ram, insn_t *insn)

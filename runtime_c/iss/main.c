@@ -5,9 +5,9 @@
  *       [--max-cycles N] [--step-polls] [--report FILE.json] [--events FILE.jsonl]
  *
  * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
- * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the run, also after one
- * that trapped.  Ends with 0 if the program reached its exit (its code is in the report), 1 if it
- * trapped, 2 if it could not be started.
+ * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the
+ * run, also after one that trapped.  Ends with 0 if the program reached its exit (its code is in
+ * the report), 1 if it trapped, 2 if it could not be started.
  */
 #include "iss.h"
 

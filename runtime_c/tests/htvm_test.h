@@ -36,8 +36,8 @@ static inline int htvm_test_equal(long long a, long long b, const char *what, co
 /* The text exists and contains the part. */
 static inline int htvm_test_has(const char *text, const char *part, const char *file, int line)
 {
-    const int ok =
-        htvm_test_check(text != NULL && strstr(text, part) != NULL, "text contains part", file, line);
+    const int found = text != NULL && strstr(text, part) != NULL;
+    const int ok = htvm_test_check(found, "text contains part", file, line);
     if (!ok) {
         fprintf(stderr, "    \"%s\" in \"%s\"\n", part, text == NULL ? "(none)" : text);
     }

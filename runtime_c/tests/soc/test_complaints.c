@@ -128,14 +128,17 @@ static void test_conv_refuses(void)
     refuse(conv, DIANA_DIGITAL_SHAPE0, 16u, DIANA_ERROR_PARAMETER, "c 0");
     refuse(conv, DIANA_DIGITAL_SHAPE1, 8u, DIANA_ERROR_PARAMETER, "in 8x0");
     refuse(conv, DIANA_DIGITAL_SHAPE2, 8u << 16, DIANA_ERROR_PARAMETER, "out 0x8");
-    refuse(conv, DIANA_DIGITAL_SHAPE3, 2u | 3u << 8 | 1u << 16, DIANA_ERROR_PARAMETER, "2x3 filter");
-    refuse(conv, DIANA_DIGITAL_SHAPE3, 3u | 9u << 8 | 1u << 16, DIANA_ERROR_PARAMETER, "3x9 filter");
+    refuse(conv, DIANA_DIGITAL_SHAPE3, 2u | 3u << 8 | 1u << 16, DIANA_ERROR_PARAMETER,
+           "2x3 filter");
+    refuse(conv, DIANA_DIGITAL_SHAPE3, 3u | 9u << 8 | 1u << 16, DIANA_ERROR_PARAMETER,
+           "3x9 filter");
     refuse(conv, DIANA_DIGITAL_SHAPE3, 3u | 3u << 8 | 3u << 16, DIANA_ERROR_PARAMETER, "stride 3");
     refuse(conv, DIANA_DIGITAL_SHAPE3, base & 0xFFFFu, DIANA_ERROR_PARAMETER, "stride 0");
     refuse(conv, DIANA_DIGITAL_SHAPE4, 1u | 32u << 8, DIANA_ERROR_PARAMETER, "shift 32");
     refuse(conv, DIANA_DIGITAL_SHAPE4, 1u | 2u << 16, DIANA_ERROR_PARAMETER, "relu 2");
     refuse(conv, DIANA_DIGITAL_IN, 4, DIANA_ERROR_ALIGNMENT, "input at L1 0x10000004 (128 B)");
-    refuse(conv, DIANA_DIGITAL_OUT, 4104, DIANA_ERROR_ALIGNMENT, "output at L1 0x10001008 (2048 B)");
+    refuse(conv, DIANA_DIGITAL_OUT, 4104, DIANA_ERROR_ALIGNMENT,
+           "output at L1 0x10001008 (2048 B)");
     refuse(conv, DIANA_DIGITAL_IN, HTVM_L1_SIZE - 112, DIANA_ERROR_RANGE, "0x1003E790 (128 B)");
     refuse(conv, DIANA_DIGITAL_OUT, HTVM_L1_SIZE - 2032, DIANA_ERROR_RANGE, "(2048 B)");
     refuse(conv, DIANA_DIGITAL_OUT, 112, DIANA_ERROR_OVERLAP,
@@ -209,7 +212,8 @@ static void test_add_refuses(void)
     refuse(add, DIANA_DIGITAL_IN2, 1032, DIANA_ERROR_ALIGNMENT, "second operand at L1 0x10000408");
     refuse(add, DIANA_DIGITAL_IN, HTVM_L1_SIZE, DIANA_ERROR_RANGE, "first operand");
     refuse(add, DIANA_DIGITAL_OUT, 48, DIANA_ERROR_OVERLAP, "overlaps input at 0x10000000 (64 B)");
-    refuse(add, DIANA_DIGITAL_OUT, 1024, DIANA_ERROR_OVERLAP, "overlaps input at 0x10000400 (64 B)");
+    refuse(add, DIANA_DIGITAL_OUT, 1024, DIANA_ERROR_OVERLAP,
+           "overlaps input at 0x10000400 (64 B)");
     refuse(add, DIANA_DIGITAL_IN2, 8192, DIANA_ERROR_UNINITIALISED, "add: input of 64 B");
 }
 

@@ -80,7 +80,8 @@ static void run_conv(const case_t *t)
                     const int32_t c = (int32_t)(i / (t->f * t->f));
                     const int32_t row = (int32_t)(y * t->stride + i / t->f % t->f) - t->top;
                     const int32_t column = (int32_t)(xo * t->stride + i % t->f) - t->left;
-                    if (row >= 0 && row < (int32_t)t->iy && column >= 0 && column < (int32_t)t->ix) {
+                    if (row >= 0 && row < (int32_t)t->iy && column >= 0 &&
+                        column < (int32_t)t->ix) {
                         const int32_t at = (c * (int32_t)t->iy + row) * (int32_t)t->ix + column;
                         sum += x[at] * w[k * taps + i];
                     }

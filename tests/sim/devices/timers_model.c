@@ -60,7 +60,8 @@ const char *htvm_soc_error(const htvm_soc_t *soc) { return soc->error; }
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
 {
     for (int i = 0; i < TIMERS; ++i) {
-        fprintf(out, "{\"unit\": \"timer%d\", \"start\": %llu, \"end\": %llu, \"what\": \"wait\"}\n",
-                i, (unsigned long long)soc->started[i], (unsigned long long)soc->until[i]);
+        fprintf(out,
+                "{\"unit\": \"timer%d\", \"start\": %llu, \"end\": %llu, \"what\": \"wait\"}\n", i,
+                (unsigned long long)soc->started[i], (unsigned long long)soc->until[i]);
     }
 }
