@@ -60,8 +60,8 @@ def layer_rows(compiled: Compiled, result: RunResult | None) -> tuple[LayerRow, 
 def _layer_row(
     compiled: Compiled, step: Step, kernel: Kernel | None, cycles: int | None
 ) -> LayerRow:
-    names = step.layer.split("+")
-    layers = [compiled.dispatch.layers[name] for name in names if name in compiled.dispatch.layers]
+    names, known = step.layers, compiled.dispatch.layers
+    layers = [known[name] for name in names if name in known]
     solution = None if kernel is None else kernel.solution
     return LayerRow(
         name=" + ".join(names),
@@ -79,7 +79,7 @@ def _layer_row(
     )
 
 
-def _operators(compiled: Compiled, names: list[str]) -> str:
+def _operators(compiled: Compiled, names: tuple[str, ...]) -> str:
     kinds = compiled.dispatch.kinds
     # A name that no operator has is that of a kernel TVM made for itself.
     return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in names))

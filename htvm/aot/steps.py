@@ -130,7 +130,7 @@ class Step:
         symbol: C function, empty for kind ``copy`` (first operand to the second, ``bytes``).
         args: in argument order.
         returns_code: ``int32_t`` with 0 for success, else ``void``.
-        layer: layer name (several joined by "+" where TVM fused them).
+        layers: names of the layers it is for; several where TVM fused them, never none.
         accelerator: "cpu", or the accelerator's name.
         kind: what the step does for the layer.
         predicted_cycles: by the cost model; 0 where there is no estimate (CPU kernels).
@@ -142,13 +142,18 @@ class Step:
     symbol: str
     args: tuple[Operand, ...]
     returns_code: bool
-    layer: str
+    layers: tuple[str, ...]
     accelerator: str
     kind: StepKind
     predicted_cycles: int
     macs: int
     comment: str
     bytes: int = 0
+
+    @property
+    def layer(self) -> str:
+        """The layers in one name, joined by "+"."""
+        return "+".join(self.layers)
 
 
 # What the entry function itself uses, beside the words of C.
