@@ -33,7 +33,6 @@ from .sizes import (
     dominant,
     firmware_sizes,
     native_code_bytes,
-    open_firmware,
     tensor_bytes,
 )
 from .socs import machine_of
@@ -155,7 +154,7 @@ def build_rv32(
         )
     except L2OverflowError as error:
         raise L2OverflowError(error.what, where=error.where, hint=dominant(program)) from error
-    firmware = open_firmware(path, machine, soc.host.stack)
+    firmware = rv32.open_firmware(path, machine, soc.host.stack)
     return Built(
         platform="rv32",
         program=program,

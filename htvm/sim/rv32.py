@@ -27,6 +27,7 @@ __all__ = [
     "build_firmware",
     "include_folders",
     "linker_script",
+    "open_firmware",
     "platform_sources",
     "run",
     "soc_header",
@@ -209,10 +210,24 @@ def build_firmware(
             raise
         use = _measure(files, folders, machine, out_dir, compiler, stack_bytes, flags)
         raise _overflow(machine, use) from error
-    linked = read_elf(elf)
-    firmware = Firmware(elf, machine, linked.symbols, _memory_use(linked, machine, stack_bytes))
+    firmware = open_firmware(elf, machine, stack_bytes)
     _log.debug("%s: %s", elf, firmware.memory.describe())
     return firmware
+
+
+def open_firmware(path: Path, machine: Machine, stack_bytes: int) -> Firmware:
+    """Return a firmware that was linked before.
+
+    Args:
+        path: its ELF file.
+        machine: what it was linked for.
+        stack_bytes: what was reserved for the stack then.
+
+    Raises:
+        SimulationError: the file is missing or no firmware.
+    """
+    linked = read_elf(path)
+    return Firmware(path, machine, linked.symbols, _memory_use(linked, machine, stack_bytes))
 
 
 def run(

@@ -14,14 +14,11 @@ import numpy as np
 from byoc_dory.errors import L2OverflowError
 from htvm.aot.steps import TensorLike
 
-from .elf import read_elf
-from .rv32 import Firmware, MemoryUse
+from .rv32 import Firmware
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
-
-    from .machine import Machine
 
 __all__ = [
     "Sizes",
@@ -29,7 +26,6 @@ __all__ = [
     "dominant",
     "firmware_sizes",
     "native_code_bytes",
-    "open_firmware",
     "tensor_bytes",
 ]
 
@@ -108,26 +104,6 @@ def dominant(program: Program) -> str:
         f"the arena dominates ({program.plan.peak:,} B), it is fullest in layer {step.layer}: "
         f"use a smaller input or fewer channels there, {where}"
     )
-
-
-def open_firmware(path: Path, machine: Machine, stack_bytes: int) -> Firmware:
-    """Return a firmware that was linked before.
-
-    Raises:
-        SimulationError: the file is missing or no firmware.
-    """
-    linked = read_elf(path)
-    size = {section.name: section.size for section in linked.sections}
-    use = MemoryUse(
-        code=size.get(".text", 0),
-        constants=size.get(".rodata", 0),
-        data=size.get(".data", 0),
-        zeroed=size.get(".bss", 0),
-        uninitialised=size.get(".noinit", 0),
-        stack=stack_bytes,
-        limit=machine.ram[0][1],
-    )
-    return Firmware(path, machine, linked.symbols, use)
 
 
 def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
