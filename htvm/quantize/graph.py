@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from byoc_dory.layer import MulShift, Shift
+from byoc_dory.layer import Array, MulShift, Shift
 
 __all__ = [
     "LINEAR",
@@ -31,7 +30,6 @@ __all__ = [
     "TfliteScale",
 ]
 
-Array: TypeAlias = npt.NDArray[Any]
 Kind: TypeAlias = Literal[
     "add", "average_pool", "conv2d", "convert", "dense", "depthwise", "max_pool", "pad", "reshape",
     "softmax",

@@ -16,9 +16,11 @@ from htvm.quantize.calibrate import Statistics
 from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
 from htvm.quantize.ties import AddChoice, anchors
 
-__all__ = ["NoiseModel"]
+__all__ = ["WEIGHT_LIMIT", "NoiseModel"]
 
-_WEIGHT_LIMIT = 127.5
+WEIGHT_LIMIT = 127.5
+"""Magnitude up to which a weight rounds into int8."""
+
 _FEEDBACK = 0.3  # share of the weights' rounding noise that error feedback leaves
 _RARE = 1e-3  # weight of an extreme value beside the mean of the ordinary ones
 _ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
@@ -178,4 +180,4 @@ class NoiseModel:
 
 def _excess(weight: Array) -> Array:
     """Squared error of a weight beyond int8, raised: such an error is the same everywhere."""
-    return np.asarray(4.0 * np.square(np.maximum(weight - _WEIGHT_LIMIT, 0.0)))
+    return np.asarray(4.0 * np.square(np.maximum(weight - WEIGHT_LIMIT, 0.0)))

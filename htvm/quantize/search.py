@@ -17,18 +17,16 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
-from htvm.quantize.noise import NoiseModel
+from htvm.quantize.noise import WEIGHT_LIMIT, NoiseModel
 from htvm.quantize.ties import AddChoice, Tie, add_choices, find_ties, zero_points
 
 __all__ = ["Scales", "choose_scales"]
 
 _STEPS_PER_OCTAVE = 4
 _FINEST, _COARSEST = -16, 12  # quarter octaves around the step that covers the source's range
-_EXPONENTS = np.arange(_FINEST, _COARSEST + 1)
-_WIDE = _EXPONENTS
+_WIDE = np.arange(_FINEST, _COARSEST + 1)  # every exponent there is
 _NEAR = np.arange(-4, 5)
 _SWEEPS = 3
-_WEIGHT_LIMIT = 127.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +187,7 @@ class _Search:
         largest = self.noise.largest_weight(op, self.step(op.inputs[0]), self.step(op.name))
         if largest <= 0.0:
             return 0
-        return min(max(math.floor(math.log2(_WEIGHT_LIMIT / largest)), 0), 31)
+        return min(max(math.floor(math.log2(WEIGHT_LIMIT / largest)), 0), 31)
 
     # -------------------------------------------------------------------- noise
 
@@ -226,7 +224,7 @@ class _Search:
         tie = self.ties[name]
         key = (name, low, high, tie.members[name][0])
         if key not in self._clipping:
-            lanes = np.broadcast_to(_EXPONENTS, (tie.lanes, len(_EXPONENTS)))
+            lanes = np.broadcast_to(_WIDE, (tie.lanes, len(_WIDE)))
             self._clipping[key] = self.noise.clipping(name, self.step(name, lanes), low, high)
         return self._clipping[key]
 
