@@ -232,7 +232,7 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     name = _required_name(operator)
     kind, slots = _recognised(module, operator.value, values)
     layer, attrs = _layer_and_attrs(module, kind, operator.value, slots)
-    inputs = _ordered_inputs(operator, layer, values)
+    inputs = _operands(operator, layer)
     return Node(
         name=name,
         kind=kind,
@@ -260,9 +260,7 @@ def _name_of_var(var: Var, values: Mapping[Var, Expr]) -> str:
     return tensor_name(values[var]) if var in values else str(var.name)
 
 
-def _ordered_inputs(
-    operator: Operator, layer: Layer | None, values: Mapping[Var, Expr]
-) -> tuple[Var, ...]:
+def _operands(operator: Operator, layer: Layer | None) -> tuple[Var, ...]:
     # An add of a tensor to itself reads one variable twice.
     if layer is not None and len(layer.inputs) == 2 and len(operator.inputs) == 1:
         return operator.inputs * 2

@@ -79,8 +79,6 @@ class _Check:
             raise self.unsupported(f"{tensor.place} is constant, not an activation")
         if tensor.dtype == "float32":
             raise self._float(tensor)
-        if tensor.dtype == "int16":
-            raise self.unsupported(f"int16 activations ({tensor.place})", _FULL_INT8)
         if tensor.dtype != "int8":
             raise self.unsupported(f"{tensor.dtype} activations ({tensor.place})", _FULL_INT8)
         if len(tensor.scales) != 1:
