@@ -96,7 +96,8 @@ def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, str], Expr]) 
     """Write ``main`` anew: ``emit(builder, call, old name)`` binds what stands for a call."""
     main = module["main"]
     blocks = main.body.blocks
-    if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
+    # No block: the results are inputs.
+    if len(blocks) > 1 or not all(isinstance(block, relax.DataflowBlock) for block in blocks):
         raise IntegerFormError(
             f"'main' has {len(blocks)} blocks",
             where="CPU compilation",
@@ -107,7 +108,7 @@ def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, str], Expr]) 
     mapping: dict[Var, Expr] = {}
     with builder.function("main", list(main.params)):
         with builder.dataflow():
-            for binding in blocks[0].bindings:
+            for binding in (binding for block in blocks for binding in block.bindings):
                 value = _substitute(binding.value, mapping)
                 if isinstance(value, relax.Call):
                     value = emit(builder, value, str(binding.var.name))

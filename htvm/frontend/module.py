@@ -54,7 +54,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
             name=symbol,
             module=module,
             inputs=tuple(_info(key, item, network.steps) for key, item in network.inputs),
-            outputs=_outputs(output_names(module), network.outputs, network.steps),
+            outputs=_outputs(_distinct(output_names(module)), network.outputs, network.steps),
             scheme=scheme_of(nodes),
         )
     # What no result needs would be placed and tiled, but never called.
@@ -63,11 +63,15 @@ def load_module(source: Any, name: str | None = None) -> Model:
     shapes = {node.name: node.output_shape for node in nodes}
     main = main_of(module)
     shapes.update((str(param.name), shape_of(param)) for param in main.params)
+    results = output_names(module)
     return Model(
         name=symbol,
         module=module,
         inputs=tuple(TensorInfo(str(p.name), shape_of(p), "int8") for p in main.params),
-        outputs=tuple(TensorInfo(out, shapes[out], "int8") for out in output_names(module)),
+        outputs=tuple(
+            TensorInfo(label, shapes[name], "int8")
+            for label, name in zip(_distinct(results), results, strict=True)
+        ),
         scheme=scheme_of(nodes),
     )
 
@@ -79,6 +83,18 @@ def scheme_of(nodes: Sequence[Node]) -> str:
     if len(found) > 1:
         return "mixed"
     return found.pop() if found else "tflite"
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, numbers appended where a tensor is returned again."""
+    result: list[str] = []
+    for name in names:
+        label, number = name, 1
+        while label in result or (number > 1 and label in names):
+            number += 1
+            label = f"{name}_{number}"
+        result.append(label)
+    return result
 
 
 def _is_qdq(module: IRModule) -> bool:

@@ -59,6 +59,8 @@ def test_a_result_of_a_region_may_be_read_by_the_cpu_as_well() -> None:
 
     built = equals_the_integer_form(module_of({"x": (1, 10)}, write), "diana.digital")
     assert built.placement["dense_0"] == "digital"
+    names = [info.name for info in built.model.outputs]
+    assert names == ["convert_0", "dense_0", "dense_0_2"]
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -104,3 +106,9 @@ def test_operators_that_no_result_needs_are_left_out() -> None:
 
     built = equals_the_integer_form(module_of({"x": (1, 5, 4, 8)}, write), "diana.digital")
     assert list(built.placement) == ["conv2d_1"]
+
+
+@pytest.mark.parametrize("target", ["diana.cpu", "diana.digital"])
+def test_a_network_may_return_its_inputs_and_nothing_else(target: str) -> None:
+    module = module_of({"x": (1, 3), "y": (1, 2, 2, 5)}, lambda bb, x, y: [y, x, y])
+    equals_the_integer_form(module, target)
