@@ -196,6 +196,11 @@ def _int16(q: QdqBuilder, x: Any) -> Any:
     return q.quantized(R.dequantize(wide, scale, zero, axis=0))
 
 
+def _endless_border(q: QdqBuilder, x: Any) -> Any:
+    widths = [0, 0, 1, 1, 1, 1, 0, 0]
+    return q.quantized(R.nn.pad(q.dequantized(x), widths, "constant", float("-inf")))
+
+
 def _softmax_scale(q: QdqBuilder, x: Any) -> Any:
     return q.quantized(R.nn.softmax(q.dequantized(q.flatten(x))), (0.01, 0))
 
@@ -209,6 +214,7 @@ def _softmax_scale(q: QdqBuilder, x: Any) -> Any:
         (_overflow, "beyond int32"),
         (_broadcast, "broadcasting"),
         (_int16, "int16"),
+        (_endless_border, "padding with -inf"),
         (_softmax_scale, "1/256"),
         (lambda q, x: q.dequantized(x), "not int8"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.operators import (
     Activation,
@@ -80,8 +82,8 @@ def pad(reader: Reader, call: Call) -> Any:
     top, bottom, left, right = widths[spatial[layout]]
     fill = float(call.attrs.pad_value)
     if isinstance(value, Real):
-        fill = value.step.zero_point + round(fill / value.step.scale)
-    if not fill.is_integer() if isinstance(fill, float) else False:
+        fill = value.step.zero_point + float(np.rint(fill / value.step.scale))
+    if not fill.is_integer():  # infinity is none either
         raise reader.unsupported(f"a padding with {fill}")
     number = min(max(int(fill), INT8[0]), INT8[1])
     at, where, padding = reader.position(), reader.where, (top, left, bottom, right)
