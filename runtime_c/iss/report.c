@@ -21,11 +21,14 @@ static void write_string(FILE *out, const char *text)
 }
 
 /* A word of the form (code << 16) | 0x3333 is a failure's code, 0x5555 success; other words are
- * the code themselves. */
+ * the code themselves.  A failure whose code lost its upper bits is still one. */
 static uint32_t exit_code(uint32_t word)
 {
     const uint32_t kind = word & 0xffffu;
-    return kind == 0x5555u ? 0 : kind == 0x3333u ? word >> 16 : word;
+    if (kind == 0x3333u) {
+        return word >> 16 != 0 ? word >> 16 : 1;
+    }
+    return kind == 0x5555u ? 0 : word;
 }
 
 bool htvm_iss_write_report(const iss_t *iss, const char *path)

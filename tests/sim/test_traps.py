@@ -122,7 +122,8 @@ def test_stack_high_water_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "code"), [(0x5555, 0), (0x0007_3333, 7), (0, 0), (3, 3), (0x1_5556, 0x15556)]
+    ("word", "code"),
+    [(0x5555, 0), (0x0007_3333, 7), (0x3333, 1), (0, 0), (3, 3), (0x1_5556, 0x15556)],
 )
 def test_exit_codes(word: int, code: int, tmp_path: Path) -> None:
     elf = tmp_path / "p.elf"
