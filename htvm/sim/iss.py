@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from byoc_dory.errors import HtvmError, SimulationError
-
-from .machine import BARE, Machine, SocModel
-from .paths import runtime_c, work_folder
-from .toolchain import Compiler
+from htvm.sim.machine import BARE, Machine, SocModel
+from htvm.sim.paths import runtime_c, work_folder
+from htvm.sim.toolchain import Compiler
 
 __all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
 

@@ -24,10 +24,9 @@ import numpy.typing as npt
 from byoc_dory.errors import L2OverflowError, SimulationError, ToolchainError
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.project import check_arrays
-
-from . import host, rv32
-from .paths import runtime_c
-from .sizes import (
+from htvm.sim import host, rv32
+from htvm.sim.paths import runtime_c
+from htvm.sim.sizes import (
     Sizes,
     check_l2,
     dominant,
@@ -35,8 +34,8 @@ from .sizes import (
     native_code_bytes,
     tensor_bytes,
 )
-from .socs import machine_of
-from .toolchain import HOST_FLAGS, RV32_FLAGS, Compiler, is_sealed, seal
+from htvm.sim.socs import machine_of
+from htvm.sim.toolchain import HOST_FLAGS, RV32_FLAGS, Compiler, is_sealed, seal
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
-
-from .elf import Elf, Symbol, read_elf
-from .iss import MAX_CYCLES, run_elf
-from .machine import Machine
-from .paths import runtime_c
-from .toolchain import CompileError, Compiler
+from htvm.sim.elf import Elf, Symbol, read_elf
+from htvm.sim.iss import MAX_CYCLES, run_elf
+from htvm.sim.machine import Machine
+from htvm.sim.paths import runtime_c
+from htvm.sim.toolchain import CompileError, Compiler
 
 __all__ = [
     "Firmware",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
-
-from .host import model_sources
-from .machine import Machine, SocModel
-from .paths import runtime_c
+from htvm.sim.host import model_sources
+from htvm.sim.machine import Machine, SocModel
+from htvm.sim.paths import runtime_c
 
 __all__ = ["machine_of"]
 

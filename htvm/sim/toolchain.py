@@ -19,8 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
-
-from .paths import cache_root
+from htvm.sim.paths import cache_root
 
 __all__ = ["CompileError", "Compiler", "HOST_FLAGS", "RV32_FLAGS", "is_sealed", "seal"]
 
