@@ -119,20 +119,20 @@ static void locate(iss_t *iss, uint32_t pc)
 #define SYNC_OUT() (iss->cycles = cycles, iss->retired = retired, iss->last_effect = last_effect)
 #define SYNC_IN() (cycles = iss->cycles, retired = iss->retired)
 
-#define ALU(expression)           \
-    do {                          \
-        x[d->rd] = (expression);  \
-    } while (0);                  \
+#define ALU(expression)          \
+    do {                         \
+        x[d->rd] = (expression); \
+    } while (0);                 \
     break
 
-#define BRANCH(condition)                        \
-    if (condition) {                             \
+#define BRANCH(condition)                            \
+    if (condition) {                                 \
         cycles += (uint64_t)d->cycles + d->redirect; \
-        retired += 1;                            \
-        target = address_of(ram, d) + IMM;       \
-        last = second = NULL;                    \
-        goto redirected;                         \
-    }                                            \
+        retired += 1;                                \
+        target = address_of(ram, d) + IMM;           \
+        last = second = NULL;                        \
+        goto redirected;                             \
+    }                                                \
     break
 
 static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + size > 4; }
@@ -140,48 +140,48 @@ static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + si
 /* `busy_at` is the number of the instruction behind a multi-cycle one. */
 #define BUSY(extra) (cycles += (extra), busy = (extra) + 1u, busy_at = retired + 1)
 
-#define LOAD(width, read, extend)                                             \
-    do {                                                                      \
-        const uint32_t addr = RS1 + IMM;                                      \
-        uint32_t value;                                                       \
-        if (addr - ram->base <= ram->size - (width)) {                        \
-            const uint8_t *p = ram->bytes + (addr - ram->base);               \
-            value = (read);                                                   \
-        } else {                                                              \
-            SYNC_OUT();                                                       \
-            if (!htvm_iss_load_elsewhere(iss, d, addr, (width), &value)) {             \
-                goto trapped;                                                 \
-            }                                                                 \
-            SYNC_IN();                                                        \
-        }                                                                     \
-        if ((width) > 1 && crosses_word(addr, (width))) {                     \
-            BUSY(CROSSING_EXTRA);                                             \
-        }                                                                     \
-        x[d->rd] = (extend);                                                  \
-    } while (0);                                                              \
+#define LOAD(width, read, extend)                                          \
+    do {                                                                   \
+        const uint32_t addr = RS1 + IMM;                                   \
+        uint32_t value;                                                    \
+        if (addr - ram->base <= ram->size - (width)) {                     \
+            const uint8_t *p = ram->bytes + (addr - ram->base);            \
+            value = (read);                                                \
+        } else {                                                           \
+            SYNC_OUT();                                                    \
+            if (!htvm_iss_load_elsewhere(iss, d, addr, (width), &value)) { \
+                goto trapped;                                              \
+            }                                                              \
+            SYNC_IN();                                                     \
+        }                                                                  \
+        if ((width) > 1 && crosses_word(addr, (width))) {                  \
+            BUSY(CROSSING_EXTRA);                                          \
+        }                                                                  \
+        x[d->rd] = (extend);                                               \
+    } while (0);                                                           \
     break
 
-#define STORE(width, write)                                                   \
-    do {                                                                      \
-        const uint32_t addr = RS1 + IMM;                                      \
-        const uint32_t value = RS2;                                           \
-        last_effect = retired;                                                \
-        if (addr - ram->base <= ram->size - (width)) {                        \
-            uint8_t *p = ram->bytes + (addr - ram->base);                     \
-            write;                                                            \
-        } else {                                                              \
-            SYNC_OUT();                                                       \
-            if (!htvm_iss_store_elsewhere(iss, addr, (width), value)) {                \
-                goto trapped;                                                 \
-            }                                                                 \
-            if (iss->bus.ended) {                                             \
-                goto ended;                                                   \
-            }                                                                 \
-        }                                                                     \
-        if ((width) > 1 && crosses_word(addr, (width))) {                     \
-            BUSY(CROSSING_EXTRA);                                             \
-        }                                                                     \
-    } while (0);                                                              \
+#define STORE(width, write)                                             \
+    do {                                                                \
+        const uint32_t addr = RS1 + IMM;                                \
+        const uint32_t value = RS2;                                     \
+        last_effect = retired;                                          \
+        if (addr - ram->base <= ram->size - (width)) {                  \
+            uint8_t *p = ram->bytes + (addr - ram->base);               \
+            write;                                                      \
+        } else {                                                        \
+            SYNC_OUT();                                                 \
+            if (!htvm_iss_store_elsewhere(iss, addr, (width), value)) { \
+                goto trapped;                                           \
+            }                                                           \
+            if (iss->bus.ended) {                                       \
+                goto ended;                                             \
+            }                                                           \
+        }                                                               \
+        if ((width) > 1 && crosses_word(addr, (width))) {               \
+            BUSY(CROSSING_EXTRA);                                       \
+        }                                                               \
+    } while (0);                                                        \
     break
 
 bool htvm_iss_run(iss_t *iss)
