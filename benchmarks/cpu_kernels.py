@@ -1,6 +1,6 @@
 """Cycles per MAC of the CPU kernels, per layer and per kind of layer, on the simulated RV32 host.
 
-    python benchmarks/cpu_kernels.py [NETWORK ...] [--scheme tflite|shift] [--default]
+    python -m benchmarks.cpu_kernels [NETWORK ...] [--scheme tflite|shift] [--default]
 
 Networks are those of `htvm.zoo`; with ``--scheme tflite`` (the default) their layers are
 requantized as TFLite does, per channel and with zero points, which costs most.

@@ -22,18 +22,16 @@ from typing import Any
 
 import numpy as np
 
+from htvm.frontend import load
+from htvm.quantize import RetargetOptions, retarget
+from htvm.quantize.forward import forward, windows
+from htvm.quantize.graph import LINEAR, Net, Operator
+from htvm.quantize.read import read_net
+from htvm.quantize.report import sqnr_db
+from htvm.report.table import Column, Table, text
+from patterns.read import read_graph
+
 _ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(_ROOT))
-
-from htvm.frontend import load  # noqa: E402
-from htvm.quantize import RetargetOptions, retarget  # noqa: E402
-from htvm.quantize.forward import forward, windows  # noqa: E402
-from htvm.quantize.graph import LINEAR, Net, Operator  # noqa: E402
-from htvm.quantize.read import read_net  # noqa: E402
-from htvm.quantize.report import sqnr_db  # noqa: E402
-from htvm.report.table import Column, Table, text  # noqa: E402
-from patterns.read import read_graph  # noqa: E402
-
 MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
 VARIANTS = {
     "one scale per tensor, nearest weights": RetargetOptions(False, False, False),
@@ -109,6 +107,7 @@ def operator_once(net: Net, op: Operator, inputs: list[Array]) -> Array:
 
 
 def top1(first: Array, second: Array) -> str:
+    """On how many of the inputs the largest output is the same one, as ``n/all``."""
     same = int((first.argmax(axis=-1) == second.argmax(axis=-1)).sum())
     return f"{same}/{len(first)}"
 

@@ -9,27 +9,23 @@ changes.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from byoc_dory.cost import layer_cycles  # noqa: E402
-from byoc_dory.layer import Layer  # noqa: E402
-from byoc_dory.schedule import schedule_layer  # noqa: E402
-from byoc_dory.soc.accelerator import DigitalCore  # noqa: E402
-from byoc_dory.soc.base import round_up  # noqa: E402
-from byoc_dory.soc.diana.description import DIANA  # noqa: E402
-from byoc_dory.soc.diana.heuristics import OBJECTIVES  # noqa: E402
-from byoc_dory.tiling import Tile, TilingProblem, solve_exhaustive, solve_milp  # noqa: E402
-from byoc_dory.tiling.exhaustive import feasible_tiles  # noqa: E402
-from htvm.report.table import Column, Table, text  # noqa: E402
-from tests.byoc_dory.layers import NETWORKS, random_layer  # noqa: E402
+from byoc_dory.cost import layer_cycles
+from byoc_dory.layer import Layer
+from byoc_dory.schedule import schedule_layer
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.tiling import Tile, TilingProblem, solve_exhaustive, solve_milp
+from byoc_dory.tiling.exhaustive import feasible_tiles
+from htvm.report.table import Column, Table, text
+from tests.byoc_dory.layers import NETWORKS, random_layer
 
 BUDGETS = (64_000, 32_000, 16_000, 8_000, 4_000)
 RANDOM = (("conv2d", 60), ("depthwise", 20), ("add", 10))
@@ -50,6 +46,7 @@ class Case:
 
 
 def cycles(layer: Layer, tile: Tile) -> int:
+    """Predicted cycles of a layer in that tile."""
     return layer_cycles(schedule_layer(layer, tile, CORE), DIANA, CORE)
 
 
