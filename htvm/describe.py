@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from byoc_dory.cost import cpu_cycles
@@ -65,7 +66,7 @@ def _layer_row(
     solution = None if kernel is None else kernel.solution
     return LayerRow(
         name=" + ".join(names),
-        op=step.kind if step.kind not in ("layer", "cpu") else _operators(compiled, names),
+        op=_operator(compiled, step),
         accelerator="cpu" if step.kind in ("prologue", "epilogue") else step.accelerator,
         shape="; ".join(describe(layer) for layer in layers)
         if step.kind in ("layer", "cpu")
@@ -73,16 +74,21 @@ def _layer_row(
         macs=step.macs,
         cycles=cycles,
         predicted_cycles=step.predicted_cycles or None,
-        tile="" if solution is None else str(solution.tile),
+        tile="" if solution is None else ",".join(str(size) for size in astuple(solution.tile)),
         l1_bytes=None if solution is None else solution.l1_in + solution.l1_out,
         source=compiled.source.sources.get(names[-1], ""),
     )
 
 
-def _operators(compiled: Compiled, names: tuple[str, ...]) -> str:
+def _operator(compiled: Compiled, step: Step) -> str:
+    if step.kind not in ("layer", "cpu"):
+        return step.kind
+    padding = next((k for k in compiled.cpu_kernels if k.symbol == step.symbol), None)
+    if padding is not None and padding.operators == ("pad",):
+        return "pad"
     kinds = compiled.dispatch.kinds
     # A name that no operator has is that of a kernel TVM made for itself.
-    return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in names))
+    return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in step.layers))
 
 
 def report_of(

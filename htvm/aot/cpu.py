@@ -68,6 +68,7 @@ class CpuKernel:
         n_outputs: how many of them are written, workspaces aside.
         workspaces: bytes of each trailing workspace parameter.
         layers: names of the layers it computes (a padding may be a kernel of its own).
+        operators: what it computes of them, e.g. ``("pad",)`` or ``("conv2d", "add", ...)``.
         schedule: how it is looped over, in a few words.
     """
 
@@ -78,6 +79,7 @@ class CpuKernel:
     n_outputs: int
     workspaces: tuple[int, ...]
     layers: tuple[str, ...]
+    operators: tuple[str, ...]
     schedule: str
 
 
@@ -278,6 +280,7 @@ class _Compiler:
             outputs,
             lowered.workspaces,
             group.layers,
+            group.operators,
             scheduled.note,
         )
 

@@ -21,10 +21,12 @@ __all__ = ["layer_table", "memory_text", "report_csv", "report_json", "report_te
 
 
 def layer_table(report: Report) -> Table:
-    """The table of steps, in execution order, with a total below."""
+    """The table of steps, in execution order, with a total below.
+
+    It leaves out what would make it wider than a terminal; JSON and CSV have every field.
+    """
     columns = (
         Column("layer"),
-        Column("op"),
         Column("runs on"),
         Column("shape"),
         Column("MACs", number=True),
@@ -32,9 +34,7 @@ def layer_table(report: Report) -> Table:
         Column("predicted", number=True),
         Column("%", number=True),
         Column("MAC/cycle", number=True),
-        Column("tile"),
-        Column("L1 bytes", number=True),
-        Column("source"),
+        Column("tile (kcyx)"),
     )
     total = report.summary.cycles
     rows = tuple(_layer_cells(row, total) for row in report.layers)
@@ -45,15 +45,12 @@ def layer_table(report: Report) -> Table:
         "total",
         "",
         "",
-        "",
         count(macs),
         count(total),
         # A sum over some of the rows would look like a prediction of the whole.
         count(known) if predicted and None not in predicted else "",
         "",
         ratio(macs, total),
-        "",
-        "",
         "",
     )
     return Table(columns, rows, footer=footer)
@@ -63,8 +60,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
     share = ratio(None if row.cycles is None else 100 * row.cycles, total, 1)
     rate = ratio(row.macs, row.cycles) if row.macs else ""
     return (
-        row.name,
-        row.op,
+        _named(row),
         row.accelerator,
         row.shape,
         count(row.macs) if row.macs else "",
@@ -73,9 +69,13 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
         share,
         rate,
         row.tile,
-        count(row.l1_bytes),
-        short_source(row.source),
     )
+
+
+def _named(row: LayerRow) -> str:
+    """The layer's name, with the operator where the name does not say it."""
+    said = all(part.rsplit("_", 1)[0] in row.op for part in row.name.split(" + "))
+    return row.name if said else f"{row.name} ({row.op})"
 
 
 def memory_text(memory: Memory) -> str:
