@@ -29,7 +29,7 @@ def agreement_words(agreement: Agreement | None) -> str:
 
 
 def _cells(comparison: Comparison, row: ComparisonRow) -> tuple[str, ...]:
-    ms = None if row.cycles is None else row.cycles * 1000.0 / comparison.clock_hz
+    ms = comparison.latency_ms(row)
     memory = row.memory
     speed_up = comparison.speed_up(row)
     exact = {None: "", True: "yes", False: "NO"}[row.exact]
@@ -117,8 +117,7 @@ def comparison_json(comparison: Comparison) -> str:
     """The comparison as JSON: the fields of `Comparison`, and per row what derives from them."""
     data = dataclasses.asdict(comparison)
     for row, entry in zip(comparison.rows, data["rows"], strict=True):
-        ms = None if row.cycles is None else row.cycles * 1000.0 / comparison.clock_hz
-        entry["latency_ms"] = ms
+        entry["latency_ms"] = comparison.latency_ms(row)
         entry["speed_up"] = comparison.speed_up(row)
         if row.memory is not None:
             entry["memory"]["total"] = row.memory.total
@@ -128,17 +127,18 @@ def comparison_json(comparison: Comparison) -> str:
 def comparison_csv(comparison: Comparison) -> str:
     """The configurations as CSV, numbers unrounded; published ones carry their source."""
     columns = ["configuration", "target", "cycles", "latency_ms", "speed_up", "code", "constants"]
-    columns += ["arena", "stack", "l2_peak", "failure", "source"]
+    columns += ["arena", "stack", "io", "l2_peak", "failure", "source"]
     rows: list[list[object]] = []
     for row in comparison.rows:
-        ms = None if row.cycles is None else row.cycles * 1000.0 / comparison.clock_hz
+        ms = comparison.latency_ms(row)
         memory = row.memory
-        sizes: list[object] = [None] * 5
+        sizes: list[object] = [None] * 6
         if memory is not None:
-            sizes = [memory.code, memory.constants, memory.arena, memory.stack, memory.total]
+            sizes = [memory.code, memory.constants, memory.arena, memory.stack]
+            sizes += [memory.io, memory.total]
         head = [row.configuration, row.target, row.cycles, ms, comparison.speed_up(row)]
         rows.append([*head, *sizes, row.failure, ""])
     for entry in comparison.published:
         head = [entry.configuration, None, None, entry.latency_ms, None]
-        rows.append([*head, *[None] * 5, "", entry.source])
+        rows.append([*head, *[None] * 6, "", entry.source])
     return csv_text(columns, rows)

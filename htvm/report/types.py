@@ -60,9 +60,9 @@ class Unit:
     """One unit of the SoC and how long it was busy in a run.
 
     Attributes:
-        name: "cpu", "dma", "digital", ...
-        cycles: busy cycles; units that overlap count twice in a sum.
-        what: what it did in words, e.g. "layout, pooling, softmax, drivers".
+        name: "host", or a device: "dma", "digital", ...
+        cycles: busy cycles; those of the host are the ones in which no device was.
+        what: what it did in words, e.g. "transfers between L2 and L1".
     """
 
     name: str
@@ -323,6 +323,10 @@ class Comparison:
             if row.configuration == configuration:
                 return row
         raise KeyError(configuration)
+
+    def latency_ms(self, row: ComparisonRow) -> float | None:
+        """Time of one inference in ms; None where the configuration did not run."""
+        return None if row.cycles is None else row.cycles * 1000.0 / self.clock_hz
 
     def speed_up(self, row: ComparisonRow) -> float | None:
         """Cycles of the baseline over those of ``row``; None where either did not run."""

@@ -158,6 +158,8 @@ def test_comparison_json_and_csv() -> None:
     assert [row["speed_up"] for row in data["rows"]] == [1.0, 200.0, None]
     rows = list(csv.DictReader(io.StringIO(comparison_csv(COMPARISON))))
     assert [row["l2_peak"] for row in rows] == ["181248", "181248", "", "", ""]
+    parts = ("code", "constants", "arena", "stack", "io")
+    assert sum(int(rows[0][part]) for part in parts) == 181_248
     assert rows[4]["latency_ms"] == "1.19" and "Table I" in rows[4]["source"]
 
 
