@@ -301,7 +301,8 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except Exception as error:
-        # What an interrupt made of the compiler's callbacks, or of a child it ended first.
+        # Anything: an interrupt that met a callback of the compiler, or ended a child first, comes
+        # out as some other error.  What is no message to the user goes on to `report_defect`.
         if interrupts.seen:
             return _interrupted()
         if isinstance(error, HtvmError):
