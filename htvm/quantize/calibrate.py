@@ -17,7 +17,7 @@ from byoc_dory.errors import InputError
 from htvm.quantize.forward import accumulate, forward
 from htvm.quantize.graph import LINEAR, Array, Net
 
-__all__ = ["Statistics", "check_data", "observe", "sample_count", "seeded_inputs"]
+__all__ = ["Statistics", "check_data", "noise_inputs", "observe", "sample_count"]
 
 _BUDGET = 400_000_000  # multiply-accumulates spent on one forward pass of all samples
 _ROWS = 1024  # positions kept per tensor for the clipping error
@@ -32,7 +32,7 @@ def sample_count(net: Net) -> int:
     return int(np.clip(_BUDGET // max(macs, 1), 24, 512)) // 3 * 3
 
 
-def seeded_inputs(net: Net, count: int, seed: int) -> dict[str, Array]:
+def noise_inputs(net: Net, count: int, seed: int) -> dict[str, Array]:
     """``count`` int8 inputs, a third of each kind of noise; equal on every run."""
     rng = np.random.default_rng(seed)
     samples: dict[str, list[Array]] = {name: [] for name in net.inputs}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
-from htvm.quantize.calibrate import check_data, observe, sample_count, seeded_inputs
+from htvm.quantize.calibrate import check_data, noise_inputs, observe, sample_count
 from htvm.quantize.forward import forward
 from htvm.quantize.graph import Array, Net
 from htvm.quantize.noise import NoiseModel
@@ -147,8 +147,8 @@ def _inputs(
         count = options.samples or sample_count(net)
         fresh = max(24, min(count, 96))
         return (
-            seeded_inputs(net, count, options.seed),
-            seeded_inputs(net, fresh, options.seed + 1),
+            noise_inputs(net, count, options.seed),
+            noise_inputs(net, fresh, options.seed + 1),
             f"{fresh} seeded inputs, others than calibrated with",
         )
     arrays = check_data(net, _by_name(model, net, data))

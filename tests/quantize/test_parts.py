@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.calibrate import observe, sample_count, seeded_inputs
+from htvm.quantize.calibrate import noise_inputs, observe, sample_count
 from htvm.quantize.forward import accumulate, forward, requantize
 from htvm.quantize.graph import MulShift, Net, Operator, Shift
 from htvm.quantize.noise import NoiseModel
@@ -31,7 +31,7 @@ def net_of(drawn: Source) -> Net:
 
 
 def scales_of(net: Net, samples: int = 24) -> tuple[Scales, Any]:
-    statistics = observe(net, seeded_inputs(net, samples, 5), 5)
+    statistics = observe(net, noise_inputs(net, samples, 5), 5)
     return choose_scales(net, NoiseModel(net, statistics)), statistics
 
 
@@ -145,7 +145,7 @@ def _real(x: Any, op: Operator, weight: Any) -> Any:
 
 def test_channels_get_steps_of_their_own_where_layers_can_absorb_them() -> None:
     net = net_of(mobile(6))
-    statistics = observe(net, seeded_inputs(net, 24, 5), 5)
+    statistics = observe(net, noise_inputs(net, 24, 5), 5)
     noise = NoiseModel(net, statistics)
     many = choose_scales(net, noise)
     one = choose_scales(net, noise, per_channel=False)
@@ -190,7 +190,7 @@ def test_predicted_noise_is_of_the_measured_order() -> None:
     net = net_of(encoder(8))
     scales, statistics = scales_of(net, 240)
     result = rewrite(net, scales, statistics.tensors)
-    x = seeded_inputs(net, 200, 77)
+    x = noise_inputs(net, 200, 77)
     before, after = forward(net, x)["dense_4"], forward(result.net, x)["dense_4"]
     measured = np.square(before.astype(float) - after).sum(axis=1).mean()
     assert measured / 5 < scales.noise < measured * 5
@@ -238,7 +238,7 @@ def test_requantizations() -> None:
 
 def test_calibration_inputs_are_seeded_and_of_three_kinds() -> None:
     net = net_of(mobile(11))
-    first, again, other = (seeded_inputs(net, 6, seed)["input"] for seed in (1, 1, 2))
+    first, again, other = (noise_inputs(net, 6, seed)["input"] for seed in (1, 1, 2))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     spread = [first[index].astype(float).std() for index in range(3)]
     assert spread[0] > 60 and 20 < spread[1] < 40
@@ -266,7 +266,7 @@ def test_other_integer_schemes_are_understood() -> None:
     scales, statistics = scales_of(net, 240)
     result = rewrite(net, scales, statistics.tensors, correct=False).net
     assert all(isinstance(op.requant, Shift) for op in result.operators)
-    x = seeded_inputs(net, 100, 9)
+    x = noise_inputs(net, 100, 9)
     before, after = forward(net, x)["b"].astype(float), forward(result, x)["b"].astype(float)
     assert sqnr_db(before, after) > 26.0
     assert abs((after - before).mean()) < 0.2
