@@ -54,7 +54,7 @@ wheel: $(VENV)/.run
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find htvm patterns byoc_dory runtime_c tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find htvm patterns byoc_dory runtime_c tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment -------------------------------------------------------------------------
 # The first interpreter in range is taken; with PYTHON=... that one or none.

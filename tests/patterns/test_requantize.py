@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
@@ -113,6 +113,7 @@ def _scalar(value: int, requant: Shift | MulShift | TfliteRequant, channel: int)
     return scaled_value + requant.output_zero_point
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=2.0**29, allow_subnormal=False))
 def test_fixed_point_is_tflites(real: float) -> None:
     assert fixed_point(real) == gemmlowp.quantize_multiplier(real)
