@@ -151,7 +151,6 @@ def compile_model(
 ) -> Compiled:
     """Do all stages of `build` before the C compiler; arguments and errors as there."""
     from htvm.aot.cpu import compile_cpu
-    from htvm.aot.macs import with_macs
     from htvm.aot.program import assemble
     from htvm.frontend import load
     from htvm.quantize import retarget
@@ -175,9 +174,8 @@ def compile_model(
     with progress.stage("compiling CPU kernels"):
         cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels)
     with progress.stage("assembling"):
-        calls = with_macs(cpu.calls, cpu.kernels, placed.layers)
         program = assemble(
-            source.name, source.inputs, source.outputs, calls, cpu.results,
+            source.name, source.inputs, source.outputs, cpu.calls, cpu.results,
             cpu.kernels, generated.code, cpu.constants,
             [str(parameter.name) for parameter in cpu.module["main"].params],
         )  # fmt: skip
