@@ -285,6 +285,8 @@ class _Writer:
         else:
             requant = self.draw.requant(np.full(channels, SPREAD), 128 + abs(offset), zero)
         clip, name = self.draw.clip(zero), self._fresh("convert")
+        if not self.free and self.scheme != "shift" and clip not in ((-128, 127), (zero, 127)):
+            clip = (zero, 127)
         var = elementwise.convert(self.bb, source.var, requant, clip, offset=offset, name=name)
         words, scale = f"{offset=} {clip=} {brief(requant)}", source.scale / factor(requant)
         self._add_tensor(var, name, source.shape, zero, scale, words, source)
