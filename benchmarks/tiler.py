@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.cost import layer_cycles
 from byoc_dory.layer import Layer
-from byoc_dory.schedule import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.description import DIANA
@@ -47,7 +45,7 @@ class Case:
 
 def cycles(layer: Layer, tile: Tile) -> int:
     """Predicted cycles of a layer in that tile."""
-    return layer_cycles(schedule_layer(layer, tile, CORE), DIANA, CORE)
+    return CORE.cost(layer, tile, DIANA)
 
 
 def quickest(layer: Layer, problem: TilingProblem) -> int:

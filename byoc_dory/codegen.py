@@ -1,25 +1,21 @@
-"""From a region to its C: tile every layer, schedule it, pack its weights, emit its function."""
+"""From a region to its C: plan every layer, pack its weights, emit its function."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.planning import plan_layers
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
-from byoc_dory.tiling import Objective, Solution, solve
-from byoc_dory.verdict import Refused
 
-__all__ = ["generate", "tile_layer"]
-
-_LOG = logging.getLogger(__name__)
+__all__ = ["generate"]
 
 # What the accelerator-layout copy of a border tensor is called.
 _COPY = ".chw"
@@ -39,7 +35,8 @@ def generate(
         soc: description of the SoC.
         options: choices of the tiler.
         prefix: start of all C names, usually the model's name.
-        accelerator: which of the SoC's; the first by default.
+        accelerator: which of the SoC's runs the layers where the region does not say; the first
+            by default.
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
@@ -51,21 +48,10 @@ def generate(
         UnsupportedError: the accelerator's rules refuse a layer, or a border layout is unknown.
         TilingError: no tile of a layer fits.
     """
-    chosen = _accelerator(soc, accelerator)
-    return _Generator(region, soc, chosen, options, prefix).run()
-
-
-def tile_layer(
-    layer: Layer, soc: Soc, accelerator: Accelerator, options: TilingOptions
-) -> Solution:
-    """The tile the options ask for.
-
-    Raises:
-        TargetError: unknown objective.
-        TilingError: no tile fits.
-    """
-    problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
-    return solve(problem, _objective(accelerator, options.objective), options)
+    homes = {layer.name: _accelerator(soc, accelerator) for layer in region.layers}
+    for layer, home in zip(region.layers, region.homes, strict=False):
+        homes[layer.name] = soc.accelerator(home)
+    return _Generator(region, soc, homes, options, prefix).run()
 
 
 def _accelerator(soc: Soc, name: str | None) -> Accelerator:
@@ -76,17 +62,6 @@ def _accelerator(soc: Soc, name: str | None) -> Accelerator:
     return soc.accelerators[0]
 
 
-def _objective(accelerator: Accelerator, name: str) -> Objective:
-    known = accelerator.objectives
-    if name not in known:
-        raise TargetError(
-            f"there is no tiling objective '{name}'",
-            where=f"accelerator '{accelerator.name}'",
-            hint=f"one of {', '.join(known)}",
-        )
-    return known[name]
-
-
 class _Generator:
     """One run of `generate`."""
 
@@ -94,18 +69,20 @@ class _Generator:
         self,
         region: Region,
         soc: Soc,
-        accelerator: Accelerator,
+        homes: Mapping[str, Accelerator],
         options: TilingOptions,
         prefix: str,
     ) -> None:
         self.region = region
         self.soc = soc
-        self.accelerator = accelerator
+        self.homes = homes
         self.options = options
         self.prefix = c_identifier(prefix)
-        self.emitter = accelerator.emitter
+        used = {home.name: home for home in homes.values()}
+        self._emitters = {name: home.emitter(soc) for name, home in used.items()}
+        # The layout of border tensors is the family's, so any of its emitters can convert them.
+        self.border = self._emitters[homes[region.layers[0].name].name]
         self._symbols: set[str] = set()
-        self._solutions: dict[tuple[Any, ...], Solution] = {}
 
     def run(self) -> RegionCode:
         """Prologues, layers, epilogues."""
@@ -119,22 +96,29 @@ class _Generator:
         }
         kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
         kernels += [self._prologue(mapped, renamed, entry) for mapped, entry in self._maps()]
-        kernels += [_rename(self._layer(layer), renamed) for layer in region.layers]
+        plans = plan_layers(region.layers, self.homes, self.soc, self.options)
         kernels += [
-            self.emitter.epilogue(
-                tensor, renamed[tensor.name], self.soc, self._symbol(f"{tensor.name}_from_core")
+            _rename(self._layer(layer, plan), renamed)
+            for layer, plan in zip(region.layers, plans, strict=True)
+        ]
+        kernels += [
+            self.border.epilogue(
+                tensor, renamed[tensor.name], self._symbol(f"{tensor.name}_from_core")
             )
             for tensor in region.outputs
             if tensor.name in renamed
         ]
         return RegionCode(
             name=region.name,
-            accelerator=self.accelerator.name,
             kernels=tuple(kernels),
             buffers=self._buffers(entering, renamed),
             inputs=region.inputs,
             outputs=region.outputs,
-            headers=self.emitter.headers,
+            headers=tuple(
+                dict.fromkeys(
+                    header for emitter in self._emitters.values() for header in emitter.headers
+                )
+            ),
         )
 
     def _maps(self) -> Iterator[tuple[Tensor, BorderMap]]:
@@ -153,24 +137,11 @@ class _Generator:
         # Another region may read the map's result as it is, and convert it with its own function.
         suffix = "to_core" if mapped is None else "mapped_to_core"
         symbol = self._symbol(f"{tensor.name}_{suffix}")
-        return self.emitter.prologue(tensor, renamed[tensor.name], self.soc, symbol, mapped)
+        return self.border.prologue(tensor, renamed[tensor.name], symbol, mapped)
 
-    def _layer(self, layer: Layer) -> Kernel:
-        verdict = self.accelerator.judge(layer, self.soc)
-        if isinstance(verdict, Refused):
-            raise UnsupportedError(
-                verdict.reason,
-                where=f"layer '{layer.name}' on '{self.accelerator.name}'",
-                hint=f"rule: {verdict.rule}",
-            )
-        problem = self.accelerator.tiling_problem(layer, self.soc, self.options.l1_budget)
-        key = problem.key()
-        if key not in self._solutions:
-            objective = _objective(self.accelerator, self.options.objective)
-            self._solutions[key] = solve(problem, objective, self.options)
-        solution = self._solutions[key]
-        _LOG.debug("%s: tile %s (%s)", layer.name, solution.tile, solution.solver)
-        return self.emitter.layer(layer, solution, self.soc, self.options, self._symbol(layer.name))
+    def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
+        emitter = self._emitters[plan.accelerator]
+        return emitter.layer(layer, plan, self.options, self._symbol(layer.name))
 
     def _symbol(self, name: str) -> str:
         base = f"{self.prefix}_{c_identifier(name)}"
@@ -189,9 +160,7 @@ class _Generator:
             *(layer.output for layer in self.region.layers),
         ]
         return tuple(
-            Buffer(
-                renamed.get(tensor.name, tensor.name), self.emitter.stored_bytes(tensor, self.soc)
-            )
+            Buffer(renamed.get(tensor.name, tensor.name), self.border.stored_bytes(tensor))
             for tensor in tensors
             if tensor.name in renamed or tensor.name not in outside
         )

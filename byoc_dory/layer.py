@@ -17,10 +17,12 @@ import numpy.typing as npt
 from byoc_dory.errors import ModelError
 
 __all__ = [
+    "AnalogRequant",
     "Array",
     "Layer",
     "Layout",
     "MulShift",
+    "OnnxRequant",
     "Op",
     "Requant",
     "Shift",
@@ -114,7 +116,49 @@ class TfliteRequant:
     input_zero_points: tuple[int, ...] = (0,)
 
 
-Requant: TypeAlias = Shift | MulShift | TfliteRequant
+@dataclass(frozen=True)
+class OnnxRequant:
+    """onnxruntime's float32 requantization; one entry, or one per channel.
+
+    ``y = clip(rint(float32(acc) * scale) + output_zero_point)``, ties to even, where the float32
+    ``scale`` is ``multiplier * 2**-shift``.
+
+    Attributes:
+        multiplier: mantissas of 24 bits (0 for a scale that takes every int32 to zero).
+        shift: from 1 to 62, as many as multipliers.
+        output_zero_point: added after scaling.
+        input_zero_points: one per input tensor; subtracted from the activations.
+    """
+
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    output_zero_point: int = 0
+    input_zero_points: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class AnalogRequant:
+    """What a ternary in-memory core does to the sums of its columns (DIANA's analog core).
+
+    Each pass over the array gives ``v = clip(floor(acc / gain), -32, 31)`` (6-bit ADC); the passes
+    are summed, and ``y = clip((v * mul + add) >> shift)``.
+
+    Attributes:
+        gain: what a step of the ADC is worth, a power of two.
+        mul, add: 16-bit, one entry or one per output channel.
+        shift: arithmetic right shift, which floors.
+        rows: rows of the array; a pass takes as many whole input channels as they hold, which is
+            ``rows // (fy * fx)`` channels with the filter as the core executes it.
+    """
+
+    gain: int
+    mul: tuple[int, ...]
+    add: tuple[int, ...]
+    shift: int
+    rows: int
+
+
+Requant: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | AnalogRequant
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +184,7 @@ class Layer:
         clip: inclusive (low, high) of the output.
         dilation: (y, x).
         groups: 1, or the number of channel groups.
+        input_range: inclusive (low, high) in which all inputs are known to lie.
 
     Raises:
         ModelError: where the fields contradict each other.
@@ -165,6 +210,7 @@ class Layer:
     clip: tuple[int, int]
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+    input_range: tuple[int, int] = (-128, 127)
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from byoc_dory.errors import TargetError
 
-__all__ = ["TilingOptions", "check_count"]
+__all__ = ["ScheduleKind", "TilingOptions", "check_count"]
+
+ScheduleKind: TypeAlias = Literal["published", "overlapped"]
+"""``published``: layer by layer, single-buffered, blocking, as the HTVM paper's numbers imply.
+``overlapped``: transfers run beside the cores, and tensors stay in L1 between layers."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,10 @@ class TilingOptions:
         loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
             is the order DORY publishes for DIANA.  The weights come with every trigger in both.
         node_limit: branch-and-bound nodes after which the MILP stops with a stated gap.
+        schedule: how a region is executed (see `ScheduleKind`).
 
     Raises:
-        TargetError: there is no such solver or loop order, or a number is not above 0
+        TargetError: there is no such solver, loop order or schedule, or a number is not above 0
             (objectives are the accelerator's, which checks them when it tiles).
     """
 
@@ -35,11 +40,13 @@ class TilingOptions:
     solver: Literal["milp", "exhaustive"] = "milp"
     loop_order: Literal["yxk", "kyx"] = "yxk"
     node_limit: int = 20_000
+    schedule: ScheduleKind = "published"
 
     def __post_init__(self) -> None:
         for what, value, known in (
             ("solver", self.solver, ("milp", "exhaustive")),
             ("loop order", self.loop_order, ("yxk", "kyx")),
+            ("schedule", self.schedule, ("published", "overlapped")),
         ):
             if value not in known:
                 raise TargetError(

@@ -9,6 +9,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layer import Array, Layer, Tensor
 
 if TYPE_CHECKING:
+    from byoc_dory.plan import LayerPlan
     from byoc_dory.schedule import Schedule
     from byoc_dory.tiling.problem import Solution
 
@@ -42,7 +43,7 @@ class BorderMap:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Layers that run one after another on one accelerator.
+    """Layers that run one after another on the accelerators of one family.
 
     Attributes:
         name: unique within the model.
@@ -50,6 +51,8 @@ class Region:
         inputs: what the region reads, with the layout the outside has it in.
         outputs: what the region leaves behind, with the layout the outside wants.
         maps: inputs that the layers read through a function of bytes.
+        homes: name of the accelerator of each layer, in the layers' order; empty where all run on
+            the one that code generation is told.
 
     Raises:
         ModelError: where a tensor is read before it is written, written twice, has two shapes,
@@ -61,6 +64,7 @@ class Region:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     maps: tuple[BorderMap, ...] = ()
+    homes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shapes: dict[str, tuple[int, ...]] = {}
@@ -74,6 +78,11 @@ class Region:
             self._define(shapes, layer.output)
         for tensor in self.outputs:
             self._read(shapes, tensor, "outputs")
+        if self.homes and len(self.homes) != len(self.layers):
+            raise ModelError(
+                f"{len(self.layers)} layers have {len(self.homes)} homes",
+                where=f"region '{self.name}'",
+            )
         if not self.layers or not self.outputs:
             raise ModelError("a region without layers or outputs", where=f"region '{self.name}'")
         outputs = {tensor.name for tensor in self.outputs}
@@ -145,7 +154,8 @@ class Kernel:
         prototype: the C declaration.
         inputs, outputs: names of the tensors or buffers passed, in argument order.
         constants: the data its source refers to.
-        layer, solution, schedule: what it was made from; ``None`` for conversions.
+        layer, plan, schedule: what it was made from; ``None`` for conversions.
+        accelerator: name of what runs it: an accelerator, or ``cpu`` for conversions.
         predicted_cycles: host and accelerator cycles by the cost model.
     """
 
@@ -158,9 +168,15 @@ class Kernel:
     outputs: tuple[str, ...]
     constants: tuple[Constant, ...]
     layer: Layer | None
-    solution: Solution | None
+    plan: LayerPlan | None
     schedule: Schedule | None
     predicted_cycles: int
+    accelerator: str
+
+    @property
+    def solution(self) -> Solution | None:
+        """The tile and what the solver says about it; ``None`` for conversions."""
+        return None if self.plan is None else self.plan.solution
 
 
 @dataclass(frozen=True)
@@ -177,7 +193,6 @@ class RegionCode:
 
     Attributes:
         name: of the region.
-        accelerator: its name.
         kernels: in execution order.
         buffers: internal tensors in the accelerator's layout, including the accelerator-layout
             copies of the region's inputs and outputs.
@@ -186,7 +201,6 @@ class RegionCode:
     """
 
     name: str
-    accelerator: str
     kernels: tuple[Kernel, ...]
     buffers: tuple[Buffer, ...]
     inputs: tuple[Tensor, ...]

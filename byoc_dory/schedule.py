@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 from byoc_dory.layer import Layer, Op, Shift
 from byoc_dory.packing import pad_filter
+from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
 from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Step, Store
@@ -258,12 +259,13 @@ def _spatial_tiles(
 
 
 def schedule_layer(
-    layer: Layer, tile: Tile, core: DigitalCore, loop_order: LoopOrder = "yxk"
+    layer: Layer, plan: LayerPlan, core: DigitalCore, loop_order: LoopOrder = "yxk"
 ) -> Schedule:
-    """The schedule of a layer with a given tile.
+    """The schedule of a layer that follows a plan.
 
     The layer must satisfy the core's rules; the tile must come from its tiling problem.
     """
+    tile = plan.solution.tile
     if not isinstance(layer.requant, Shift):
         raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
     vector = layer.op == "add" and len(layer.output.shape) == 1
@@ -282,10 +284,7 @@ def schedule_layer(
     if layer.op == "dense":
         # The input is one vector, the output of a tile a run of bytes: channels are unpadded.
         source, result = Map(1, round_up(layer.C, pitch)), Map(1, 1)
-    in_bytes = _largest_input(layer, tile, y_tiles, x_tiles, source, pitch)
     out_bytes = _largest_output(layer, tile, y_tiles, x_tiles, core)
-    operands = len(layer.inputs)
-    l1_out = operands * in_bytes
     return Schedule(
         op=layer.op,
         layer_name=layer.name,
@@ -302,30 +301,14 @@ def schedule_layer(
         stride=layer.stride[0],
         shift=layer.requant.shift,
         relu=layer.relu,
-        l1_in=tuple(operand * in_bytes for operand in range(operands)),
-        l1_out=l1_out,
-        l1_bytes=l1_out + out_bytes,
+        l1_in=plan.l1_inputs,
+        l1_out=plan.l1_output,
+        l1_bytes=plan.l1_output + out_bytes,
         pitch=pitch,
         group=core.group,
         lanes=core.lanes,
         k_weight_bytes=_weight_bytes(layer, tile, core, fy, fx),
     )
-
-
-def _largest_input(
-    layer: Layer,
-    tile: Tile,
-    y_tiles: tuple[SpatialTile, ...],
-    x_tiles: tuple[SpatialTile, ...],
-    source: Map,
-    pitch: int,
-) -> int:
-    """Bytes of one operand's tile in L1, the largest of all tiles."""
-    if layer.op == "dense":
-        return source.pitch
-    channels = layer.C if layer.op == "conv2d" else tile.k
-    rows = max(y.in_size for y in y_tiles)
-    return channels * rows * max(round_up(x.in_size, pitch) for x in x_tiles)
 
 
 def _largest_output(

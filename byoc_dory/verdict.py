@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from byoc_dory.layer import Layer
@@ -45,8 +45,8 @@ class Rule(Protocol):
     __name__: str
     __doc__: str | None
 
-    def __call__(self, layer: Layer, soc: Soc) -> Verdict:
-        """Judge one layer."""
+    def __call__(self, layer: Layer, core: Any, soc: Soc, /) -> Verdict:
+        """Judge one layer for the accelerator ``core`` of ``soc``."""
         ...
 
 
@@ -55,10 +55,10 @@ def statement(rule: Rule) -> str:
     return (rule.__doc__ or rule.__name__).strip().splitlines()[0]
 
 
-def judge(layer: Layer, soc: Soc, rules: tuple[Rule, ...]) -> Verdict:
-    """The first objection of the rules in order, or acceptance."""
+def judge(layer: Layer, core: Any, soc: Soc, rules: tuple[Rule, ...]) -> Verdict:
+    """The first objection of the accelerator's rules in order, or acceptance."""
     for rule in rules:
-        verdict = rule(layer, soc)
+        verdict = rule(layer, core, soc)
         if isinstance(verdict, Refused):
             return Refused(verdict.reason, statement(rule))
     return Accepted()

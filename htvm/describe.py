@@ -67,7 +67,7 @@ def _layer_row(
     return LayerRow(
         name=" + ".join(names),
         op=_operator(compiled, step),
-        accelerator="cpu" if step.kind in ("prologue", "epilogue") else step.accelerator,
+        accelerator=step.accelerator,
         shape="; ".join(describe(layer) for layer in layers)
         if step.kind in ("layer", "cpu")
         else "",
@@ -131,7 +131,7 @@ def explanation_of(compiled: Compiled) -> Explanation:
     """Return where each operator runs, what each accelerator said, and estimated cycles."""
     dispatch = compiled.dispatch
     predicted = {
-        (kernel.layer_name, code.accelerator): kernel.predicted_cycles
+        (kernel.layer_name, kernel.accelerator): kernel.predicted_cycles
         for code in compiled.regions.values()
         for kernel in code.kernels
         if kernel.kind == "layer"

@@ -49,7 +49,6 @@ class _Context:
     """Travels through TVM: regions in, code out."""
 
     soc: Soc
-    accelerator: Accelerator
     regions: Mapping[str, Region]
     options: TilingOptions
     prefix: str
@@ -82,8 +81,9 @@ def run_codegen(
     contexts = {}
     for accelerator in accelerators:
         codegen = codegen_name(soc, accelerator)
-        register_codegen(codegen)
-        contexts[codegen] = _Context(soc, accelerator, parts.regions, options, prefix)
+        if codegen not in contexts:
+            register_codegen(codegen)
+            contexts[codegen] = _Context(soc, parts.regions, options, prefix)
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
     module = parts.module
     if parts.regions:
@@ -122,9 +122,7 @@ def _generate(
         region = context.regions[symbol]
         _log.info("generating %s: %d layers", region.name, len(region.layers))
         try:
-            code = generate(
-                region, context.soc, context.options, context.prefix, context.accelerator.name
-            )
+            code = generate(region, context.soc, context.options, context.prefix)
         except HtvmError as error:
             context.failure = error
             raise

@@ -8,7 +8,7 @@ Nothing here knows a SoC: the rules judge a `Layer`, and accelerators are names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -73,7 +73,7 @@ class Dispatch:
         kinds: what each operator is: conv2d, depthwise, dense, add, softmax, ...
         layers: the operators a pattern describes, by name.
         absorbed: conversions between scales that the host does while their tensor enters a region:
-            name -> accelerator of the region.
+            name -> family of accelerators of the region.
         tables: what each source byte becomes, for every absorbed conversion: uint8 [256].
     """
 
@@ -92,17 +92,18 @@ class Partition:
     Attributes:
         module: "main" calls one function per region (attribute "Codegen"); the rest is unchanged.
         regions: by the name of the region's function, in execution order.
-        accelerators: accelerator name of each region.
     """
 
     module: IRModule
     regions: Mapping[str, Region]
-    accelerators: Mapping[str, str]
 
 
 def codegen_name(soc: Soc, accelerator: Accelerator) -> str:
-    """Return the codegen under which TVM knows the accelerator (``relax.ext.<this>``)."""
-    return f"htvm_{soc.name}_{accelerator.name}"
+    """Return the codegen of the accelerator's family in TVM (``relax.ext.<this>``).
+
+    Accelerators of one family share a codegen, so that their layers can share a region.
+    """
+    return f"htvm_{soc.name}_{accelerator.family}"
 
 
 def dispatch(
@@ -128,27 +129,34 @@ def dispatch(
             verdicts.append(verdict)
             if verdict.accepted and placement[node.name] == CPU:
                 placement[node.name] = accelerator.name
+    families = {entry.name: entry.family for entry in accelerators}
     kinds = {node.name: node.kind for node in nodes}
     layers = {node.name: node.layer for node in nodes if node.layer is not None}
     absorbed = {
         node.name: home
         for node in nodes
-        if node.name not in results and (home := _home(node, nodes, placement)) is not None
+        if node.name not in results
+        and (home := _home(node, nodes, placement, families)) is not None
     }
     tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
     return Dispatch(placement, tuple(verdicts), kinds, layers, absorbed, tables)
 
 
-def _home(node: Node, nodes: Sequence[Node], placement: Mapping[str, str]) -> str | None:
-    """The accelerator into whose region a conversion can be absorbed.
+def _home(
+    node: Node,
+    nodes: Sequence[Node],
+    placement: Mapping[str, str],
+    families: Mapping[str, str],
+) -> str | None:
+    """The family of accelerators into whose region a conversion can be absorbed.
 
     All who read it must be there, and what it reads must come from outside.
     """
     if node.kind != "convert" or not has_table(node.attrs):
         return None
-    homes = {placement[other.name] for other in nodes if node.name in other.inputs}
+    homes = {families.get(placement[other.name]) for other in nodes if node.name in other.inputs}
     outside = all(placement.get(name, CPU) == CPU for name in node.inputs)
-    if len(homes) != 1 or homes == {CPU} or not outside:
+    if len(homes) != 1 or not outside:
         return None
     return homes.pop()
 
@@ -184,24 +192,26 @@ def partition(
     """
     from tvm import relax
 
-    codegens = {codegen_name(soc, entry): entry.name for entry in accelerators}
+    families = {entry.name: entry.family for entry in accelerators}
+    codegens = {codegen_name(soc, entry): entry.family for entry in accelerators}
+    homes = {
+        name: families[place] for name, place in placed.placement.items() if place in families
+    } | dict(placed.absorbed)
     # A result that is also read would otherwise leave its region twice, under two names.
     module = relax.transform.CanonicalizeBindings()(module)
-    for codegen, name in codegens.items():
-        table = pattern_table(codegen, _taken_by(name, placed))
+    for codegen, family in codegens.items():
+        table = pattern_table(codegen, _taken_by(family, homes))
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     module = relax.transform.MergeCompositeFunctions()(module)
     reader = _RegionReader(module, placed)
     regions = reader.read(codegens)
     _check_all_grouped(regions, placed)
-    functions = {symbol: codegens[str(module[symbol].attrs["Codegen"])] for symbol in regions}
-    return Partition(module, regions, functions)
+    return Partition(module, regions)
 
 
-def _taken_by(accelerator: str, placed: Dispatch) -> Callable[[str], bool]:
-    """Whether the operator of a name belongs to a region of the accelerator."""
-    homes = {**placed.placement, **placed.absorbed}
-    return lambda name: homes.get(name) == accelerator
+def _taken_by(family: str, homes: Mapping[str, str]) -> Callable[[str], bool]:
+    """Whether the operator of a name belongs to a region of the family."""
+    return lambda name: homes.get(name) == family
 
 
 def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
@@ -223,8 +233,9 @@ class _RegionReader:
         self._module = module
         self._layers = placed.layers
         self._tables = placed.tables
+        self._placement = placed.placement
 
-    def read(self, codegens: Mapping[str, str]) -> dict[str, Region]:
+    def read(self, codegens: Container[str]) -> dict[str, Region]:
         """Return the region of every function with one of these codegens, in calling order."""
         from tvm import relax
 
@@ -250,7 +261,7 @@ class _RegionReader:
                     names[var] = name_of(value) or var.name
         return regions
 
-    def _is_region(self, value: object, codegens: Mapping[str, str]) -> bool:
+    def _is_region(self, value: object, codegens: Container[str]) -> bool:
         from tvm import ir, relax
 
         if not isinstance(value, relax.Call) or not isinstance(value.op, ir.GlobalVar):
@@ -293,6 +304,7 @@ class _RegionReader:
             inputs=tuple(border[name] for name in arguments),
             outputs=tuple(border[names[var]] for var in results),
             maps=tuple(maps),
+            homes=tuple(self._placement[layer.name] for layer in layers),
         )
 
     def _name(self, composite: Function) -> str:

@@ -27,6 +27,7 @@ from patterns.layout import with_layouts
 from patterns.match import find
 from patterns.names import name_of, tensor_name
 from patterns.primitive import kind_of, parameters_of, shape_of
+from patterns.ranges import with_ranges
 from patterns.requantize import read_clip, read_requantize
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def read_graph(module: IRModule) -> tuple[Node, ...]:
     """
     values = dict(bindings_of(main_of(module)))
     nodes = [read_node(module, operator, values) for operator in operators(module)]
-    return with_layouts(nodes)
+    return with_ranges(with_layouts(nodes))
 
 
 def output_names(module: IRModule) -> tuple[str, ...]:

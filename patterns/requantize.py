@@ -20,7 +20,7 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import MulShift, Requant, Shift, TfliteRequant
+from byoc_dory.layer import AnalogRequant, MulShift, Requant, Shift, TfliteRequant
 from patterns.names import emit
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
@@ -149,6 +149,11 @@ def requantize(
         scaled = emit(bb, R.multiply(acc, _per_channel(requant.mul, rank, axis)), name)
         scaled = emit(bb, R.add(scaled, _per_channel(requant.add, rank, axis)), name)
         scaled = emit(bb, R.right_shift(scaled, _per_channel(requant.shift, rank, axis)), name)
+    elif isinstance(requant, AnalogRequant):
+        raise UnsupportedError(
+            "the analog core's requantization follows its passes, not one accumulator",
+            where=f"operator '{name}'",
+        )
     else:
         scaled = _tflite_requantize(bb, acc, requant, name, axis, bound)
         scaled = emit(bb, R.add(scaled, int_constant(requant.output_zero_point)), name)

@@ -28,11 +28,11 @@ LAYER_ATTRIBUTE = "layer"
 
 
 def pattern_table(prefix: str, takes: Callable[[str], bool]) -> list[FusionPattern]:
-    """Return the fusion patterns of one accelerator.
+    """Return the fusion patterns of one family of accelerators.
 
     Args:
         prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
-        takes: whether the operator of that name belongs to a region of this accelerator.
+        takes: whether the operator of that name belongs to a region of this family.
     """
     operators = {
         "conv2d": conv2d_pattern(),

@@ -1,4 +1,4 @@
-"""Turning schedules into C: what every emitter must offer, and the helpers they share.
+"""Turning plans into C: what every emitter must offer, and the helpers they share.
 
 An emitter belongs to an accelerator (it knows its driver); `byoc_dory.generate` calls it for the
 layers of a region and for the conversions at the region's border.
@@ -10,42 +10,39 @@ from typing import Protocol
 
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Kernel
-from byoc_dory.soc.base import Soc
-from byoc_dory.tiling.problem import Solution
 
 __all__ = ["Emitter"]
 
 
 class Emitter(Protocol):
-    """Makes the C of one accelerator.
+    """Makes the C of one accelerator."""
 
-    Attributes:
-        headers: C headers the sources need.
-    """
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """C headers the sources need."""
 
-    headers: tuple[str, ...]
-
-    def stored_bytes(self, tensor: Tensor, soc: Soc) -> int:
+    def stored_bytes(self, tensor: Tensor) -> int:
         """Bytes of L2 that a tensor takes in the accelerator's layout."""
 
-    def layer(
-        self, layer: Layer, solution: Solution, soc: Soc, options: TilingOptions, symbol: str
-    ) -> Kernel:
-        """The function that runs a layer; its tensors are named as in the layer."""
+    def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
+        """The function that runs a layer; its tensors are named as in the layer.
+
+        Tensors that stay in L1 are no arguments of it.
+        """
 
     def prologue(
-        self, tensor: Tensor, target: str, soc: Soc, symbol: str, mapped: BorderMap | None = None
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
         """The function that converts a region's input into the accelerator's layout.
 
         Args:
             tensor: the input, in the outside's layout.
             target: name of the buffer to fill.
-            soc: description of the SoC.
             symbol: C name.
             mapped: a function of bytes to apply on the way.
         """
 
-    def epilogue(self, tensor: Tensor, source: str, soc: Soc, symbol: str) -> Kernel:
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that converts a result into the layout the outside wants."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from byoc_dory.soc.base import round_up
 from byoc_dory.verdict import Rule, Verdict, judge
@@ -13,6 +13,7 @@ from byoc_dory.verdict import Rule, Verdict, judge
 if TYPE_CHECKING:
     from byoc_dory.emit import Emitter
     from byoc_dory.layer import Layer
+    from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.base import Soc
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
@@ -25,18 +26,22 @@ class Toolkit(Protocol):
     Attributes:
         RULES: judged in order; the first refusal is the verdict.
         OBJECTIVES: tiling objectives by name, each of named and weighted heuristics.
-        EMITTER: what turns a schedule into C for this accelerator.
+
+    The functions get the accelerator they work for (``core``), so that a SoC may have several of
+    one kind.
     """
 
     RULES: tuple[Rule, ...]
     OBJECTIVES: Mapping[str, Objective]
-    EMITTER: Emitter
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, core: Any, soc: Soc, l1_budget: int) -> TilingProblem:
         """Return the tiling problem of ``layer`` with ``l1_budget`` bytes of L1."""
 
-    def cost(self, layer: Layer, tile: Tile, soc: Soc) -> int:
-        """Return the predicted cycles of ``layer`` with this tile."""
+    def cost(self, layer: Layer, tile: Tile, core: Any, soc: Soc, schedule: ScheduleKind) -> int:
+        """Return the predicted cycles of ``layer`` alone, with this tile and kind of schedule."""
+
+    def emitter(self, core: Any, soc: Soc) -> Emitter:
+        """Return what turns plans into C for ``core``."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Accelerator:
         title: what it is called in reports.
         registers: device address of the register block.
         l1: name of the memory it works on.
+        family: accelerators of one family share their L1 and the layout of activations in it, so
+            that tensors pass between them as they are and one region may hold layers of both.
         toolkit_module: importable module that satisfies :class:`Toolkit`.  Named, not held, so
             that a description stays plain data that loads without a solver.
     """
@@ -56,6 +63,7 @@ class Accelerator:
     title: str
     registers: int
     l1: str
+    family: str
     toolkit_module: str
 
     @property
@@ -73,23 +81,22 @@ class Accelerator:
         """The tiling objectives by name."""
         return self.toolkit.OBJECTIVES
 
-    @property
-    def emitter(self) -> Emitter:
-        """What turns a schedule into C."""
-        return self.toolkit.EMITTER
+    def emitter(self, soc: Soc) -> Emitter:
+        """Return what turns plans into C."""
+        return self.toolkit.emitter(self, soc)
 
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
-        return judge(layer, soc, self.rules)
+        return judge(layer, self, soc, self.rules)
 
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
         """Return the tiling problem of ``layer``; the budget defaults to the whole L1."""
         budget = soc.memory(self.l1).size if l1_budget is None else l1_budget
-        return self.toolkit.tiling_problem(layer, soc, budget)
+        return self.toolkit.tiling_problem(layer, self, soc, budget)
 
-    def cost(self, layer: Layer, tile: Tile, soc: Soc) -> int:
-        """Return the predicted cycles of ``layer`` with this tile."""
-        return self.toolkit.cost(layer, tile, soc)
+    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
+        """Return the predicted cycles of ``layer`` alone, with this tile and kind of schedule."""
+        return self.toolkit.cost(layer, tile, self, soc, schedule)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from byoc_dory.errors import TilingError
 
-__all__ = ["Axis", "Solution", "Tile", "TilingProblem"]
+__all__ = ["Axis", "Solution", "Tile", "TilingProblem", "solution_of"]
 
 
 @dataclass(frozen=True)
@@ -262,6 +262,11 @@ class Solution:
     solver: str
     nodes: int = 0
     seconds: float = field(default=0.0, compare=False)
+
+
+def solution_of(problem: TilingProblem, tile: Tile) -> Solution:
+    """A tile somebody chose, as a solution without a claim to be the best."""
+    return Solution(tile, *problem.memory(tile), 0, "given", "feasible", 0.0, "given")
 
 
 def _round_up(value: Any, step: int) -> Any:

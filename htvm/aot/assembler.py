@@ -238,7 +238,7 @@ class Assembler:
                 args=(),
                 returns_code=_returns_code(kernel.prototype),
                 layers=(kernel.layer_name,),
-                accelerator=code.accelerator,
+                accelerator=kernel.accelerator,
                 kind=kernel.kind,
                 predicted_cycles=kernel.predicted_cycles,
                 macs=kernel.layer.macs if kernel.layer is not None else 0,

@@ -190,7 +190,7 @@ def place(step: Step) -> str:
     """Say who does a step; conversions around an accelerator are the host's work."""
     if step.kind in ("cpu", "layer"):
         return step.accelerator
-    return "cpu, copy" if step.kind == "copy" else f"cpu, {step.kind} of {step.accelerator}"
+    return f"cpu, {step.kind}"
 
 
 def _step_comment(index: int, step: Step) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import Layer, MulShift, Shift, TfliteRequant
+from byoc_dory.layer import AnalogRequant, Layer, MulShift, Shift, TfliteRequant
 from htvm.quantize.graph import (
     PASSING,
     Array,
@@ -166,6 +166,12 @@ class _Reader:
             fields["requant"] = self._add_requant(node, layer)
             return fields
         assert layer.weight is not None
+        if isinstance(layer.requant, AnalogRequant):
+            raise UnsupportedError(
+                "a layer that already is in the analog core's scheme",
+                where=f"operator '{node.name}'",
+                hint="retarget the model it was made from",
+            )
         bias = np.zeros(layer.K) if layer.bias is None else layer.bias
         if layer.groups != 1 and node.kind != "depthwise":
             raise UnsupportedError(
@@ -213,6 +219,7 @@ class _Reader:
                 "an add of integers whose zero points are not 0",
                 where=f"operator '{node.name}'",
             )
+        assert not isinstance(layer.requant, AnalogRequant)
         return layer.requant
 
     def _convert(self, node: Node) -> dict[str, Any]:

@@ -101,14 +101,14 @@ int32_t {name}_reverse(const int8_t *in0, int8_t *out) {{
             outputs=(outputs,),
             constants=constants,
             layer=None,
-            solution=None,
+            plan=None,
             schedule=None,
             predicted_cycles=100,
+            accelerator="cpu" if kind == "prologue" else "digital",
         )
 
     return RegionCode(
         name="r",
-        accelerator="digital",
         kernels=(
             kernel(copy, "prologue", "x", "x_packed"),
             kernel(

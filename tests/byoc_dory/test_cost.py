@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byoc_dory.codegen import tile_layer
 from byoc_dory.cost import array_cycles, cpu_cycles, dma_cycles, layer_cycles, step_cycles
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.schedule import schedule_layer
+from byoc_dory.planning import alone, tile_layer
+from byoc_dory.schedule import LoopOrder, Schedule, schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.steps import Block, ConvTrigger
-from byoc_dory.tiling.problem import Tile
+from byoc_dory.tiling.problem import Tile, solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 
 _core = DIANA.accelerator("digital")
@@ -24,9 +24,14 @@ DMA = DIANA.dma
 assert DMA is not None
 
 
+def _scheduled(layer: Layer, tile: Tile, order: LoopOrder = "yxk") -> Schedule:
+    solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
+    return schedule_layer(layer, alone(layer, solution, CORE.name), CORE, order)
+
+
 def whole(layer: Layer):
     problem = CORE.tiling_problem(layer, DIANA)
-    return schedule_layer(layer, problem.whole, CORE)
+    return _scheduled(layer, problem.whole)
 
 
 def trigger_cycles(layer: Layer) -> list[int]:
@@ -89,7 +94,7 @@ def test_grouping_equals_the_sum_over_steps(op: str, order) -> None:
                 tile = tile_layer(layer, DIANA, CORE, options).tile
             except TilingError:
                 continue
-            schedule = schedule_layer(layer, tile, CORE, order)
+            schedule = _scheduled(layer, tile, order)
             total = sum(step_cycles(step, DMA, CORE) for step in schedule.steps())
             assert layer_cycles(schedule, DIANA, CORE) == total
             tiled += schedule.tiles > 1

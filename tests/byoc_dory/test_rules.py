@@ -107,7 +107,7 @@ def test_every_rule_has_a_public_statement() -> None:
 
 def test_first_objection_wins() -> None:
     layer = conv(stride=(3, 3), clip=(0, 6))
-    verdict = judge(layer, DIANA, digital.RULES)
+    verdict = judge(layer, CORE, DIANA, digital.RULES)
     assert isinstance(verdict, Refused) and "stride" in verdict.reason
 
 

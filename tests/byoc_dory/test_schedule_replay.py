@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byoc_dory.codegen import tile_layer
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
+from byoc_dory.planning import alone, tile_layer
 from byoc_dory.schedule import Schedule, schedule_layer, stored_bytes
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.steps import Load
@@ -26,7 +26,7 @@ def plan(layer: Layer, options: TilingOptions) -> Schedule | None:
         solution = tile_layer(layer, DIANA, CORE, options)
     except TilingError:
         return None
-    schedule = schedule_layer(layer, solution.tile, CORE, options.loop_order)
+    schedule = schedule_layer(layer, alone(layer, solution, CORE.name), CORE, options.loop_order)
     assert schedule.l1_bytes <= solution.l1_in + solution.l1_out
     return schedule
 

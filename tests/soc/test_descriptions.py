@@ -165,9 +165,9 @@ def test_round_up() -> None:
 def test_rules_are_judged_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "toy_toolkit.py").write_text(
         "from byoc_dory.verdict import Accepted, Refused\n"
-        "def yes(layer, soc):\n    'Always.'\n    return Accepted()\n"
-        "def no(layer, soc):\n    'Never.'\n    return Refused('first')\n"
-        "RULES = (yes, no, lambda layer, soc: Refused('second'))\n"
+        "def yes(layer, core, soc):\n    'Always.'\n    return Accepted()\n"
+        "def no(layer, core, soc):\n    'Never.'\n    return Refused('first')\n"
+        "RULES = (yes, no, lambda layer, core, soc: Refused('second'))\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     toy = replace(core(), toolkit_module="toy_toolkit")

@@ -71,6 +71,7 @@ DIGITAL = DigitalCore(
     title="digital 16x16 array",
     registers=DIGITAL_REGISTERS,  # assumed
     l1="L1",
+    family="cores",
     toolkit_module="byoc_dory.soc.diana.digital",
     lanes=16,  # published: 16 rows = K (paper III-C)
     columns=16,  # published: 16 columns = ox

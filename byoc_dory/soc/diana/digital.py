@@ -11,18 +11,18 @@ from typing import Any
 from byoc_dory.cost import layer_cycles
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer, Shift
+from byoc_dory.options import ScheduleKind
 from byoc_dory.packing import pad_filter
+from byoc_dory.planning import alone
 from byoc_dory.schedule import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc, round_up
-from byoc_dory.soc.diana.emit import DianaEmitter, digital_core
+from byoc_dory.soc.diana.emit import DianaEmitter
 from byoc_dory.soc.diana.heuristics import OBJECTIVES
-from byoc_dory.tiling.problem import Axis, Tile, TilingProblem
+from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
 from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
 
-__all__ = ["EMITTER", "OBJECTIVES", "RULES", "cost", "digital_core", "tiling_problem"]
-
-EMITTER = DianaEmitter()
+__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "tiling_problem"]
 
 _ACCEPTED = Accepted()
 
@@ -30,14 +30,14 @@ _ACCEPTED = Accepted()
 # ---------------------------------------------------------------------- rules
 
 
-def operator_is_known(layer: Layer, soc: Soc) -> Verdict:
+def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The operator is conv2d, depthwise conv2d, dense or add."""
     if layer.op in ("conv2d", "depthwise", "dense", "add"):
         return _ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
 
-def data_is_int8(layer: Layer, soc: Soc) -> Verdict:
+def data_is_int8(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Inputs, output and weights are int8, the bias is int32."""
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype != "int8":
@@ -49,39 +49,39 @@ def data_is_int8(layer: Layer, soc: Soc) -> Verdict:
     return _ACCEPTED
 
 
-def filter_fits_array(layer: Layer, soc: Soc) -> Verdict:
+def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The kernel is at most 7x7 (sizes other than 1, 3, 5, 7 are extended with zeros)."""
-    largest = max(digital_core(soc).filters)
+    largest = max(core.filters)
     if max(layer.fy, layer.fx) > largest:
         return Refused(f"the kernel is {layer.fy}x{layer.fx}, larger than {largest}x{largest}")
     return _ACCEPTED
 
 
-def stride_is_one_or_two(layer: Layer, soc: Soc) -> Verdict:
+def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The stride is 1x1 or 2x2."""
     y, x = layer.stride
-    if y != x or y not in digital_core(soc).strides:
+    if y != x or y not in core.strides:
         return Refused(f"the stride is {y}x{x}")
     return _ACCEPTED
 
 
-def dilation_is_one(layer: Layer, soc: Soc) -> Verdict:
+def dilation_is_one(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The dilation is 1x1."""
     if layer.dilation != (1, 1):
         return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
     return _ACCEPTED
 
 
-def groups_are_one_or_depthwise(layer: Layer, soc: Soc) -> Verdict:
+def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Groups are 1, or depthwise with as many input as output channels."""
     if layer.groups == 1 or (layer.op == "depthwise" and layer.groups == layer.C == layer.K):
         return _ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
-def requantization_is_one_shift(layer: Layer, soc: Soc) -> Verdict:
+def requantization_is_one_shift(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Requantization is one right shift of 0 to 31 bits for the whole layer."""
-    limit = digital_core(soc).max_shift
+    limit = core.max_shift
     if not isinstance(layer.requant, Shift):
         return Refused(f"the requantization is {type(layer.requant).__name__}, not one shift")
     if not 0 <= layer.requant.shift <= limit:
@@ -89,14 +89,14 @@ def requantization_is_one_shift(layer: Layer, soc: Soc) -> Verdict:
     return _ACCEPTED
 
 
-def clip_is_int8_or_relu(layer: Layer, soc: Soc) -> Verdict:
+def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The output is clipped to [-128, 127], or to [0, 127] after ReLU."""
     if layer.clip not in ((-128, 127), (0, 127)):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
     return _ACCEPTED
 
 
-def add_operands_have_one_shape(layer: Layer, soc: Soc) -> Verdict:
+def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The operands of an add have the same shape."""
     if layer.op == "add" and len({tensor.shape for tensor in layer.inputs}) > 1:
         a, b = (tensor.shape for tensor in layer.inputs)
@@ -104,7 +104,7 @@ def add_operands_have_one_shape(layer: Layer, soc: Soc) -> Verdict:
     return _ACCEPTED
 
 
-def padding_is_below_kernel(layer: Layer, soc: Soc) -> Verdict:
+def padding_is_below_kernel(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The padding of each side is smaller than the kernel."""
     top, left, bottom, right = layer.pad
     if max(top, bottom) >= layer.fy or max(left, right) >= layer.fx:
@@ -112,7 +112,7 @@ def padding_is_below_kernel(layer: Layer, soc: Soc) -> Verdict:
     return _ACCEPTED
 
 
-def sizes_fit_registers(layer: Layer, soc: Soc) -> Verdict:
+def sizes_fit_registers(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Every dimension is below 65536."""
     largest = max(layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox)
     if largest >= 1 << 16:
@@ -120,11 +120,10 @@ def sizes_fit_registers(layer: Layer, soc: Soc) -> Verdict:
     return _ACCEPTED
 
 
-def smallest_tile_fits(layer: Layer, soc: Soc) -> Verdict:
+def smallest_tile_fits(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """At least the smallest tile fits L1 and the weight memory."""
-    core = digital_core(soc)
     try:
-        tiling_problem(layer, soc, soc.memory(core.l1).size).require_feasible()
+        tiling_problem(layer, core, soc, soc.memory(core.l1).size).require_feasible()
     except TilingError as error:
         return Refused(error.what)
     return _ACCEPTED
@@ -149,12 +148,11 @@ RULES: tuple[Rule, ...] = (
 # ---------------------------------------------------------------------- tiling
 
 
-def tiling_problem(layer: Layer, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) -> TilingProblem:
     """What a tile of this layer needs of L1 and of the weight memory.
 
     C is never tiled; x is whole or a multiple of 4, because the DMA moves whole reversed groups.
     """
-    core = digital_core(soc)
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": l1_budget,
@@ -243,7 +241,15 @@ def _add_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> Til
     )
 
 
-def cost(layer: Layer, tile: Tile, soc: Soc) -> int:
+def cost(
+    layer: Layer, tile: Tile, core: DigitalCore, soc: Soc, schedule: ScheduleKind = "published"
+) -> int:
     """Predicted cycles of the layer with this tile: DMA and triggers with their driver code."""
-    core = digital_core(soc)
-    return layer_cycles(schedule_layer(layer, tile, core), soc, core)
+    problem = tiling_problem(layer, core, soc, soc.memory(core.l1).size)
+    plan = alone(layer, solution_of(problem, tile), core.name)
+    return layer_cycles(schedule_layer(layer, plan, core), soc, core)
+
+
+def emitter(core: DigitalCore, soc: Soc) -> DianaEmitter:
+    """What turns plans into C for this core."""
+    return DianaEmitter(core, soc)

@@ -7,48 +7,36 @@ from typing import Any
 
 from byoc_dory.cost import layer_cycles
 from byoc_dory.emit.text import Expr, add, environment, mul, round_up_expr
-from byoc_dory.errors import TargetError, UnsupportedError
+from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
+from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.schedule import Schedule, schedule_layer, stored_bytes
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc, round_up
-from byoc_dory.tiling.problem import Solution
 
-__all__ = ["DianaEmitter", "digital_core"]
-
-
-def digital_core(soc: Soc) -> DigitalCore:
-    """The SoC's digital core.
-
-    Raises:
-        TargetError: it has none.
-    """
-    for accelerator in soc.accelerators:
-        if isinstance(accelerator, DigitalCore):
-            return accelerator
-    raise TargetError("there is no digital core", where=f"SoC {soc.name}")
+__all__ = ["DianaEmitter"]
 
 
 @dataclass(frozen=True)
 class DianaEmitter:
     """The emitter of the digital core (see `byoc_dory.emit.Emitter`)."""
 
+    core: DigitalCore
+    soc: Soc
     headers: tuple[str, ...] = ("diana_driver.h",)
 
-    def stored_bytes(self, tensor: Tensor, soc: Soc) -> int:
+    def stored_bytes(self, tensor: Tensor) -> int:
         """Bytes of a tensor in the accelerator's layout."""
-        return stored_bytes(tensor.shape, digital_core(soc).row_pitch)
+        return stored_bytes(tensor.shape, self.core.row_pitch)
 
-    def layer(
-        self, layer: Layer, solution: Solution, soc: Soc, options: TilingOptions, symbol: str
-    ) -> Kernel:
+    def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""
-        core = digital_core(soc)
-        schedule = schedule_layer(layer, solution.tile, core, options.loop_order)
-        cycles = layer_cycles(schedule, soc, core)
+        core, solution = self.core, plan.solution
+        schedule = schedule_layer(layer, plan, core, options.loop_order)
+        cycles = layer_cycles(schedule, self.soc, core)
         constants: tuple[Constant, ...] = ()
         if layer.weight is not None:
             packed = pack_weights(layer, solution.tile.k, core)
@@ -79,13 +67,14 @@ class DianaEmitter:
             outputs=(layer.output.name,),
             constants=constants,
             layer=layer,
-            solution=solution,
+            plan=plan,
             schedule=schedule,
             predicted_cycles=cycles,
+            accelerator=core.name,
         )
 
     def prologue(
-        self, tensor: Tensor, target: str, soc: Soc, symbol: str, mapped: BorderMap | None = None
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
         """The function that converts a source tensor into the accelerator's layout."""
         source = tensor.name if mapped is None else mapped.source
@@ -96,23 +85,22 @@ class DianaEmitter:
                 mapped.table,
                 f"{tensor.name}: what each byte of {source} becomes",
             )
-        return self._conversion(tensor, soc, symbol, "prologue", (source,), (target,), table)
+        return self._conversion(tensor, symbol, "prologue", (source,), (target,), table)
 
-    def epilogue(self, tensor: Tensor, source: str, soc: Soc, symbol: str) -> Kernel:
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that converts a result into the layout of ``tensor``."""
-        return self._conversion(tensor, soc, symbol, "epilogue", (source,), (tensor.name,))
+        return self._conversion(tensor, symbol, "epilogue", (source,), (tensor.name,))
 
     def _conversion(
         self,
         tensor: Tensor,
-        soc: Soc,
         symbol: str,
         kind: Any,
         inputs: tuple[str, ...],
         outputs: tuple[str, ...],
         table: Constant | None = None,
     ) -> Kernel:
-        core = digital_core(soc)
+        core = self.core
         signature = _signature(symbol, ("in",))
         template = "to_accelerator" if kind == "prologue" else "from_accelerator"
         walk = _walk(tensor, core)
@@ -135,9 +123,10 @@ class DianaEmitter:
             outputs=outputs,
             constants=() if table is None else (table,),
             layer=None,
-            solution=None,
+            plan=None,
             schedule=None,
             predicted_cycles=_walk_cycles(walk, kind, table is not None),
+            accelerator="cpu",
         )
 
 

@@ -24,7 +24,7 @@ def test_steps_are_the_kernels_in_order() -> None:
         "tiny_add",
     ]
     assert [step.kind for step in program.steps] == ["cpu", "prologue", "layer", "cpu"]
-    assert [step.accelerator for step in program.steps] == ["cpu", "digital", "digital", "cpu"]
+    assert [step.accelerator for step in program.steps] == ["cpu", "cpu", "digital", "cpu"]
     assert [step.returns_code for step in program.steps] == [False, True, True, True]
     assert program.steps[3].layer == "add_0+relu_0"
     assert program.steps[0].comment == "1x4x8 int8 -> 1x4x8 int8"
