@@ -14,7 +14,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant, Tensor
 from patterns.match import Match
 from patterns.names import emit, tensor_name
-from patterns.primitive import shape_of
+from patterns.primitive import dtype_of, shape_of
 from patterns.requantize import (
     int_constant,
     read_clip,
@@ -34,10 +34,11 @@ __all__ = ["accumulator_bound", "conv2d", "conv2d_pattern", "is_depthwise", "rea
 _KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
 
 
-def accumulator_bound(weight: Array, bias: Array) -> int:
-    """Largest magnitude of any accumulator: |bias| + 128 * sum |w|, worst channel."""
+def accumulator_bound(weight: Array, bias: Array, dtype: str = "int8") -> int:
+    """Largest magnitude of any accumulator: |bias| + 128 * sum |w| (255 if unsigned), at worst."""
+    largest = {"int8": 128, "uint8": 255}[dtype]
     rows = np.abs(weight.astype("int64")).reshape(weight.shape[0], -1).sum(axis=1)
-    return int((rows * 128 + np.abs(bias.astype("int64"))).max())
+    return int((rows * largest + np.abs(bias.astype("int64"))).max())
 
 
 def conv2d(
@@ -54,12 +55,13 @@ def conv2d(
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
     layout: str = "NHWC",
+    dtype: str = "int8",
 ) -> Var:
-    """Write a convolution of int8 ``x`` in the integer form.
+    """Write a convolution of int8 or uint8 ``x`` in the integer form.
 
     Args:
         bb: where to write, inside a dataflow block.
-        x: int8, ``layout``.
+        x: int8 or uint8, ``layout``.
         weight: int8 ``[K, C / groups, fy, fx]``.
         bias: int32 ``[K]``, with the input's zero point already folded in.
         requant: to int8, output zero point included.
@@ -70,6 +72,7 @@ def conv2d(
         dilation: (y, x).
         groups: 1, or for a depthwise convolution the number of channels.
         layout: ``"NHWC"`` or ``"NCHW"``.
+        dtype: of the output.
     """
     channels = weight.shape[1] * groups
     depthwise = groups > 1 and groups == channels == weight.shape[0]
@@ -100,7 +103,8 @@ def conv2d(
         clip,
         name,
         channel_axis=3 if layout == "NHWC" else 1,
-        bound=accumulator_bound(weight, bias),
+        bound=accumulator_bound(weight, bias, dtype_of(x)),
+        dtype=dtype,
     )
 
 
@@ -136,8 +140,8 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
         )
     weight = slots["weight"].value.numpy()
     weight = np.ascontiguousarray(weight.transpose(np.argsort(_KERNEL_AXES[kernel_layout])))
-    source = _tensor(tensor_name(slots["x"]), shape_of(conv.args[0]), layout, name)
-    output = _tensor(name, shape_of(conv), layout, name)
+    source = _tensor(tensor_name(slots["x"]), conv.args[0], layout, name, dtype_of(conv.args[0]))
+    output = _tensor(name, conv, layout, name, dtype_of(slots["cast"]))
     groups = int(attrs.groups)
     channels, iy, ix = source.shape
     k, oy, ox = output.shape
@@ -165,14 +169,15 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
     )
 
 
-def _tensor(name: str, shape: tuple[int, ...], layout: str, operator: str) -> Tensor:
+def _tensor(name: str, expr: Expr, layout: str, operator: str, dtype: str) -> Tensor:
+    shape = shape_of(expr)
     if shape[0] != 1:
         raise IntegerFormError(
             f"batch size {shape[0]}", where=f"operator '{operator}'", hint="only 1 is supported"
         )
     if layout == "NHWC":
-        return Tensor(name, (shape[3], shape[1], shape[2]), layout="NHWC")
-    return Tensor(name, shape[1:], layout="NCHW")
+        return Tensor(name, (shape[3], shape[1], shape[2]), dtype, layout="NHWC")
+    return Tensor(name, shape[1:], dtype, layout="NCHW")
 
 
 def _pair(values: object) -> tuple[int, int]:

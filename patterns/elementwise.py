@@ -15,7 +15,7 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layer import Array, Layer, MulShift, Requant, Shift, Tensor, TfliteRequant
 from patterns.match import Match
 from patterns.names import emit, tensor_name
-from patterns.primitive import call_primitive, extents, primitive, shape_of
+from patterns.primitive import call_primitive, dtype_of, extents, primitive, shape_of
 from patterns.requantize import (
     fixed_point,
     int_constant,
@@ -102,12 +102,13 @@ def add(
     clip: tuple[int, int] = (-128, 127),
     *,
     name: str,
+    dtype: str = "int8",
 ) -> Var:
-    """Write the sum of two int8 tensors of one shape and one scale."""
+    """Write the sum of two 8-bit tensors of one shape and one scale; ``dtype`` is the output's."""
     first = emit(bb, R.astype(a, "int32"), name)
     second = emit(bb, R.astype(b, "int32"), name)
     acc = emit(bb, R.add(first, second), name)
-    return requantize(bb, acc, requant, clip, name, bound=256)
+    return requantize(bb, acc, requant, clip, name, bound=510, dtype=dtype)
 
 
 def add_pattern() -> Match:
@@ -122,7 +123,9 @@ def read_add(slots: Mapping[str, Expr]) -> Layer:
     """The layer of a match of `add_pattern`."""
     name = tensor_name(slots["sum"])
     names = (tensor_name(slots["a"]), tensor_name(slots["b"]))
-    return _add_layer(name, names, shape_of(slots["sum"]), read_requantize(slots), read_clip(slots))
+    dtypes = (dtype_of(slots["a"]), dtype_of(slots["b"]), dtype_of(slots["cast"]))
+    shape, requant = shape_of(slots["sum"]), read_requantize(slots)
+    return _add_layer(name, names, shape, requant, read_clip(slots), dtypes)
 
 
 def tflite_add(
@@ -206,6 +209,7 @@ def _add_layer(
     shape: tuple[int, ...],
     requant: Requant,
     clip: tuple[int, int],
+    dtypes: tuple[str, str, str] = ("int8", "int8", "int8"),
 ) -> Layer:
     if shape[0] != 1:
         raise IntegerFormError(
@@ -215,8 +219,8 @@ def _add_layer(
     sizes = (shape[3], shape[1], shape[2]) if len(shape) == 4 else (_product(shape), 1, 1)
     layout = "NHWC" if len(shape) == 4 else "C"
     tensors = [
-        Tensor(tensor, sizes if layout == "NHWC" else sizes[:1], layout=layout)  # type: ignore[arg-type]
-        for tensor in (*inputs, name)
+        Tensor(tensor, sizes if layout == "NHWC" else sizes[:1], dtype, layout)  # type: ignore[arg-type]
+        for tensor, dtype in zip((*inputs, name), dtypes, strict=True)
     ]
     channels, y, x = sizes
     return Layer(
@@ -259,15 +263,22 @@ def convert(
     *,
     offset: int = 0,
     name: str,
+    dtype: str = "int8",
 ) -> Var:
-    """Write ``clip(requant(x + offset))`` of one int8 tensor: from one scale to another."""
+    """Write ``clip(requant(x + offset))`` of one 8-bit tensor: from one scale to another.
+
+    ``dtype`` is the output's.
+    """
+    largest = 128 if dtype_of(x) == "int8" else 255
     wide = emit(bb, R.astype(x, "int32"), name)
     acc = emit(bb, R.add(wide, int_constant(offset)), name)
-    return requantize(bb, acc, requant, clip, name, bound=128 + abs(offset))
+    return requantize(bb, acc, requant, clip, name, bound=largest + abs(offset), dtype=dtype)
 
 
 def has_table(attrs: Mapping[str, Any]) -> bool:
     """Whether a conversion with these attributes can be written as a table of bytes."""
+    if attrs.get("input_dtype", "int8") != "int8" or attrs.get("output_dtype", "int8") != "int8":
+        return False
     requant = attrs["requant"]
     if isinstance(requant, MulShift):
         return len(requant.mul) == len(requant.shift) == len(requant.add) == 1

@@ -15,7 +15,7 @@ from byoc_dory.layer import Layer, Requant, Tensor
 from patterns.conv import accumulator_bound
 from patterns.match import Match
 from patterns.names import emit, tensor_name
-from patterns.primitive import shape_of
+from patterns.primitive import dtype_of, shape_of
 from patterns.requantize import (
     int_constant,
     read_clip,
@@ -41,24 +41,29 @@ def dense(
     clip: tuple[int, int] = (-128, 127),
     *,
     name: str,
+    dtype: str = "int8",
 ) -> Var:
-    """Write a fully connected layer of int8 ``x`` (1, C) in the integer form.
+    """Write a fully connected layer of int8 or uint8 ``x`` (1, C) in the integer form.
+
+    More than one row is possible: a product of matrices, ``linear`` instead of ``dense``, which is
+    no `Layer`.
 
     Args:
         bb: where to write, inside a dataflow block.
-        x: int8 (1, C).
+        x: int8 or uint8 (1, C), or (rows, C).
         weight: int8 ``[K, C]`` or ``[K, C, 1, 1]``.
         bias: int32 ``[K]``, with the input's zero point already folded in.
         requant: to int8, output zero point included.
         clip: inclusive range of the output.
         name: of the operator.
+        dtype: of the output.
     """
     matrix = weight.reshape(weight.shape[0], -1)
     constant = relax.const(np.ascontiguousarray(matrix.T), "int8")
     acc = emit(bb, R.matmul(x, constant, out_dtype="int32"), name)
     biased = emit(bb, R.add(acc, int_constant(tuple(bias.tolist()))), name)
-    bound = accumulator_bound(matrix, bias)
-    return requantize(bb, biased, requant, clip, name, bound=bound)
+    bound = accumulator_bound(matrix, bias, dtype_of(x))
+    return requantize(bb, biased, requant, clip, name, bound=bound, dtype=dtype)
 
 
 def dense_pattern() -> Match:
@@ -89,8 +94,8 @@ def read_dense(slots: Mapping[str, Expr]) -> Layer:
     return Layer(
         name=name,
         op="dense",
-        inputs=(Tensor(tensor_name(slots["x"]), (channels,), layout="C"),),
-        output=Tensor(name, (k,), layout="C"),
+        inputs=(Tensor(tensor_name(slots["x"]), (channels,), dtype_of(matmul.args[0]), "C"),),
+        output=Tensor(name, (k,), dtype_of(slots["cast"]), "C"),
         K=k,
         C=channels,
         iy=1,

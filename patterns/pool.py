@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     from patterns.primitive import Parameter
 
-__all__ = ["average_pool2d", "max_pool2d"]
+__all__ = ["PRIMITIVES", "average_pool2d", "max_pool2d"]
+
+PRIMITIVES = {"average_pool2d": "average_pool"}
+"""Kind of the PrimFunc -> kind of the operator."""
 
 
 def average_pool2d(
@@ -127,7 +130,7 @@ def max_pool2d(
     layout: str = "NHWC",
     name: str,
 ) -> Var:
-    """Write the maximum of int8 windows; scale and zero point stay.  Arguments as above."""
+    """Write the maximum of windows of any type; scale and zero point stay.  Arguments as above."""
     call = R.nn.max_pool2d(
         x, pool_size=kernel, strides=strides, padding=padding, layout=layout, out_layout=layout
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Parameter",
     "call_primitive",
+    "dtype_of",
     "extents",
     "kind_of",
     "parameters_of",
@@ -44,6 +45,11 @@ def shape_of(expr: Expr) -> tuple[int, ...]:
             f"a value of type {expr.ty}", where=f"'{expr}'", hint="give all shapes statically"
         )
     return tuple(int(size) for size in shape)
+
+
+def dtype_of(expr: Expr) -> str:
+    """The element type of a tensor, or ``""`` if the expression is none."""
+    return str(expr.ty.dtype) if isinstance(expr.ty, relax.TensorType) else ""
 
 
 def extents(shape: tuple[int, ...]) -> list[Any]:

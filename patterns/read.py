@@ -1,12 +1,16 @@
 """Reading a module in the integer form: one typed `Node` per operator, in execution order.
 
-An operator ends in a binding of an 8-bit tensor.  What lies between it and the 8-bit tensors it
-reads, all of it int32, belongs to it.
+An operator ends in the binding of a tensor that other operators read: of any type but int32, or
+int32 where nothing of the same operator reads it.  What lies between it and the tensors it reads,
+all of it int32, belongs to it.
+
+To add an operator that is a PrimFunc, give its file a table ``PRIMITIVES`` (kind of the PrimFunc ->
+kind of the operator) and enter the file in `_ROOMS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +18,7 @@ from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant
+from patterns import pool, softmax
 from patterns.conv import conv2d_pattern, is_depthwise, read_conv2d
 from patterns.elementwise import (
     add_pattern,
@@ -26,7 +31,7 @@ from patterns.gemm import dense_pattern, read_dense
 from patterns.layout import with_layouts
 from patterns.match import find
 from patterns.names import name_of, tensor_name
-from patterns.primitive import kind_of, parameters_of, shape_of
+from patterns.primitive import dtype_of, kind_of, parameters_of, shape_of
 from patterns.ranges import with_ranges
 from patterns.requantize import read_clip, read_requantize
 
@@ -58,17 +63,21 @@ class Node:
     Attributes:
         name: unique in the module; also the name of the tensor it computes.
         kind: ``conv2d``, ``depthwise``, ``dense``, ``add``, ``convert``, ``average_pool``,
-            ``max_pool``, ``softmax``, ``reshape`` or ``pad``.
+            ``max_pool``, ``softmax``, ``reshape``, ``pad``, ``linear`` (a product with a constant
+            matrix, of several rows), or what another file of this package lists.
         inputs: names of the tensors it reads: inputs of the model or names of other nodes.
         output: name of the tensor it computes, equal to ``name``.
         input_shapes, output_shape: in the source's layout, batch included, in elements.
+        input_dtypes, output_dtype: numpy names of the element types.
         layer: for ``conv2d``, ``depthwise``, ``dense`` and ``add``.
         attrs: what a layer does not tell, or for kinds without layer everything:
             ``add`` in TFLite's arithmetic: ``multipliers``, ``shifts``, ``zero_points`` (first
-            operand, second, output), ``clip``; ``convert``: ``offset``, ``requant``, ``clip``;
+            operand, second, output), ``clip``; ``convert``: ``offset``, ``requant``, ``clip``,
+            ``input_dtype``, ``output_dtype``;
             pools: ``kernel``, ``strides``, ``padding`` (top, left, bottom, right), ``layout``, and
             of the average ``clip``; ``softmax``: ``multiplier``, ``left_shift`` of the input's
-            scale; ``reshape``: ``shape``; ``pad``: ``padding``, ``value``, ``layout``.
+            scale; ``reshape``: ``shape``; ``pad``: ``padding``, ``value``, ``layout``; others: the
+            parameters of their PrimFunc.
     """
 
     name: str
@@ -79,6 +88,8 @@ class Node:
     output_shape: tuple[int, ...]
     layer: Layer | None = None
     attrs: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
+    input_dtypes: tuple[str, ...] = ("int8",)
+    output_dtype: str = "int8"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +97,10 @@ class Operator:
     """The bindings that make up one operator.
 
     Attributes:
-        var: the 8-bit tensor.
+        var: the tensor it computes.
         value: what it is bound to.
         parts: the variables bound inside, ``var`` last.
-        inputs: the 8-bit variables read, each once, in order of first use.
+        inputs: the variables read, each once, in order of first use.
     """
 
     var: Var
@@ -134,34 +145,56 @@ def bindings_of(func: Function) -> Iterator[tuple[Var, Expr]]:
             yield binding.var, binding.value
 
 
-def dtype_of(expr: Expr) -> str:
-    """The element type of a tensor, or ``""`` if the expression is none."""
-    return str(expr.ty.dtype) if isinstance(expr.ty, relax.TensorType) else ""
-
-
 def operators(module: IRModule) -> tuple[Operator, ...]:
     """The operators of ``main``, in execution order, whatever they are."""
     func = main_of(module)
-    values: dict[Var, Expr] = {}
+    values = dict(bindings_of(func))
+    inner = _inner(module, func, values)
     found = []
-    for var, value in bindings_of(func):
-        values[var] = value
-        if isinstance(value, relax.Var) or dtype_of(var) == "int32":
+    for var, value in values.items():
+        if isinstance(value, relax.Var) or var in inner:
             continue
         parts: list[Var] = []
         inputs: list[Var] = []
-        _collect(var, values, parts, inputs)
+        _collect(var, values, inner, parts, inputs)
         found.append(Operator(var, value, tuple(parts), tuple(inputs)))
     return tuple(found)
 
 
-def _collect(var: Var, values: Mapping[Var, Expr], parts: list[Var], inputs: list[Var]) -> None:
-    """Add ``var`` after everything int32 it is made of."""
+def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[Var]:
+    """The int32 variables inside operators."""
+    readers: dict[Var, set[str | None]] = {}
+    for value in values.values():
+        for used in _variables(value) if not isinstance(value, relax.Var) else ():
+            readers.setdefault(_resolved(used, values), set()).add(name_of(value))
+    returned = {_resolved(var, values) for var in _outputs(func.body.body, values)}
+    found = set()
+    for var, value in values.items():
+        if dtype_of(var) != "int32" or isinstance(value, relax.Var):
+            continue
+        name = name_of(value)
+        if name is None:  # somebody else's module: what other operators read cannot be told
+            ends = var in returned or kind_of(module, value) in _PRIMITIVES
+        else:
+            ends = (var in returned or var in readers) and name not in readers.get(var, ())
+        if not ends:
+            found.add(var)
+    return found
+
+
+def _collect(
+    var: Var,
+    values: Mapping[Var, Expr],
+    inner: Collection[Var],
+    parts: list[Var],
+    inputs: list[Var],
+) -> None:
+    """Add ``var`` after everything inner it is made of."""
     for used in _variables(values[var]):
         used = _resolved(used, values)
-        if dtype_of(used) == "int32" and used in values:
+        if used in inner:
             if used not in parts:
-                _collect(used, values, parts, inputs)
+                _collect(used, values, inner, parts, inputs)
         elif used not in inputs:
             inputs.append(used)
     parts.append(var)
@@ -243,6 +276,8 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
         output_shape=shape_of(operator.var),
         layer=layer,
         attrs=attrs,
+        input_dtypes=tuple(dtype_of(var) for var in inputs),
+        output_dtype=dtype_of(operator.var),
     )
 
 
@@ -304,7 +339,11 @@ def _recognised(
 
 
 def _refined(kind: str, slots: Mapping[str, Expr]) -> str:
-    return "depthwise" if kind == "conv2d" and is_depthwise(slots["conv"]) else kind
+    if kind == "conv2d" and is_depthwise(slots["conv"]):
+        return "depthwise"
+    if kind == "dense" and shape_of(slots["matmul"])[:-1] != (1,):
+        return "linear"
+    return kind
 
 
 def _brief(value: Any) -> str:
@@ -329,7 +368,11 @@ def _layer_and_attrs(
             "offset": int(slots["offset"].value.numpy()),
             "requant": read_requantize(slots),
             "clip": read_clip(slots),
+            "input_dtype": dtype_of(slots["x"]),
+            "output_dtype": dtype_of(value),
         }
+    elif kind == "linear":
+        attrs = {"requant": read_requantize(slots), "clip": read_clip(slots)}
     elif kind == "reshape":
         attrs = {"shape": shape_of(value)}
     elif kind == "pad":
@@ -369,10 +412,13 @@ def _max_pool(value: Call) -> dict[str, Attribute]:
 
 _MATCHES = (conv2d_pattern(), dense_pattern(), add_pattern(), convert_pattern())
 _TFLITE_ADD = tflite_add_pattern()
-_PRIMITIVES = {
-    "average_pool2d": "average_pool",
+_ROOMS: tuple[Mapping[str, str], ...] = (
+    pool.PRIMITIVES,
+    softmax.PRIMITIVES,
+)
+_PRIMITIVES: Mapping[str, str] = {
     "tflite_add": "add",
-    "tflite_softmax": "softmax",
+    **{kind: operator for room in _ROOMS for kind, operator in room.items()},
 }
 _SIMPLE = {
     "relax.nn.max_pool2d": "max_pool",

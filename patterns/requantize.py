@@ -1,11 +1,13 @@
-"""From int32 accumulators back to int8: the three requantizations of the integer form.
+"""From int32 accumulators back to int8: the requantizations of the integer form.
 
 * `Shift`: arithmetic right shift, which floors.
-* `MulShift`: ``(acc * mul + add) >> shift``, per tensor or per channel.
+* `MulShift`: ``(acc * mul + add) >> shift``, per tensor or per channel; in 64 bits where the bounds
+  of the accumulator do not exclude an overflow of 32.
 * `TfliteRequant`: multiplication by a Q31 number and a rounding right shift, each with its own
   rounding, exactly as gemmlowp and TFLite Micro's reference kernels do ("double rounding").
+* `OnnxRequant`: what onnxruntime computes in float32, in integers (see `patterns.onnx_rounding`).
 
-Clip and cast follow in all three.
+Clip and cast follow in all of them.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import AnalogRequant, MulShift, Requant, Shift, TfliteRequant
+from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from patterns.names import emit
+from patterns.onnx_rounding import onnx_requantize, read_factors
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
@@ -129,8 +132,9 @@ def requantize(
     *,
     channel_axis: int = -1,
     bound: int = _INT32_MAX,
+    dtype: str = "int8",
 ) -> Var:
-    """Scale, clip and cast an int32 tensor to int8.
+    """Scale, clip and cast an int32 tensor, to int8 by default.
 
     Args:
         bb: where to write.
@@ -140,11 +144,14 @@ def requantize(
         name: the operator this belongs to.
         channel_axis: axis of ``acc`` that per-channel parameters follow.
         bound: largest magnitude ``acc`` can have, if known; a smaller one gives shorter code.
+        dtype: of the output.
     """
     rank = len(shape_of(acc))
     axis = channel_axis % rank if rank else 0
     if isinstance(requant, Shift):
         scaled = emit(bb, R.right_shift(acc, int_constant(requant.shift)), name)
+    elif isinstance(requant, MulShift) and _is_wide(requant, bound):
+        scaled = _wide_mul_shift(bb, acc, requant, clip, name, axis)
     elif isinstance(requant, MulShift):
         scaled = emit(bb, R.multiply(acc, _per_channel(requant.mul, rank, axis)), name)
         scaled = emit(bb, R.add(scaled, _per_channel(requant.add, rank, axis)), name)
@@ -155,11 +162,57 @@ def requantize(
             where=f"operator '{name}'",
         )
     else:
-        scaled = _tflite_requantize(bb, acc, requant, name, axis, bound)
+        if isinstance(requant, OnnxRequant):
+            scaled = onnx_requantize(bb, acc, requant, name, axis, bound)
+        else:
+            scaled = _tflite_requantize(bb, acc, requant, name, axis, bound)
         scaled = emit(bb, R.add(scaled, int_constant(requant.output_zero_point)), name)
     low, high = clip
     clipped = emit(bb, R.clip(scaled, low, high), name)
-    return emit(bb, R.astype(clipped, "int8"), name, last=True)
+    return emit(bb, R.astype(clipped, dtype), name, last=True)
+
+
+def _is_wide(requant: MulShift, bound: int) -> bool:
+    """Whether product and sum may leave 32 bits."""
+    largest = bound * max(abs(mul) for mul in requant.mul)
+    return largest + max(abs(add) for add in requant.add) > _INT32_MAX
+
+
+def _wide_mul_shift(
+    bb: BlockBuilder,
+    acc: Expr,
+    requant: MulShift,
+    clip: tuple[int, int],
+    name: str,
+    axis: int,
+) -> Var:
+    shape = shape_of(acc)
+    parts = (requant.mul, requant.add, requant.shift)
+    uniform = len(set(requant.shift)) == 1
+
+    def body(value: te.Tensor, mul: te.Tensor, add: te.Tensor, shift: te.Tensor) -> te.Tensor:
+        def element(*index: Any) -> Any:
+            def of(values: te.Tensor) -> Any:
+                return tirx.Cast("int64", values[index[axis] if int(values.shape[0]) > 1 else 0])
+
+            # Bounds are written out: TVM takes variable amounts for possibly negative.
+            amount = tirx.max(tirx.min(of(shift), tirx.const(31, "int64")), tirx.const(0, "int64"))
+            if uniform:
+                amount = tirx.const(requant.shift[0], "int64")
+            scaled = (tirx.Cast("int64", value(*index)) * of(mul) + of(add)) >> amount
+            low, high = (tirx.const(bound, "int64") for bound in clip)
+            return tirx.Cast("int32", tirx.max(tirx.min(scaled, high), low))
+
+        return te.compute(extents(shape), element, name="requantized")
+
+    inputs = [("acc", shape, "int32")]
+    inputs += [
+        (role, (len(part),), "int32")
+        for role, part in zip(("mul", "add", "shift"), parts, strict=True)
+    ]
+    func = primitive("mul_shift_requantize", inputs, body, {"axis": axis, "clip": clip})
+    args = [acc, *(int_constant(part) for part in parts)]
+    return call_primitive(bb, func, args, shape, "int32", name)
 
 
 def _per_channel(values: tuple[int, ...], rank: int, axis: int) -> Expr:
@@ -213,11 +266,19 @@ def requantize_pattern(acc: DFPattern) -> tuple[DFPattern, dict[str, DFPattern]]
     product = is_op("relax.add")(is_op("relax.multiply")(acc, mul), add)
     by_product = is_op("relax.right_shift")(product, mul_shift)
 
+    operands = is_tuple([acc, mul, add, mul_shift])
+    by_wide = is_op("relax.call_tir")(is_gv(), operands)
+
     multiplier, exponent, zero_point = is_const(), is_const(), is_const()
     scaled = is_op("relax.call_tir")(is_gv(), is_tuple([acc, multiplier, exponent]))
     by_tflite = is_op("relax.add")(scaled, zero_point)
 
-    clip = is_op("relax.clip")(by_product | by_shift | by_tflite, wildcard(), wildcard())
+    factors, onnx_zero_point = is_const(), is_const()
+    product = is_op("relax.call_tir")(is_gv(), is_tuple([acc, factors]))
+    by_onnx = is_op("relax.add")(product, onnx_zero_point)
+
+    scaled = by_product | by_shift | by_tflite | by_wide | by_onnx
+    clip = is_op("relax.clip")(scaled, wildcard(), wildcard())
     slots = {
         "shift": shift,
         "mul": mul,
@@ -226,9 +287,12 @@ def requantize_pattern(acc: DFPattern) -> tuple[DFPattern, dict[str, DFPattern]]
         "multiplier": multiplier,
         "exponent": exponent,
         "zero_point": zero_point,
+        "factors": factors,
+        "onnx_zero_point": onnx_zero_point,
         "clip": clip,
     }
-    return is_op("relax.astype")(clip), slots
+    cast = is_op("relax.astype")(clip)
+    return cast, {**slots, "cast": cast}
 
 
 def _integers(expr: Expr) -> tuple[int, ...]:
@@ -256,6 +320,9 @@ def read_requantize(slots: Mapping[str, Expr]) -> Requant:
             shift=_integers(slots["mul_shift"]),
             add=_integers(slots["mul_add"]),
         )
+    if "factors" in slots:
+        zero = _integers(slots["onnx_zero_point"])[0]
+        return read_factors(slots["factors"].value.numpy(), zero)
     return TfliteRequant(
         multiplier=_integers(slots["multiplier"]),
         shift=_integers(slots["exponent"]),

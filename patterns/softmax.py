@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from patterns.gemmlowp import exp_of_non_positive, high_multiply
 from patterns.primitive import call_primitive, primitive, shape_of
 from patterns.requantize import (
     fixed_point,
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
     from patterns.primitive import Parameter
 
-__all__ = ["exponential_table", "softmax", "softmax_multiplier"]
+__all__ = ["PRIMITIVES", "exponential_table", "softmax", "softmax_multiplier"]
+
+PRIMITIVES = {"tflite_softmax": "softmax"}
+"""Kind of the PrimFunc -> kind of the operator."""
 
 _INTEGER_BITS = 5  # of the scaled difference, Q5.26
 _SUM_INTEGER_BITS = 12  # of the sum of exponentials, Q12.19
@@ -59,49 +63,12 @@ def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:
     """``exp(-d * scale)`` in Q0.31 for d = max - x from 0 to 255; 0 where TFLite drops the term."""
     largest = math.floor(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS - left_shift))
     return tuple(
-        _exp_of_non_positive(_high_multiply(-(d << left_shift), multiplier)) if d <= largest else 0
+        exp_of_non_positive(high_multiply(-(d << left_shift), multiplier), _INTEGER_BITS)
+        if d <= largest
+        else 0
         for d in range(256)
     )
 
-
-def _high_multiply(a: int, b: int) -> int:
-    return min((a * b + (1 << 30)) >> 31, _INT32_MAX)
-
-
-def _rounding_shift(value: int, amount: int) -> int:
-    remainder = value & ((1 << amount) - 1)
-    threshold = ((1 << amount) - 1 >> 1) + (value < 0)
-    return (value >> amount) + (remainder > threshold)
-
-
-def _exp_of_non_positive(a: int) -> int:
-    """exp(a) in Q0.31 for a <= 0 in Q5.26: a fraction in [-1/4, 0), times powers exp(-2**k)."""
-    if a == 0:
-        return _INT32_MAX
-    quarter = 1 << (31 - _INTEGER_BITS - 2)
-    fraction = (a & (quarter - 1)) - quarter
-    remainder = fraction - a
-    result = _exp_near_zero(fraction << _INTEGER_BITS)
-    for exponent, factor in zip(range(-2, _INTEGER_BITS), _EXP_OF_MINUS_POWERS, strict=True):
-        if remainder & (1 << (31 - _INTEGER_BITS + exponent)):
-            result = _high_multiply(result, factor)
-    return result
-
-
-def _exp_near_zero(a: int) -> int:
-    """exp(a) in Q0.31 for a in [-1/4, 0): the Taylor polynomial of degree 4 around -1/8."""
-    x = a + (1 << 28)
-    x2 = _high_multiply(x, x)
-    x3 = _high_multiply(x2, x)
-    x4_over_4 = _rounding_shift(_high_multiply(x2, x2), 2)
-    tail = _rounding_shift(_high_multiply(x4_over_4 + x3, _ONE_THIRD) + x2, 1)
-    return _EXP_MINUS_EIGHTH + _high_multiply(_EXP_MINUS_EIGHTH, x + tail)
-
-
-# Rounded to Q0.31: exp(-1/8), 1/3, and exp(-2**k) for k = -2 .. 4.
-_EXP_MINUS_EIGHTH = round(math.exp(-0.125) * 2**31)
-_ONE_THIRD = round(2**31 / 3)
-_EXP_OF_MINUS_POWERS = tuple(round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, _INTEGER_BITS))
 
 # ------------------------------------------------------------------------ the PrimFunc
 

@@ -35,11 +35,11 @@ class Run:
 
 
 def interpret(module: IRModule, inputs: Sequence[Array]) -> Run:
-    """Run ``main`` on int8 inputs."""
+    """Run ``main``."""
     main = module["main"]
     values: dict[Any, Array] = {}
     for param, data in zip(main.params, inputs, strict=True):
-        assert data.dtype == np.int8
+        assert data.dtype.name == str(param.ty.dtype.dtype)
         assert data.shape == tuple(int(size) for size in param.ty.shape)
         values[param] = data
     tensors: dict[str, Array] = {}
@@ -145,6 +145,10 @@ def _pad(call: Any, data: Array) -> Array:
     return np.pad(data, widths, constant_values=int(call.attrs.pad_value))
 
 
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if np.issubdtype(dtype, np.integer) else -np.inf
+
+
 def _max_pool(call: Any, data: Array) -> Array:
     attrs = call.attrs
     layout = str(attrs.layout)
@@ -152,7 +156,7 @@ def _max_pool(call: Any, data: Array) -> Array:
     padded = np.pad(
         _channels_last(data, layout),
         ((0, 0), (top, bottom), (left, right), (0, 0)),
-        constant_values=-128,
+        constant_values=_lowest(data.dtype),
     )
     kernel, strides = list(attrs.pool_size), list(attrs.strides)
     result = _windows(padded, kernel, strides, (1, 1)).max(axis=(3, 4))
@@ -206,6 +210,17 @@ def _requantize(attrs: Any, acc: Array, multiplier: Array, shift: Array) -> Arra
     return _int32(_scaled(acc, multiplier.reshape(shape), shift.reshape(shape)))
 
 
+def _mul_shift(attrs: Any, acc: Array, mul: Array, add: Array, shift: Array) -> Array:
+    shape = [1] * acc.ndim
+    shape[int(attrs["htvm.axis"])] = -1
+    mul, add, shift = (
+        part.astype(np.int64).reshape(shape if part.size > 1 else [1] * acc.ndim)
+        for part in (mul, add, shift)
+    )
+    low, high = _integers(attrs, "clip")
+    return _int32(np.clip((acc.astype(np.int64) * mul + add) >> shift, low, high))
+
+
 def _integers(attrs: Any, name: str) -> list[int]:
     return [int(value) for value in attrs[f"htvm.{name}"]]
 
@@ -245,6 +260,7 @@ def _softmax(attrs: Any, data: Array, _: Array) -> Array:
 
 _PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "average_pool2d": _average_pool,
+    "mul_shift_requantize": _mul_shift,
     "tflite_add": _tflite_add,
     "tflite_requantize": _requantize,
     "tflite_softmax": _softmax,

@@ -20,10 +20,12 @@ _C_TYPES = {
     "int8": "int8_t",
     "uint8": "uint8_t",
     "int16": "int16_t",
+    "uint16": "uint16_t",
     "int32": "int32_t",
     "uint32": "uint32_t",
     "int64": "int64_t",
     "uint64": "uint64_t",
+    "float32": "float",
     "bool": "_Bool",
 }
 
@@ -58,12 +60,14 @@ def emit_c(symbol: str, lowered: PointerFunc, comment: str) -> str:
     body = _plain_names(body)
     body = _unroll_pragmas(body)
     body = re.sub(r"\bbool\b", "_Bool", body)
-    foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|float|double|half)\b", body)
+    foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|double|half)\b", body) or re.search(
+        r"\b(?!(?:for|if|while|sizeof|return)\b)\w+(?=\()", body
+    )
     if foreign is not None:
         raise UnsupportedError(
             f"the C code would need '{foreign.group()}'",
             where=f"kernel '{symbol}'",
-            hint="only integer operators without calls into a runtime are supported on the CPU",
+            hint="only operators without calls into a runtime or a mathematical library have one",
         )
     head = "".join(f" * {harmless(line)}\n" for line in comment.splitlines())
     return f"/*\n{head} */\n{prototype(symbol, lowered.parameters)} {body}"

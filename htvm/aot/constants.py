@@ -21,6 +21,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
     "matmul": ("weight",),
     "add": ("bias",),
     "tflite_requantize": ("multiplier", "shift"),
+    "mul_shift_requantize": ("mul", "add", "shift"),
     "tflite_add": ("multiplier",),
     "tflite_softmax": ("exponential",),
 }

@@ -2,6 +2,7 @@
 
 Signed overflow is undefined in C, and no definition of an operator means it.  Weights are known,
 so the sums of a layer are bounded exactly; what follows them is bounded operator by operator.
+PrimFuncs answer for what they compute inside; their results may be anything their type holds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tvm.ir import GenericConst
 
 from byoc_dory.errors import UnsupportedError
 from patterns.names import name_of
-from patterns.primitive import kind_of
+from patterns.primitive import dtype_of, kind_of, parameters_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -35,7 +36,12 @@ class _Interval:
     high: Any
 
 
-_INT8 = _Interval(np.int64(-128), np.int64(127))
+def _type_interval(dtype: str) -> _Interval:
+    limits = np.iinfo(dtype)
+    return _Interval(np.int64(limits.min), np.int64(limits.max))
+
+
+_NARROW = ("int8", "uint8", "int16")
 
 
 def check_ranges(module: IRModule) -> None:
@@ -64,11 +70,18 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
     """The interval of a binding's value; ``None`` if nothing is known about it."""
     if not isinstance(value, relax.Call):
         return known.get(value) if isinstance(value, relax.Var) else None
-    if _is_int8(value):
-        return _INT8
+    if dtype_of(value) in _NARROW:
+        return _type_interval(dtype_of(value))
+    if dtype_of(value) != "int32":
+        return None
     operator = str(getattr(value.op, "name", ""))
     if kind_of(module, value) == "tflite_requantize":
         return _scaled(*(_argument(arg, known) for arg in value.args[1]))
+    if kind_of(module, value) == "mul_shift_requantize":
+        low, high = parameters_of(module, value)["clip"]  # type: ignore[misc]
+        return _Interval(np.int64(low), np.int64(high))
+    if operator == "relax.call_tir":
+        return _type_interval("int32")
     rule = _RULES.get(operator)
     if rule is None:
         return None
@@ -78,25 +91,27 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
     return None if None in parts else rule(*parts)
 
 
-def _is_int8(expr: Expr) -> bool:
-    return isinstance(expr.ty, relax.TensorType) and str(expr.ty.dtype.dtype) == "int8"
-
-
 def _argument(arg: Expr, known: Mapping[Var, _Interval]) -> _Interval | None:
     if isinstance(arg, GenericConst):
         data = arg.value.numpy().astype("int64")
         return _Interval(data, data)
     if isinstance(arg, relax.Var):
-        return _INT8 if _is_int8(arg) else known.get(arg)
+        dtype = dtype_of(arg)
+        if dtype in _NARROW:
+            return _type_interval(dtype)
+        return known.get(arg, _type_interval("int32") if dtype == "int32" else None)
     return None
 
 
 def _sums(call: Any) -> _Interval | None:
-    """Sums of products of int8 inputs with known weights, per output channel."""
+    """Sums of products of inputs with known weights, per output channel."""
+    data = _type_interval(dtype_of(call.args[0]))
+    low, high = data.low, data.high
     if not isinstance(call.args[1], GenericConst):
+        other = _type_interval(dtype_of(call.args[1]))
         terms = int(call.args[1].ty.shape[-2]) if call.op.name == "relax.matmul" else 0
-        bound = np.int64(terms * 128 * 128)
-        return _Interval(-bound, bound) if terms else None
+        corners = [a * b * terms for a in (low, high) for b in (other.low, other.high)]
+        return _Interval(min(corners), max(corners)) if terms else None
     weight = call.args[1].value.numpy().astype("int64")
     shape: tuple[int, ...] = (-1,)
     if call.op.name == "relax.matmul":
@@ -107,7 +122,7 @@ def _sums(call: Any) -> _Interval | None:
     axes = tuple(axis for axis in range(weight.ndim) if axis != channel)
     positive = np.where(weight > 0, weight, 0).sum(axes).reshape(shape)
     negative = np.where(weight < 0, weight, 0).sum(axes).reshape(shape)
-    return _Interval(negative * 127 - positive * 128, positive * 127 - negative * 128)
+    return _Interval(positive * low + negative * high, positive * high + negative * low)
 
 
 def _scaled(acc: Any, multiplier: Any, shift: Any) -> _Interval | None:

@@ -2,12 +2,13 @@
 
 The form (see `patterns` for how each operator is written):
 
-* one Relax function ``main``; its parameters are the model's inputs, int8; no other function but
-  the PrimFuncs of `patterns.primitive`;
+* one Relax function ``main``; its parameters are the model's inputs; no other function but the
+  PrimFuncs of `patterns.primitive`;
+* tensors are int8, uint8, int16, int32 or float32;
 * one dataflow block in which every binding is one call (or another name for a variable), all
   types static; weights are int8 constants, biases int32;
-* every 8-bit tensor ends an operator that `patterns.read` knows; what lies inside it is int32 and
-  used nowhere else; shifts are from 0 to 31, and clips inside int8;
+* every tensor ends an operator that `patterns.read` knows; what lies inside it is int32 and used
+  nowhere else; shifts are from 0 to 31, and clips inside the type of the output;
 * every call carries the name of its operator, and names are unique, also among the inputs'.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from tvm import relax, tirx
 
 from byoc_dory.errors import HtvmError, IntegerFormError
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
+_TYPES = ("int8", "uint8", "int16", "int32", "float32")
+_LIST = f"{', '.join(_TYPES[:-1])} or {_TYPES[-1]}"
 _HINT = "write operators with the builders of the package 'patterns'"
 
 
@@ -76,18 +80,20 @@ def _check_functions(module: IRModule) -> None:
 
 def _check_interface(main: Function) -> None:
     for param in main.params:
-        if dtype_of(param) != "int8" or not _is_static(param):
+        if dtype_of(param) not in _TYPES or not _is_static(param):
             raise IntegerFormError(
                 f"its type is {param.ty}",
                 where=f"parameter '{param.name}'",
-                hint="inputs are int8 tensors of known shape",
+                hint=f"inputs are tensors of known shape, {_LIST}",
             )
     body = main.body.body
     results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
     for result in results:
-        if not isinstance(result, relax.Var) or dtype_of(result) != "int8":
+        if not isinstance(result, relax.Var) or dtype_of(result) not in _TYPES:
             raise IntegerFormError(
-                f"it returns {result.ty}", where="function 'main'", hint="outputs are int8 tensors"
+                f"it returns {result.ty}",
+                where="function 'main'",
+                hint=f"outputs are tensors, {_LIST}",
             )
     blocks = main.body.blocks
     if len(blocks) != 1 or not isinstance(blocks[0], relax.DataflowBlock):
@@ -105,8 +111,8 @@ def _check_binding(var: Var, value: Expr) -> None:
     where = f"variable '{var.name}'"
     if not isinstance(value, relax.Call | relax.Var):
         raise IntegerFormError(f"a {type(value).__name__} is bound", where=where, hint=_HINT)
-    if dtype_of(var) not in ("int8", "int32") or not _is_static(var):
-        raise IntegerFormError(f"its type is {var.ty}", where=where, hint="int8 or int32, static")
+    if dtype_of(var) not in _TYPES or not _is_static(var):
+        raise IntegerFormError(f"its type is {var.ty}", where=where, hint=f"static, {_LIST}")
 
 
 def _read(module: IRModule, operator: Operator, values: dict[Var, Expr]) -> Node:
@@ -124,13 +130,16 @@ def _read(module: IRModule, operator: Operator, values: dict[Var, Expr]) -> Node
 
 
 def _check_arithmetic(node: Node) -> None:
-    """Nothing may be undefined in C, or wrap where it is cast to int8."""
+    """Nothing may be undefined in C, or wrap where it is cast to the output's type."""
     layer = node.layer
     where = f"operator '{node.name}'"
     requant = layer.requant if layer is not None else node.attrs.get("requant")
-    clip = layer.clip if layer is not None else node.attrs.get("clip", (-128, 127))
-    if not isinstance(clip, tuple) or not -128 <= clip[0] <= clip[1] <= 127:
-        raise IntegerFormError(f"a clip to {clip}", where=where, hint="stay inside int8")
+    clip = layer.clip if layer is not None else node.attrs.get("clip")
+    if clip is not None and node.output_dtype != "float32":
+        limits = np.iinfo(node.output_dtype)
+        if not isinstance(clip, tuple) or not limits.min <= clip[0] <= clip[1] <= limits.max:
+            hint = f"stay inside {node.output_dtype}"
+            raise IntegerFormError(f"a clip to {clip}", where=where, hint=hint)
     if isinstance(requant, Shift | MulShift):
         shifts = (requant.shift,) if isinstance(requant, Shift) else requant.shift
         if any(not 0 <= shift <= 31 for shift in shifts):
@@ -162,7 +171,7 @@ def _claim(operator: Operator, owners: dict[Var, Operator]) -> None:
                 "an inner value is used by two operators",
                 where=f"variable '{part.name}', in '{owners[part].var.name}' and "
                 f"'{operator.var.name}'",
-                hint="only 8-bit tensors pass between operators",
+                hint="give each operator a name of its own, and inner values of its own",
             )
         owners[part] = operator
 

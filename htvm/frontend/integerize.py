@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.errors import UnsupportedError
+from byoc_dory.errors import HtvmError, UnsupportedError
 from byoc_dory.layer import Array, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
@@ -19,6 +19,7 @@ from htvm.frontend.operators import (
     MaxPool,
     Operator,
     Pad,
+    Primitive,
     Reshape,
     Softmax,
 )
@@ -47,17 +48,18 @@ def integer_module(
         outputs: what ``main`` returns; a tuple if there are several.
 
     Raises:
-        UnsupportedError: if a constant or an accumulator does not fit int32.
+        UnsupportedError: if a constant or an accumulator does not fit int32, or a builder refuses
+            its operator.
     """
     from tvm import relax
 
     builder = relax.BlockBuilder()
     writer = _Writer(builder, NameCounter(tuple(name for name, _ in inputs)))
     for name, activation in inputs:
-        variable = relax.Var(name, relax.TensorType(activation.shape, "int8"))
+        variable = relax.Var(name, relax.TensorType(activation.shape, activation.dtype))
         writer.variables[activation] = variable
     parameters = [writer.variables[activation] for _, activation in inputs]
-    refused: UnsupportedError | None = None
+    refused: HtvmError | None = None
     with builder.function("main", parameters):
         with builder.dataflow():
             results = list(parameters)
@@ -65,7 +67,7 @@ def integer_module(
                 for operator, activation in _in_order(outputs):
                     writer.variables[activation] = writer.write(operator)
                 results = [writer.variables[item] for item in outputs]
-            except UnsupportedError as error:
+            except HtvmError as error:
                 # Raised below: TVM prints a warning about a builder left in the middle.
                 refused = error
             results = [builder.emit_output(result) for result in results]
@@ -108,6 +110,8 @@ class _Writer:
                 return self._add(operator, sources)
             case Convert():
                 return self._convert(operator, sources[0])
+            case Primitive():
+                return operator.write(self._builder, sources, self._names.fresh(operator.kind))
             case _:
                 return self._plain(operator, sources[0])
 

@@ -15,7 +15,7 @@ from htvm.frontend.operators import Activation, Step
 from htvm.frontend.qdq import read_qdq
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
-from patterns.primitive import shape_of
+from patterns.primitive import dtype_of, shape_of
 from patterns.read import bindings_of, kind_of_operator, main_of, operators, output_names
 
 if TYPE_CHECKING:
@@ -60,16 +60,16 @@ def load_module(source: Any, name: str | None = None) -> Model:
     # What no result needs would be placed and tiled, but never called.
     module = relax.transform.DeadCodeElimination(["main"])(_named(source))
     nodes = check(module)
-    shapes = {node.name: node.output_shape for node in nodes}
+    types = {node.name: (node.output_shape, node.output_dtype) for node in nodes}
     main = main_of(module)
-    shapes.update((str(param.name), shape_of(param)) for param in main.params)
+    types.update((str(param.name), (shape_of(param), dtype_of(param))) for param in main.params)
     results = output_names(module)
     return Model(
         name=symbol,
         module=module,
-        inputs=tuple(TensorInfo(str(p.name), shape_of(p), "int8") for p in main.params),
+        inputs=tuple(TensorInfo(str(p.name), shape_of(p), dtype_of(p)) for p in main.params),
         outputs=tuple(
-            TensorInfo(label, shapes[name], "int8")
+            TensorInfo(label, *types[name])
             for label, name in zip(_distinct(results), results, strict=True)
         ),
         scheme=scheme_of(nodes),
@@ -108,8 +108,8 @@ def _is_qdq(module: IRModule) -> bool:
 def _info(name: str, activation: Activation, steps: Mapping[Activation, Step]) -> TensorInfo:
     step = steps.get(activation)
     if step is None:
-        return TensorInfo(name, activation.shape, "int8")
-    return TensorInfo(name, activation.shape, "int8", step.scale, step.zero_point)
+        return TensorInfo(name, activation.shape, activation.dtype)
+    return TensorInfo(name, activation.shape, activation.dtype, step.scale, step.zero_point)
 
 
 def _outputs(

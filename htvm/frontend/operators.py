@@ -1,15 +1,24 @@
 """What a quantized network computes, between reading the source and writing the integer form.
 
-An `Activation` is an int8 tensor; each but the inputs comes from one operator, a frozen record with
-everything needed to write it.  Operators hold their inputs, so the outputs hold the whole network.
+An `Activation` is a tensor, int8 unless it says otherwise; each but the inputs comes from one
+operator, a frozen record with everything needed to write it.  Operators hold their inputs, so the
+outputs hold the whole network.
+
+The operators with a record of their own are those that more than one frontend reads, and that
+retargeting knows.  Everything else is a `Primitive`, which says how it is written itself: a new
+operator needs no more than a builder in `patterns` and a handler in its frontend.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.layer import Array
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Var
 
 __all__ = [
     "BIAS_TOLERANCE",
@@ -25,14 +34,17 @@ __all__ = [
     "Pad",
     "Pads",
     "Pair",
+    "Primitive",
     "Reshape",
     "Softmax",
     "Step",
+    "Write",
 ]
 
 Clip: TypeAlias = tuple[int, int]
 Pair: TypeAlias = tuple[int, int]
 Pads: TypeAlias = tuple[int, int, int, int]  # top, left, bottom, right
+Write: TypeAlias = "Callable[[BlockBuilder, Sequence[Var], str], Var]"
 
 
 BIAS_TOLERANCE = 0.02
@@ -49,15 +61,17 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """An int8 tensor.
+    """A tensor.
 
     Attributes:
         shape: in the source's layout, batch included.
         origin: the operator it comes from, or the name of the input it is.
+        dtype: int8, uint8, int16, int32 or float32.
     """
 
     shape: tuple[int, ...]
     origin: Operator | str
+    dtype: str = "int8"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +88,20 @@ class Operator:
     position: Pair
     where: str
     inputs: tuple[Activation, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive(Operator):
+    """An operator that says how it is written.
+
+    Attributes:
+        kind: what it is; names are made of it (``kind_0``, ``kind_1`` ...).
+        write: builder of `patterns`, applied to the block builder, the variables of ``inputs`` and
+            the operator's name; returns the variable of the result.
+    """
+
+    kind: str
+    write: Write
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,7 +82,7 @@ def test_operators_without_names_are_named() -> None:
 
 
 def float_value(bb: Any, x: Any) -> Any:
-    return emit(bb, R.astype(R.tanh(R.astype(x, "float32")), "int8"), "tanh_0", last=True)
+    return emit(bb, R.astype(R.tanh(R.astype(x, "float64")), "int8"), "tanh_0", last=True)
 
 
 def int8_sum(bb: Any, x: Any) -> Any:
@@ -144,7 +144,7 @@ def wide_weights(bb: Any, x: Any) -> Any:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (float_value, "float32"),
+        (float_value, "float64"),
         (int8_sum, "not an operator of the integer form"),
         (leaking, "used by two operators"),
         (half_named, "is a part of 'convert_0'"),
@@ -156,7 +156,7 @@ def wide_weights(bb: Any, x: Any) -> Any:
         (lambda bb, x: dense(bb, x, clip=(-200, 127)), "a clip to (-200, 127)"),
         (lambda bb, x: dense(bb, x, requant=Shift(32)), "shifts (32,)"),
         (lambda bb, x: dense(bb, x, requant=Shift(-1)), "shifts (-1,)"),
-        (lambda bb, x: bb.emit(R.astype(x, "int32")), "returns"),
+        (lambda bb, x: bb.emit(R.astype(x, "float16")), "returns"),
     ],
 )
 def test_what_is_not_in_the_form_is_named(write: Callable[..., Any], message: str) -> None:

@@ -155,7 +155,8 @@ def test_convert(requant: Requant) -> None:
         lambda bb, x: elementwise.convert(bb, x, requant, (-90, 90), offset=17, name="convert_0"),
     )
     assert node.kind == "convert"
-    assert node.attrs == {"offset": 17, "requant": requant, "clip": (-90, 90)}
+    types = {"input_dtype": "int8", "output_dtype": "int8"}
+    assert node.attrs == {"offset": 17, "requant": requant, "clip": (-90, 90), **types}
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])

@@ -198,10 +198,10 @@ def test_sums_that_may_overflow_are_refused(bias):
     compile_cpu(dense_with(-(2**31) + 51_200, Shift(9)), "net")
 
 
-def test_products_that_may_overflow_are_refused():
-    with pytest.raises(UnsupportedError, match="do not fit 32 bits"):
-        compile_cpu(dense_with(1000, MulShift((2**16,), (20,), (0,))), "net")
-    compile_cpu(dense_with(1000, MulShift((2**15,), (20,), (0,))), "net")
+def test_products_that_may_overflow_are_computed_in_64_bits():
+    for mul, wide in ((2**15, False), (2**16, True)):
+        code = compile_cpu(dense_with(1000, MulShift((mul,), (20,), (0,))), "net")
+        assert any("int64_t" in kernel.source for kernel in code.kernels) == wide
 
 
 def test_the_reference_refuses_other_inputs():

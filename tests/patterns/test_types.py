@@ -1,0 +1,114 @@
+"""Tensors of other types than int8: written, checked, compiled, run, and interpreted alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tvm import relax
+
+import htvm
+from byoc_dory.layer import MulShift, Shift
+from patterns import elementwise, gemm, pool, shape
+from patterns.conv import conv2d
+from patterns.read import read_graph
+from tests.interpreter import interpret
+
+Array = npt.NDArray[Any]
+
+RNG = np.random.default_rng(5)
+FILTER = RNG.integers(-128, 128, (6, 3, 3, 3)).astype(np.int8)
+MATRIX = RNG.integers(-128, 128, (5, 24)).astype(np.int8)
+BIAS = RNG.integers(-5000, 5000, 6).astype(np.int32)
+
+
+def module_of(types: Sequence[tuple[tuple[int, ...], str]], write: Callable[..., Any]) -> Any:
+    """A module in the integer form of what ``write`` writes, with inputs of these types."""
+    bb = relax.BlockBuilder()
+    params = [
+        relax.Var(f"input_{index}", relax.TensorType(size, dtype))
+        for index, (size, dtype) in enumerate(types)
+    ]
+    with bb.function("main", params):
+        with bb.dataflow():
+            results = write(bb, *params)
+            results = results if isinstance(results, list) else [results]
+            results = [bb.emit_output(result) for result in results]
+        bb.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return bb.get()
+
+
+def drawn(types: Sequence[tuple[tuple[int, ...], str]]) -> list[Array]:
+    """Random inputs over the whole range of their types."""
+    arrays = []
+    for size, dtype in types:
+        limits = np.iinfo(dtype)
+        arrays.append(RNG.integers(limits.min, limits.max, size, endpoint=True).astype(dtype))
+    return arrays
+
+
+def agree(types: Sequence[tuple[tuple[int, ...], str]], write: Callable[..., Any]) -> htvm.Module:
+    """Generated C, TVM's LLVM and the interpreter compute the same."""
+    module = module_of(types, write)
+    built = htvm.build(htvm.load(module), target="generic.cpu", platform="host")
+    inputs = drawn(types)
+    wanted = interpret(module, inputs).outputs
+    for made in (built.run(inputs).outputs, built.reference(inputs)):
+        for array, expected in zip(made, wanted, strict=True):
+            assert array.dtype == expected.dtype
+            np.testing.assert_array_equal(array, expected)
+    return built
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_a_convolution_of_unsigned_bytes(unsigned: bool) -> None:
+    clip, dtype = ((0, 255), "uint8") if unsigned else ((-128, 127), "int8")
+    requant = MulShift((77, 20, 1, 300, -90, 4000), (14,) * 6, (8192,) * 6)
+
+    def write(bb: Any, x: Any) -> Any:
+        y = conv2d(
+            bb, x, FILTER, BIAS, requant, clip,
+            name="conv2d_0", padding=(1, 1, 1, 1), layout="NCHW", dtype=dtype,
+        )  # fmt: skip
+        return pool.max_pool2d(
+            bb, y, kernel=(2, 2), strides=(2, 2), padding=(1, 1, 1, 1), layout="NCHW", name="pool"
+        )
+
+    built = agree([((1, 3, 8, 8), "uint8")], write)
+    conv, maximum = read_graph(built.model.module)
+    assert conv.layer is not None
+    assert (conv.layer.inputs[0].dtype, conv.layer.output.dtype) == ("uint8", dtype)
+    assert (maximum.input_dtypes, maximum.output_dtype) == ((dtype,), dtype)
+    assert [info.dtype for info in (*built.model.inputs, *built.model.outputs)] == ["uint8", dtype]
+
+
+def test_a_product_of_several_rows_is_no_layer() -> None:
+    requant = MulShift((1 << 14,), (20,), (1 << 19,))
+    bias = BIAS[:5]
+    built = agree(
+        [((7, 24), "uint8")],
+        lambda bb, x: gemm.dense(bb, x, MATRIX, bias, requant, name="linear_0"),
+    )
+    (node,) = read_graph(built.model.module)
+    assert (node.kind, node.layer) == ("linear", None)
+    assert node.attrs["requant"] == requant
+
+
+def test_sums_and_conversions_of_mixed_types() -> None:
+    def write(bb: Any, a: Any, b: Any) -> Any:
+        total = elementwise.add(bb, a, b, Shift(1), (0, 255), name="add_0", dtype="uint8")
+        half = elementwise.convert(
+            bb, total, MulShift((3,), (2,), (1,)), offset=-128, name="convert_0"
+        )
+        return [total, shape.reshape(bb, half, (30,), name="reshape_0")]
+
+    built = agree([((1, 5, 6), "uint8"), ((1, 5, 6), "int8")], write)
+    assert [info.dtype for info in built.model.outputs] == ["uint8", "int8"]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+def test_tensors_of_any_type_pass_the_border(dtype: str) -> None:
+    agree([((1, 6), dtype)], lambda bb, x: shape.reshape(bb, x, (2, 3), name="reshape_0"))
