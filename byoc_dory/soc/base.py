@@ -62,19 +62,21 @@ class Memory:
 
 @dataclass(frozen=True)
 class Dma:
-    """The DMA engine between L2 and L1: one-dimensional commands, blocking.
+    """The DMA engine between L2 and L1: a queue of one-dimensional commands, executed in order.
 
     A call of the driver moves a block; where its dimensions are contiguous in both memories the
     driver collapses them.  A block that is one command costs ``call_cycles`` plus its bytes; one
     of n > 1 commands costs ``call_cycles + n * command_cycles`` plus its bytes.  Both constants
     include the host's driver code, whose measured share is ``driver_*``: the device itself is
-    busy for the difference.
+    busy for the difference.  A driver that waits for each command costs the sum; one that lets
+    them queue up while something else runs costs less.
 
     Attributes:
         registers: device address of the register block.
         bytes_per_cycle: width of the port.
         granule: the bytes of each command are charged rounded up to this.
         l1_align, l2_align: required alignment of each command's addresses.
+        queue_depth: commands that can be under way at once, the running one included.
         call_cycles, command_cycles: see above.
         driver_single_cycles: host cycles of a call that is one command.
         driver_first_cycles: host cycles of a call of several commands, entry, exit and one
@@ -88,6 +90,7 @@ class Dma:
     granule: int
     l1_align: int
     l2_align: int
+    queue_depth: int
     call_cycles: int
     command_cycles: int
     driver_single_cycles: int

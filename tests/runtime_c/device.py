@@ -118,6 +118,7 @@ class Device:
         return self.finish(DIGITAL)
 
     def events(self) -> list[dict[str, Any]]:
+        """What the devices did, without the times the host waited."""
         libc = ctypes.CDLL(None)
         libc.fopen.restype = ctypes.c_void_p
         libc.fclose.argtypes = [ctypes.c_void_p]
@@ -126,7 +127,8 @@ class Device:
             file = libc.fopen(str(path).encode(), b"w")
             self._lib.htvm_soc_events(self._soc, file)
             libc.fclose(file)
-            return [json.loads(line) for line in path.read_text().splitlines()]
+            events = [json.loads(line) for line in path.read_text().splitlines()]
+            return [event for event in events if event["unit"] != "host"]
 
 
 def up(value: int, step: int = 16) -> int:

@@ -15,7 +15,12 @@ from htvm.sim.paths import runtime_c
 from htvm.sim.toolchain import Compiler
 from tests.runtime_c.device import DIANA
 
-TESTS = ("soc/test_complaints.c", "soc/test_core.c", "driver/test_driver.c")
+TESTS = (
+    "soc/test_complaints.c",
+    "soc/test_core.c",
+    "soc/test_overlap.c",
+    "driver/test_driver.c",
+)
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow")
 
 BUILDS = (("zig", False), ("zig", True), ("gcc", True), ("clang", True))

@@ -83,7 +83,11 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Call]]:
     marks = ends[0] - begins[0]
     found = defaultdict(list)
     for key in sorted(begins.keys() - {0}):
-        events = [e for e in result.events if begins[key] <= e["start"] <= ends[key]]
+        events = [
+            e
+            for e in result.events
+            if e["unit"] != "host" and begins[key] <= e["start"] <= ends[key]
+        ]
         call = Call(
             cycles=ends[key] - begins[key] - marks,
             busy=sum(e["end"] - e["start"] for e in events),

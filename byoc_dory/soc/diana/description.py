@@ -57,6 +57,7 @@ DMA = Dma(
     granule=32,  # public code: dory.c pads lengths to 32 B
     l1_align=16,  # public code: dory.h addresses L1 in units of 16 B
     l2_align=4,  # assumed: the byte-reversed groups of four are words of L2
+    queue_depth=4,  # assumed: room for a store and the loads of two operands beside a running one
     # derived: HTVM minus "Peak" of Table I over calls and row commands of four networks.
     call_cycles=50,
     command_cycles=36,

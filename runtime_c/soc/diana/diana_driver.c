@@ -81,18 +81,9 @@ static inline bool channels_apart(const diana_block_t *b, uint32_t map)
     return b->channels != 1 && UNLIKELY(b->l2_channel_stride != map || b->l1_channel_stride != map);
 }
 
-/* A block that cannot be moved as one, row by row or channel by channel. */
-static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
-                                                       const diana_block_t *b, uint32_t direction)
+/* Row by row, one command each. */
+static int32_t dma_rows(uint32_t l1, uint32_t l2, const diana_block_t *b, uint32_t direction)
 {
-    const uint32_t map = b->rows * b->bytes;
-    if (map == 0 || b->channels == 0) {
-        return (int32_t)DIANA_ERROR_PARAMETER;
-    }
-    if (!rows_apart(b)) {
-        return dma_runs(l1, l2, b->channels, b->l1_channel_stride, b->l2_channel_stride,
-                        map | direction | DIANA_DMA_FIRST);
-    }
     uint32_t command = b->bytes | direction | DIANA_DMA_FIRST;
     for (uint32_t left = b->channels; left != 0; left--) {
         const int32_t error =
@@ -105,6 +96,26 @@ static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
         l2 += b->l2_channel_stride;
     }
     return 0;
+}
+
+static inline bool is_empty(const diana_block_t *b)
+{
+    return b->rows == 0 || b->bytes == 0 || b->channels == 0;
+}
+
+/* A block that cannot be moved as one, row by row or channel by channel. */
+static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
+                                                       const diana_block_t *b, uint32_t direction)
+{
+    const uint32_t map = b->rows * b->bytes;
+    if (is_empty(b)) {
+        return (int32_t)DIANA_ERROR_PARAMETER;
+    }
+    if (!rows_apart(b)) {
+        return dma_runs(l1, l2, b->channels, b->l1_channel_stride, b->l2_channel_stride,
+                        map | direction | DIANA_DMA_FIRST);
+    }
+    return dma_rows(l1, l2, b, direction);
 }
 
 /* Inlined, and apart from dma_scattered, so that the common case saves no registers. */
@@ -132,6 +143,70 @@ int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block)
     return dma_block(l1, htvm_hal_addr(l2), block, DIANA_DMA_TO_L2);
 }
 
+int32_t diana_dma_in_rows(uint32_t l1, const void *l2, const diana_block_t *block)
+{
+    if (is_empty(block)) {
+        return (int32_t)DIANA_ERROR_PARAMETER;
+    }
+    return dma_rows(l1, htvm_hal_addr(l2), block, 0u);
+}
+
+static inline void dma_queue(uint32_t l1, uint32_t l2, uint32_t command)
+{
+    while (UNLIKELY(htvm_hal_read(DMA(DMA_ROOM)) == 0)) {
+    }
+    htvm_hal_write(DMA(DMA_L2), l2);
+    htvm_hal_write(DMA(DMA_L1), l1);
+    htvm_hal_write(DMA(DMA_COMMAND), command);
+}
+
+static __attribute__((noinline)) void dma_queue_scattered(uint32_t l1, uint32_t l2,
+                                                          const diana_block_t *b,
+                                                          uint32_t direction)
+{
+    const bool apart = rows_apart(b);
+    const uint32_t rows = apart ? b->rows : 1u;
+    const uint32_t bytes = apart ? b->bytes : b->rows * b->bytes;
+    uint32_t command = bytes | direction | DIANA_DMA_FIRST;
+    for (uint32_t channel = 0; channel < b->channels; channel++) {
+        uint32_t row_l1 = l1;
+        uint32_t row_l2 = l2;
+        for (uint32_t row = 0; row < rows; row++) {
+            dma_queue(row_l1, row_l2, command);
+            command = bytes | direction | DIANA_DMA_NEXT;
+            row_l1 += b->l1_row_stride;
+            row_l2 += b->l2_row_stride;
+        }
+        l1 += b->l1_channel_stride;
+        l2 += b->l2_channel_stride;
+    }
+}
+
+static inline void dma_start(uint32_t l1, uint32_t l2, const diana_block_t *b, uint32_t direction)
+{
+    const uint32_t map = b->rows * b->bytes;
+    const uint32_t total = b->channels * map;
+    if (UNLIKELY(total == 0 || (total & ~DIANA_DMA_BYTES_MASK) != 0)) {
+        dma_queue(l1, l2, direction); /* no bytes: the device refuses, and the wait shows it */
+    } else if (rows_apart(b) || channels_apart(b, map)) {
+        dma_queue_scattered(l1, l2, b, direction);
+    } else {
+        dma_queue(l1, l2, total | direction | DIANA_DMA_SINGLE);
+    }
+}
+
+void diana_dma_in_start(uint32_t l1, const void *l2, const diana_block_t *block)
+{
+    dma_start(l1, htvm_hal_addr(l2), block, 0u);
+}
+
+void diana_dma_out_start(void *l2, uint32_t l1, const diana_block_t *block)
+{
+    dma_start(l1, htvm_hal_addr(l2), block, DIANA_DMA_TO_L2);
+}
+
+int32_t diana_dma_wait(void) { return dma_finish(); }
+
 /* Copies the first `words` words of a descriptor into the shape registers. */
 static inline void write_shape(const void *descriptor, uint32_t words)
 {
@@ -144,13 +219,30 @@ static inline void write_shape(const void *descriptor, uint32_t words)
     }
 }
 
-int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights)
+static inline void conv_start(const diana_conv_t *t, const void *weights)
 {
     write_shape(t, 5);
     htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
     htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
     htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
     htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_CONV);
+}
+
+int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights)
+{
+    conv_start(t, weights);
+    return digital_finish();
+}
+
+void diana_digital_conv2d_start(const diana_conv_t *t, const void *weights)
+{
+    conv_start(t, weights);
+}
+
+int32_t diana_digital_conv2d_finish(const diana_conv_t *t, const void *weights)
+{
+    (void)t;
+    (void)weights;
     return digital_finish();
 }
 
@@ -206,18 +298,100 @@ int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
     return 0;
 }
 
-int32_t diana_digital_dense(const diana_dense_t *t, const void *weights)
+void diana_digital_depthwise_start(const diana_conv_t *t, const void *weights)
 {
-    write_shape(t, 1);
+    write_shape(t, 5);
+    /* k = 16, c = 1; without a channel the trigger is none, and the device refuses it */
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0),
+                   t->k == 0 ? 0u : DIANA_DIGITAL_LANES | 1u << 16);
+    htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
+    htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
+    htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
+    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DEPTHWISE);
+}
+
+int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weights)
+{
+    const uint32_t in_map = t->iy * pitch(t->ix);
+    const uint32_t out_map = t->oy * pitch(t->ox);
+    const uint32_t block =
+        (uint32_t)t->fy * t->fx * DIANA_DIGITAL_LANES + DIANA_DIGITAL_BIAS_BYTES;
+    uint32_t in = t->in;
+    uint32_t out = t->out;
+    uint32_t w = htvm_hal_addr(weights);
+    uint32_t lanes_end = w + DIANA_DIGITAL_LANES;
+
+    for (uint32_t left = t->k; left > 1; left--) {
+        in += in_map;
+        out += out_map;
+        w += DIANA_DIGITAL_GROUP;
+        if (w == lanes_end) {
+            w += block - DIANA_DIGITAL_LANES;
+            lanes_end += block;
+        }
+        htvm_hal_write(DIGITAL(DIGITAL_IN), in);
+        htvm_hal_write(DIGITAL(DIGITAL_OUT), out);
+        htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), w);
+        const int32_t error = digital_finish();
+        if (error != 0) {
+            return error;
+        }
+        htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DEPTHWISE);
+    }
+    return digital_finish();
+}
+
+static inline void dense_start(const diana_dense_t *t, uint32_t k, const void *weights)
+{
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), k | (uint32_t)t->c << 16);
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);
     htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
     htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
     htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
     htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DENSE);
+}
+
+int32_t diana_digital_dense(const diana_dense_t *t, const void *weights)
+{
+    dense_start(t, t->k, weights);
     return digital_finish();
 }
 
-int32_t diana_digital_add(const diana_add_t *t)
+static inline uint32_t block_of(uint32_t outputs)
+{
+    return outputs < DIANA_DIGITAL_DENSE_MAX_K ? outputs : DIANA_DIGITAL_DENSE_MAX_K;
+}
+
+void diana_digital_dense_start(const diana_dense_t *t, const void *weights)
+{
+    dense_start(t, block_of(t->k), weights);
+}
+
+int32_t diana_digital_dense_finish(const diana_dense_t *t, const void *weights)
+{
+    const uint32_t columns =
+        (t->c + DIANA_DIGITAL_COLUMNS - 1u) / DIANA_DIGITAL_COLUMNS * DIANA_DIGITAL_COLUMNS;
+    const uint32_t block = columns * DIANA_DIGITAL_LANES + DIANA_DIGITAL_DENSE_BIAS_BYTES;
+    uint32_t out = t->out;
+    uint32_t w = htvm_hal_addr(weights);
+
+    for (uint32_t done = DIANA_DIGITAL_DENSE_MAX_K; done < t->k;
+         done += DIANA_DIGITAL_DENSE_MAX_K) {
+        out += DIANA_DIGITAL_DENSE_MAX_K;
+        w += block;
+        htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), block_of(t->k - done) | (uint32_t)t->c << 16);
+        htvm_hal_write(DIGITAL(DIGITAL_OUT), out);
+        htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), w);
+        const int32_t error = digital_finish();
+        if (error != 0) {
+            return error;
+        }
+        htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DENSE);
+    }
+    return digital_finish();
+}
+
+static inline void add_start(const diana_add_t *t)
 {
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), t->elements);
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);
@@ -225,5 +399,18 @@ int32_t diana_digital_add(const diana_add_t *t)
     htvm_hal_write(DIGITAL(DIGITAL_IN2), t->b);
     htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
     htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_ADD);
+}
+
+int32_t diana_digital_add(const diana_add_t *t)
+{
+    add_start(t);
+    return digital_finish();
+}
+
+void diana_digital_add_start(const diana_add_t *t) { add_start(t); }
+
+int32_t diana_digital_add_finish(const diana_add_t *t)
+{
+    (void)t;
     return digital_finish();
 }

@@ -1,7 +1,13 @@
 /* DIANA: driver of the DMA and the digital core.
  *
- * Every function starts the device, polls until it is done and returns 0, or the DIANA_ERROR_*
- * code (diana_regs.h) with which the device refused.  L1 places are byte offsets in L1.
+ * There are two ways to use a device.  diana_dma_in, diana_digital_conv2d and so on start it and
+ * poll until it is done.  The functions *_start only give it its orders, so that DMA, core and host
+ * work at the same time; diana_dma_wait and *_finish then poll.  What the host does before it
+ * waits costs nothing as long as the device takes longer.
+ *
+ * Functions that poll return 0, or the DIANA_ERROR_* code (diana_regs.h) with which the device
+ * refused; an order that was refused shows when it is waited for.  L1 places are byte offsets in
+ * L1.
  *
  * Activations are stored C-y-x: byte (c*rows + y)*pitch + x with the row pitch rounded up to 16,
  * at the physical index (that index) ^ 3: each aligned group of four bytes is reversed.
@@ -24,6 +30,16 @@ typedef struct {
 int32_t diana_dma_in(uint32_t l1, const void *l2, const diana_block_t *block);
 int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block);
 
+/* L2 -> L1, one row per command even where rows follow each other: what the published runs do with
+ * the operands of an add. */
+int32_t diana_dma_in_rows(uint32_t l1, const void *l2, const diana_block_t *block);
+
+/* Queue the commands of a block, and wait only where the queue is full.  They are executed in the
+ * order given; diana_dma_wait waits for all of them. */
+void diana_dma_in_start(uint32_t l1, const void *l2, const diana_block_t *block);
+void diana_dma_out_start(void *l2, uint32_t l1, const diana_block_t *block);
+int32_t diana_dma_wait(void);
+
 /* One conv tile: out[k][y][x] = clip((sum in[c][y*stride - pad_top + i][x*stride - pad_left + j] *
  * w[k][c][i][j] + bias[k]) >> shift) to [-128, 127], or [0, 127] with relu.  Positions outside
  * the iy * ix tile read as 0; a negative pad crops leading rows or columns.  Rows of `in` have
@@ -41,20 +57,31 @@ typedef struct {
 
 /* Weights in L2: per block of 16 k [c][fy][fx][16] int8, then 16 biases byte-planar (64 B). */
 int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights);
+void diana_digital_conv2d_start(const diana_conv_t *t, const void *weights);
+int32_t diana_digital_conv2d_finish(const diana_conv_t *t, const void *weights);
 /* Weights in L2: per block of 4 channels [fy][fx][16] int8, then 16 biases byte-planar (64 B);
  * channel j of a block in lane 4*j of both.  The last channel's load ends up to 12 bytes behind its
  * block: these must be memory too. */
 int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights);
+/* One trigger per channel: start runs the first channel, finish the others; it sets up each while
+ * the one before runs, and must be given what start was given. */
+void diana_digital_depthwise_start(const diana_conv_t *t, const void *weights);
+int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weights);
 
-/* One block of dense: k <= 16 outputs of c inputs; writes 16 bytes. */
+/* Dense: k outputs of c inputs; writes ceil(k/16)*16 bytes. */
 typedef struct {
     uint16_t k, c;
     uint8_t shift, relu;
     uint32_t in, out;
 } diana_dense_t;
 
-/* Weights in L2: [ceil(c/16)][16 k][16 c] int8, then 16 B per output with its bias in front. */
+/* One block, k <= 16.  Weights in L2: [ceil(c/16)][16 k][16 c] int8, then 16 B per output with its
+ * bias in front. */
 int32_t diana_digital_dense(const diana_dense_t *t, const void *weights);
+/* Any k, the weights of its blocks one after another.  One trigger per block: start runs the first
+ * block, finish the others, as with depthwise. */
+void diana_digital_dense_start(const diana_dense_t *t, const void *weights);
+int32_t diana_digital_dense_finish(const diana_dense_t *t, const void *weights);
 
 /* out = clip((a + b) >> shift), byte by byte. */
 typedef struct {
@@ -64,5 +91,7 @@ typedef struct {
 } diana_add_t;
 
 int32_t diana_digital_add(const diana_add_t *t);
+void diana_digital_add_start(const diana_add_t *t);
+int32_t diana_digital_add_finish(const diana_add_t *t);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Assumed: the chip's own map is not public.  All registers are 32 bits wide; offsets count from
  * the device's base address in htvm_soc.h.  Written values are kept until they are overwritten.
+ * A command or a start takes their values at once, so they may be written again while it runs.
  */
 #ifndef DIANA_REGS_H
 #define DIANA_REGS_H
@@ -18,7 +19,7 @@
 
 /* Why a device refused a command; also the driver's return values. */
 #define DIANA_ERROR_NONE 0u
-#define DIANA_ERROR_BUSY 1u          /* started while busy */
+#define DIANA_ERROR_BUSY 1u          /* started while busy, or given more than the queue holds */
 #define DIANA_ERROR_ALIGNMENT 2u     /* misaligned address */
 #define DIANA_ERROR_RANGE 3u         /* outside L1, or not mapped in L2 */
 #define DIANA_ERROR_PARAMETER 4u     /* a size, filter, stride or shift the device does not have */
@@ -26,11 +27,15 @@
 #define DIANA_ERROR_UNINITIALISED 6u /* L1 bytes read that nobody wrote */
 #define DIANA_ERROR_WEIGHTS 7u       /* weights exceed the weight memory */
 #define DIANA_ERROR_OPERATION 8u     /* unknown operation or register */
+#define DIANA_ERROR_RACE 9u          /* touches bytes that a device at work reads or writes */
 
-/* DMA: one-dimensional transfers between L2 and L1. */
+/* DMA: one-dimensional transfers between L2 and L1.  Up to DIANA_DMA_QUEUE_DEPTH commands wait or
+ * run; they are executed one after another in the order given, and the DMA is busy until the last
+ * is done.  An error drops those that are left. */
+#define DIANA_DMA_ROOM 0x08u    /* read: how many more commands may be given now */
 #define DIANA_DMA_L2 0x10u      /* device address */
 #define DIANA_DMA_L1 0x14u      /* byte offset in L1 */
-#define DIANA_DMA_COMMAND 0x18u /* write starts: bytes | direction | position */
+#define DIANA_DMA_COMMAND 0x18u /* write queues: bytes | direction | position */
 #define DIANA_DMA_BYTES_MASK 0x00FFFFFFu
 #define DIANA_DMA_TO_L2 0x80000000u
 /* Position of the command in its driver call.  It has no effect on data; the device's set-up time

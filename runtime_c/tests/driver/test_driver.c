@@ -218,8 +218,169 @@ static void test_dense_and_add(void)
     end();
 }
 
+/* ---- started now, waited for later ---- */
+
+/* The same bytes move with the same commands as by the calls that wait. */
+static void test_queued_blocks(void)
+{
+    const diana_block_t blocks[] = {{4, 8, 16, 128, 16, 128, 16}, /* one command */
+                                    {4, 3, 16, 128, 16, 48, 16},  /* one per channel */
+                                    {2, 3, 20, 192, 64, 96, 32}}; /* one per row */
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        const diana_block_t *block = &blocks[i];
+        uint32_t waited[32];
+        begin();
+        memset(bench->l2, 1, 4096);
+        CHECK_EQ(diana_dma_in(0, bench->l2, block), 0);
+        const uint32_t count = command_count;
+        memcpy(waited, commands, sizeof waited);
+        end();
+        begin();
+        for (uint32_t at = 0; at < 4096; at++) {
+            bench->l2[at] = (uint8_t)(at * 7 + at / 256 + 1);
+        }
+        diana_dma_in_start(0, bench->l2, block);
+        diana_dma_out_start(bench->l2 + 8192, 0, block);
+        CHECK_EQ(diana_dma_wait(), 0);
+        CHECK_EQ(command_count, 2 * count);
+        CHECK(memcmp(commands, waited, count * sizeof waited[0]) == 0);
+        for (uint32_t c = 0; c < block->channels; c++) {
+            for (uint32_t y = 0; y < block->rows; y++) {
+                const uint32_t at = c * block->l2_channel_stride + y * block->l2_row_stride;
+                CHECK(memcmp(bench->l2 + at, bench->l2 + 8192 + at, block->bytes) == 0);
+            }
+        }
+        end();
+    }
+}
+
+static void test_queued_errors_show_when_waited_for(void)
+{
+    const diana_block_t wrong[] = {{0, 4, 32, 128, 64, 128, 32},
+                                   {1, 0, 32, 128, 64, 128, 32},
+                                   {1, 4, 1u << 22, 1u << 24, 1u << 22, 1u << 24, 1u << 22}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        begin();
+        diana_dma_in_start(0, bench->l2, &wrong[i]);
+        CHECK_EQ(diana_dma_wait(), DIANA_ERROR_PARAMETER);
+        end();
+    }
+    begin();
+    diana_dma_out_start(bench->l2, 0, &(diana_block_t){8, 4, 32, 256, 64, 128, 32});
+    CHECK_EQ(diana_dma_wait(), DIANA_ERROR_UNINITIALISED); /* and no waiting for room for ever */
+    end();
+}
+
+static void test_rows_are_commands(void)
+{
+    const diana_block_t whole = {4, 8, 16, 128, 16, 128, 16};
+    begin();
+    CHECK_EQ(diana_dma_in_rows(0, bench->l2, &whole), 0);
+    CHECK_EQ(command_count, 32);
+    CHECK_EQ(commands[0], 16u | DIANA_DMA_FIRST);
+    CHECK_EQ(commands[31], 16u | DIANA_DMA_NEXT);
+    CHECK_EQ(diana_dma_in_rows(0, bench->l2, &(diana_block_t){4, 0, 16, 128, 16, 128, 16}),
+             DIANA_ERROR_PARAMETER);
+    end();
+}
+
+/* Runs one operation by the call that waits and by start and finish; outputs must be equal. */
+static void compare(int operation, uint32_t k)
+{
+    enum { WEIGHTS = 65536, OUT = 16384, BYTES = 8192, BACK = 131072 };
+    const diana_conv_t conv = {.k = (uint16_t)k, .c = 3, .iy = 8, .ix = 20, .oy = 8, .ox = 20,
+                               .fy = 3, .fx = 3, .stride = 1, .pad_top = 1, .pad_left = 1,
+                               .shift = 5, .relu = 0, .in = 0, .out = OUT};
+    const diana_dense_t dense = {
+        .k = (uint16_t)k, .c = 37, .shift = 6, .relu = 0, .in = 0, .out = OUT};
+    const diana_add_t add = {.elements = 16 * k, .shift = 1, .relu = 1, .a = 0, .b = 1024, .out = OUT};
+    const uint32_t map = 8 * 32;
+    const uint32_t written = operation == 0   ? (k + 15) / 16 * 16 * map
+                             : operation == 1 ? k * map
+                                              : (operation == 2 ? (k + 15) / 16 * 16 : 16 * k);
+    begin();
+    for (uint32_t i = 0; i < WEIGHTS + 60000; i++) {
+        bench->l2[i] = (uint8_t)(i * 37 + i / 128);
+    }
+    const uint8_t *w = bench->l2 + WEIGHTS;
+    CHECK_EQ(diana_dma_in(0, bench->l2, &(diana_block_t){1, 1, 16384, 0, 0, 0, 0}), 0);
+    for (uint32_t second = 0; second < 2; second++) {
+        int32_t code = 0;
+        const uint64_t start = bench->now;
+        if (operation == 0 && second) {
+            diana_digital_conv2d_start(&conv, w);
+            code = diana_digital_conv2d_finish(&conv, w);
+        } else if (operation == 0) {
+            code = diana_digital_conv2d(&conv, w);
+        } else if (operation == 1 && second) {
+            diana_digital_depthwise_start(&conv, w);
+            code = diana_digital_depthwise_finish(&conv, w);
+        } else if (operation == 1) {
+            code = diana_digital_depthwise(&conv, w);
+        } else if (operation == 2 && second) {
+            diana_digital_dense_start(&dense, w);
+            code = diana_digital_dense_finish(&dense, w);
+        } else if (operation == 2) {
+            for (uint32_t at = 0; at < k && code == 0; at += 16) {
+                diana_dense_t block = dense;
+                block.k = (uint16_t)(k - at < 16 ? k - at : 16);
+                block.out = OUT + at;
+                code = diana_digital_dense(&block, w + at / 16 * (48 * 16 + 256));
+            }
+        } else if (second) {
+            diana_digital_add_start(&add);
+            code = diana_digital_add_finish(&add);
+        } else {
+            code = diana_digital_add(&add);
+        }
+        CHECK_EQ(code, 0);
+        CHECK(bench->now - start > 400);
+        const diana_block_t out = {1, 1, written, 0, 0, 0, 0};
+        CHECK_EQ(diana_dma_out(bench->l2 + BACK + second * 2 * BYTES, OUT, &out), 0);
+    }
+    CHECK(memcmp(bench->l2 + BACK, bench->l2 + BACK + 2 * BYTES, written) == 0);
+    end();
+}
+
+static void test_start_and_finish_equal_the_call_that_waits(void)
+{
+    for (int operation = 0; operation < 4; operation++) {
+        compare(operation, 1);
+        compare(operation, 7);
+        compare(operation, 16);
+        compare(operation, 27);
+    }
+}
+
+static void test_finish_returns_the_error(void)
+{
+    const diana_conv_t none = {.k = 0, .iy = 8, .ix = 8, .oy = 8, .ox = 8, .fy = 3, .fx = 3,
+                               .stride = 1};
+    begin();
+    diana_digital_depthwise_start(&none, bench->l2);
+    CHECK_EQ(diana_digital_depthwise_finish(&none, bench->l2), DIANA_ERROR_PARAMETER);
+    diana_digital_conv2d_start(&none, bench->l2);
+    CHECK_EQ(diana_digital_conv2d_finish(&none, bench->l2), DIANA_ERROR_PARAMETER);
+    end();
+    const diana_dense_t dense = {.k = 20, .c = 16, .shift = 0, .relu = 0, .in = 0, .out = 32};
+    const diana_add_t add = {.elements = 16, .shift = 0, .relu = 0, .a = 0, .b = 0, .out = 48};
+    begin();
+    diana_digital_dense_start(&dense, bench->l2);
+    CHECK_EQ(diana_digital_dense_finish(&dense, bench->l2), DIANA_ERROR_UNINITIALISED);
+    end();
+    begin();
+    diana_digital_add_start(&add);
+    CHECK_EQ(diana_digital_add_finish(&add), DIANA_ERROR_UNINITIALISED);
+    end();
+}
+
 int main(void)
 {
+    test_queued_blocks();
+    test_queued_errors_show_when_waited_for();
+    test_rows_are_commands();
+    test_start_and_finish_equal_the_call_that_waits();
+    test_finish_returns_the_error();
     test_contiguous_dimensions_collapse();
     test_dma_errors();
     test_conv2d();

@@ -55,7 +55,7 @@ static inline uint32_t bench_status(bench_t *b, uint32_t device)
 static inline uint64_t bench_finish(bench_t *b, uint32_t device)
 {
     const uint64_t start = b->now;
-    if (bench_status(b, device) == DIANA_STATUS_BUSY) {
+    while (bench_status(b, device) == DIANA_STATUS_BUSY) {
         b->now = htvm_soc_next_event(b->soc, b->now);
     }
     return b->now - start;
@@ -71,11 +71,17 @@ static inline void bench_core_set(bench_t *b, uint32_t reg, uint32_t value)
     htvm_soc_write(b->soc, DIANA_DIGITAL_REGISTERS + reg, value, b->now);
 }
 
-static inline uint64_t bench_dma(bench_t *b, uint32_t l2, uint32_t l1, uint32_t command)
+/* Gives the DMA a command and does not wait for it. */
+static inline void bench_dma_start(bench_t *b, uint32_t l2, uint32_t l1, uint32_t command)
 {
     bench_dma_set(b, DIANA_DMA_L2, l2);
     bench_dma_set(b, DIANA_DMA_L1, l1);
     bench_dma_set(b, DIANA_DMA_COMMAND, command);
+}
+
+static inline uint64_t bench_dma(bench_t *b, uint32_t l2, uint32_t l1, uint32_t command)
+{
+    bench_dma_start(b, l2, l1, command);
     return bench_finish(b, DIANA_DMA_REGISTERS);
 }
 

@@ -46,18 +46,17 @@ static void test_dma_refuses_partly_written_l1(void)
     bench_free(b);
 }
 
-static void test_busy(void)
+static void test_full_queue(void)
 {
     bench_t *b = bench_new();
-    bench_dma_set(b, DIANA_DMA_L2, HTVM_L2_BASE);
-    bench_dma_set(b, DIANA_DMA_L1, 0);
-    bench_dma_set(b, DIANA_DMA_COMMAND, 1024);
+    for (uint32_t i = 0; i < DIANA_DMA_QUEUE_DEPTH; i++) {
+        bench_dma_start(b, HTVM_L2_BASE, 1024 * i, 1024);
+    }
     CHECK_EQ(bench_status(b, DIANA_DMA_REGISTERS), DIANA_STATUS_BUSY);
-    bench_dma_set(b, DIANA_DMA_COMMAND, 1024);
+    bench_dma_start(b, HTVM_L2_BASE, 65536, 512);
     CHECK_EQ(bench_status(b, DIANA_DMA_REGISTERS), DIANA_STATUS_ERROR);
     CHECK_EQ(htvm_soc_read(b->soc, DIANA_DMA_REGISTERS + DIANA_REG_ERROR, 0), DIANA_ERROR_BUSY);
-    CHECK_HAS(htvm_soc_error(b->soc), "busy");
-    CHECK_HAS(htvm_soc_error(b->soc), "0x1A100018");
+    CHECK_HAS(htvm_soc_error(b->soc), "0x10010000 (512 B): the queue of 4 is full");
     bench_free(b);
 }
 
@@ -257,7 +256,7 @@ int main(void)
 {
     test_dma_refuses();
     test_dma_refuses_partly_written_l1();
-    test_busy();
+    test_full_queue();
     test_registers();
     test_error_can_be_forgotten();
     test_conv_refuses();

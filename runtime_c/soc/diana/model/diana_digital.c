@@ -235,6 +235,10 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
         !check_overlap(soc, what, in, in_bytes, out, out_bytes)) {
         return;
     }
+    const diana_claim_t claims[] = {{in, in_bytes, false}, {out, out_bytes, true}};
+    if (!diana_claim(soc, core, what, claims, 2, now)) {
+        return;
+    }
     const uint8_t *weights = check_weights(soc, what, weight_bytes);
     if (weights == NULL || !check_input_written(soc, &s, what, in)) {
         return;
@@ -294,6 +298,10 @@ static void start_dense(htvm_soc_t *soc, uint64_t now)
         !check_overlap(soc, "dense", in, in_bytes, out, DIANA_DIGITAL_LANES)) {
         return;
     }
+    const diana_claim_t claims[] = {{in, in_bytes, false}, {out, DIANA_DIGITAL_LANES, true}};
+    if (!diana_claim(soc, core, "dense", claims, 2, now)) {
+        return;
+    }
     const uint8_t *weights = check_weights(soc, "dense", weight_bytes);
     if (weights == NULL || !check_written(soc, "dense", in, 0, c)) {
         return;
@@ -331,7 +339,11 @@ static void start_add(htvm_soc_t *soc, uint64_t now)
         !diana_check_l1(soc, core, "second operand", b, elements, DIANA_DMA_L1_ALIGN) ||
         !diana_check_l1(soc, core, "output", out, elements, DIANA_DMA_L1_ALIGN) ||
         !check_overlap(soc, "add", a, elements, out, elements) ||
-        !check_overlap(soc, "add", b, elements, out, elements) ||
+        !check_overlap(soc, "add", b, elements, out, elements)) {
+        return;
+    }
+    const diana_claim_t claims[] = {{a, elements, false}, {b, elements, false}, {out, elements, true}};
+    if (!diana_claim(soc, core, "add", claims, 3, now) ||
         !check_written(soc, "add", a, 0, elements) || !check_written(soc, "add", b, 0, elements)) {
         return;
     }

@@ -1,5 +1,10 @@
-/* The DMA: copies bytes at once, and is busy for as long as the cycle model says. */
+/* The DMA: a queue of commands, each of which moves its bytes when the cycle model says it is done.
+ *
+ * Bytes that somebody changes too early or reads too late therefore are not what they should be,
+ * and complaints say so: about L1 when a command is given or a core started (diana_race.c), about
+ * L2 when a command is done and the host has written there in the meantime. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "diana_model.h"
@@ -63,22 +68,99 @@ void diana_dma_command(htvm_soc_t *soc, uint64_t now)
         !check_l2(soc, l2, bytes, &memory)) {
         return;
     }
-    if (to_l2) {
-        const uint8_t *hole = memchr(soc->shadow + l1, 0, bytes);
-        if (hole != NULL) {
-            diana_complain(soc, dma, DIANA_ERROR_UNINITIALISED,
-                           "transfer to L2 0x%08" PRIX32 " reads L1 0x%08" PRIX32 " (%" PRIu32
-                           " B), of which offset %td was never written",
-                           l2, HTVM_L1_BASE + l1, bytes, hole - (soc->shadow + l1));
-            return;
-        }
-        memcpy(memory, soc->l1 + l1, bytes);
-    } else {
-        memcpy(soc->l1 + l1, memory, bytes);
-        memset(soc->shadow + l1, 1, bytes);
+    if (soc->queued == DIANA_DMA_QUEUE_DEPTH) {
+        diana_complain(soc, dma, DIANA_ERROR_BUSY,
+                       "command for L1 0x%08" PRIX32 " (%" PRIu32 " B): the queue of %" PRIu32
+                       " is full for another %" PRIu64 " cycles",
+                       HTVM_L1_BASE + l1, bytes, DIANA_DMA_QUEUE_DEPTH, soc->queue[0].end - now);
+        return;
     }
+    const diana_claim_t claim = {.offset = l1, .bytes = bytes, .write = !to_l2};
+    if (!diana_claim_transfer(soc, claim, now)) {
+        return;
+    }
+    uint8_t *before = malloc(bytes);
+    if (before == NULL) {
+        diana_complain(soc, dma, DIANA_ERROR_OPERATION,
+                       "no memory on the simulating machine for %" PRIu32 " B", bytes);
+        return;
+    }
+    memcpy(before, memory, bytes);
+    const uint64_t start = soc->queued == 0 ? now : soc->queue[soc->queued - 1].end;
     const uint32_t moved =
         diana_blocks(diana_round_up(bytes, DIANA_DMA_GRANULE), DIANA_DMA_BYTES_PER_CYCLE);
-    const diana_event_t event = {.what = to_l2 ? "out" : "in", .bytes = bytes};
-    diana_start(soc, dma, event, now, (uint64_t)setup_cycles(position) + moved);
+    const uint64_t cycles = (uint64_t)setup_cycles(position) + moved;
+    soc->queue[soc->queued++] = (diana_transfer_t){
+        .l1 = l1,
+        .l2 = l2,
+        .bytes = bytes,
+        .to_l2 = to_l2,
+        .end = start + cycles,
+        .memory = memory,
+        .before = before,
+    };
+    diana_start(soc, dma, (diana_event_t){.what = to_l2 ? "out" : "in", .bytes = bytes}, start,
+                cycles);
+}
+
+static bool move(htvm_soc_t *soc, const diana_transfer_t *t)
+{
+    if (memcmp(t->before, t->memory, t->bytes) != 0) {
+        return diana_complain(soc, &soc->dma, DIANA_ERROR_RACE,
+                              "L2 0x%08" PRIX32 " (%" PRIu32
+                              " B) was written while a transfer %s L1 0x%08" PRIX32
+                              " was under way",
+                              t->l2, t->bytes, t->to_l2 ? "from" : "to", HTVM_L1_BASE + t->l1);
+    }
+    if (!t->to_l2) {
+        memcpy(soc->l1 + t->l1, t->memory, t->bytes);
+        memset(soc->shadow + t->l1, 1, t->bytes);
+        return true;
+    }
+    const uint8_t *hole = memchr(soc->shadow + t->l1, 0, t->bytes);
+    if (hole != NULL) {
+        return diana_complain(soc, &soc->dma, DIANA_ERROR_UNINITIALISED,
+                              "transfer to L2 0x%08" PRIX32 " reads L1 0x%08" PRIX32 " (%" PRIu32
+                              " B), of which offset %td was never written",
+                              t->l2, HTVM_L1_BASE + t->l1, t->bytes,
+                              hole - (soc->shadow + t->l1));
+    }
+    memcpy(t->memory, soc->l1 + t->l1, t->bytes);
+    return true;
+}
+
+/* What a store changed in L2 is what commands behind it find there. */
+static void refresh(htvm_soc_t *soc, const diana_transfer_t *done)
+{
+    for (size_t i = 1; i < soc->queued; i++) {
+        const diana_transfer_t *t = &soc->queue[i];
+        if (t->l2 - done->l2 < done->bytes || done->l2 - t->l2 < t->bytes) {
+            memcpy(t->before, t->memory, t->bytes);
+        }
+    }
+}
+
+void diana_dma_advance(htvm_soc_t *soc, uint64_t now)
+{
+    while (soc->queued != 0 && soc->queue[0].end <= now) {
+        const diana_transfer_t done = soc->queue[0];
+        if (!move(soc, &done)) {
+            diana_dma_drop(soc);
+            return;
+        }
+        if (done.to_l2) {
+            refresh(soc, &done);
+        }
+        free(done.before);
+        soc->queued--;
+        memmove(soc->queue, soc->queue + 1, soc->queued * sizeof soc->queue[0]);
+    }
+}
+
+void diana_dma_drop(htvm_soc_t *soc)
+{
+    for (size_t i = 0; i < soc->queued; i++) {
+        free(soc->queue[i].before);
+    }
+    soc->queued = 0;
 }

@@ -12,15 +12,38 @@
 #define DIANA_REGISTERS 16u
 #define DIANA_MESSAGE_BYTES 320u
 
-/* One device: its registers by word, and when it will be idle. */
+/* Bytes of L1 that a device at work reads or writes. */
 typedef struct {
-    const char *name;
+    uint32_t offset;
+    uint64_t bytes;
+    bool write;
+} diana_claim_t;
+
+/* Most ranges that one trigger touches: two operands and a result. */
+#define DIANA_CLAIMS 3u
+
+/* One device: its registers by word, when it will be idle, and the L1 it works on until then. */
+typedef struct {
+    const char *name; /* in messages */
+    const char *unit; /* in events */
     uint32_t reg[DIANA_REGISTERS];
     uint32_t error;
     uint64_t busy_until;
+    diana_claim_t claims[DIANA_CLAIMS];
+    size_t claim_count;
 } diana_device_t;
 
-/* One entry of the timeline; times in cycles. */
+/* One command of the DMA that is not done yet. */
+typedef struct {
+    uint32_t l1, l2, bytes;
+    bool to_l2;
+    uint64_t end;
+    uint8_t *memory; /* the bytes in L2 */
+    uint8_t *before; /* what they were when the command was given */
+} diana_transfer_t;
+
+/* One entry of the timeline; times in cycles.  Unit "host" has those in which the host waits: from
+ * the read that finds a device busy (or its queue full) to the one that does not. */
 typedef struct {
     const char *unit, *what;
     uint64_t start, end;
@@ -33,6 +56,12 @@ typedef struct {
 struct htvm_soc {
     htvm_bus_t bus;
     diana_device_t dma, digital;
+    diana_transfer_t queue[DIANA_DMA_QUEUE_DEPTH]; /* oldest first */
+    size_t queued;
+    /* The last access if it was a read that told the host to wait. */
+    bool waiting;
+    uint32_t wait_address;
+    uint64_t waiting_since;
     uint8_t *l1;
     uint8_t *shadow; /* per L1 byte: 1 once somebody wrote a meaningful value */
     bool complained;
@@ -60,8 +89,17 @@ bool diana_complain(htvm_soc_t *soc, diana_device_t *device, uint32_t code, cons
 bool diana_check_l1(htvm_soc_t *soc, diana_device_t *device, const char *role, uint32_t offset,
                     uint64_t bytes, uint32_t align);
 
-/* Marks the device busy and writes the event down; `event` has everything but unit and times. */
-void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t now,
+/* Whether no device at work at `now` writes what is claimed here, or reads what would be written;
+ * complains if one does, and otherwise notes the claims for as long as `core` will be busy. */
+bool diana_claim(htvm_soc_t *soc, diana_device_t *core, const char *what,
+                 const diana_claim_t *claims, size_t count, uint64_t now);
+
+/* The same for a transfer. */
+bool diana_claim_transfer(htvm_soc_t *soc, diana_claim_t claim, uint64_t now);
+
+/* Marks the device busy from `start` on and writes the event down; `event` has everything but unit
+ * and times. */
+void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t start,
                  uint64_t cycles);
 
 /* Value of a register given its byte offset. */
@@ -69,6 +107,12 @@ static inline uint32_t diana_reg(const diana_device_t *device, uint32_t offset)
 {
     return device->reg[offset / 4u];
 }
+
+/* Completes the transfers that are done at `now`: that is when their bytes move. */
+void diana_dma_advance(htvm_soc_t *soc, uint64_t now);
+
+/* Forgets all transfers. */
+void diana_dma_drop(htvm_soc_t *soc);
 
 /* Start commands; the registers hold the parameters. */
 void diana_dma_command(htvm_soc_t *soc, uint64_t now);

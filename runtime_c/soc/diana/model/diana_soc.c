@@ -7,6 +7,9 @@
 
 #define WINDOW (DIANA_REGISTERS * 4u)
 
+/* Unit of the events in which the host waits. */
+static const char HOST[] = "host";
+
 htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
 {
     htvm_soc_t *soc = calloc(1, sizeof *soc);
@@ -15,7 +18,9 @@ htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
     }
     soc->bus = *bus;
     soc->dma.name = "DMA";
+    soc->dma.unit = "dma";
     soc->digital.name = "digital core";
+    soc->digital.unit = "digital";
     soc->l1 = calloc(HTVM_L1_SIZE, 1);
     soc->shadow = calloc(HTVM_L1_SIZE, 1);
     if (soc->l1 == NULL || soc->shadow == NULL) {
@@ -28,6 +33,7 @@ htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
 void htvm_soc_free(htvm_soc_t *soc)
 {
     if (soc != NULL) {
+        diana_dma_drop(soc);
         free(soc->l1);
         free(soc->shadow);
         free(soc->events);
@@ -50,26 +56,73 @@ static diana_device_t *device_at(htvm_soc_t *soc, uint32_t addr, uint32_t *offse
     return *offset < WINDOW ? &soc->digital : NULL;
 }
 
+/* Writes one event down. */
+static void record(htvm_soc_t *soc, diana_event_t event)
+{
+    if (soc->event_count == soc->event_room) {
+        const size_t room = soc->event_room == 0 ? 256 : 2 * soc->event_room;
+        diana_event_t *grown = realloc(soc->events, room * sizeof *grown);
+        if (grown == NULL) {
+            diana_complain(soc, &soc->dma, DIANA_ERROR_OPERATION,
+                           "no memory on the simulating machine for %zu events", room);
+            return;
+        }
+        soc->events = grown;
+        soc->event_room = room;
+    }
+    soc->events[soc->event_count++] = event;
+}
+
+/* Notes the time since the last read if that told the host to wait and this one asks again. */
+static void note_wait(htvm_soc_t *soc, uint32_t addr, bool wait, uint64_t now)
+{
+    if (soc->waiting && soc->wait_address == addr && now > soc->waiting_since) {
+        diana_event_t *last = soc->event_count == 0 ? NULL : &soc->events[soc->event_count - 1];
+        if (last != NULL && last->unit == HOST && last->end == soc->waiting_since) {
+            last->end = now;
+        } else {
+            record(soc, (diana_event_t){
+                            .unit = HOST, .what = "wait", .start = soc->waiting_since, .end = now});
+        }
+    }
+    soc->waiting = wait;
+    soc->wait_address = addr;
+    soc->waiting_since = now;
+}
+
+static uint32_t status(const htvm_soc_t *soc, const diana_device_t *device, uint64_t now)
+{
+    if (device->error != DIANA_ERROR_NONE) {
+        return DIANA_STATUS_ERROR;
+    }
+    const bool busy = device == &soc->dma ? soc->queued != 0 : now < device->busy_until;
+    return busy ? DIANA_STATUS_BUSY : DIANA_STATUS_IDLE;
+}
+
 uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
 {
     uint32_t offset;
+    uint32_t value = 0;
+    bool wait = false;
     diana_device_t *device = device_at(soc, addr, &offset);
     if (device == NULL) {
         return 0;
     }
-    switch (offset) {
-    case DIANA_REG_STATUS:
-        if (device->error != DIANA_ERROR_NONE) {
-            return DIANA_STATUS_ERROR;
-        }
-        return now < device->busy_until ? DIANA_STATUS_BUSY : DIANA_STATUS_IDLE;
-    case DIANA_REG_ERROR:
-        return device->error;
-    default:
+    diana_dma_advance(soc, now);
+    if (offset == DIANA_REG_STATUS) {
+        value = status(soc, device, now);
+        wait = value == DIANA_STATUS_BUSY;
+    } else if (offset == DIANA_REG_ERROR) {
+        value = device->error;
+    } else if (offset == DIANA_DMA_ROOM && device == &soc->dma) {
+        value = DIANA_DMA_QUEUE_DEPTH - (uint32_t)soc->queued;
+        wait = value == 0;
+    } else {
         diana_complain(soc, device, DIANA_ERROR_OPERATION,
                        "read of register 0x%08" PRIX32 " (4 B), which cannot be read", addr);
-        return 0;
     }
+    note_wait(soc, addr, wait, now);
+    return value;
 }
 
 /* Last register of each device that takes a value. */
@@ -86,6 +139,8 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
         return;
     }
     const uint32_t start = start_register(soc, device);
+    diana_dma_advance(soc, now);
+    soc->waiting = false;
     if (offset == DIANA_REG_STATUS) {
         device->error = DIANA_ERROR_NONE;
         return;
@@ -95,19 +150,17 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
                        "write to 0x%08" PRIX32 " (4 B), which is no register to write", addr);
         return;
     }
-    if (now < device->busy_until) {
-        diana_complain(soc, device, DIANA_ERROR_BUSY,
-                       "register 0x%08" PRIX32 " (4 B) written while busy for another %" PRIu64
-                       " cycles",
-                       addr, device->busy_until - now);
-        return;
-    }
     device->reg[offset / 4u] = value;
     if (offset != start || device->error != DIANA_ERROR_NONE) {
         return; /* a device in its error state does nothing until the error is forgotten */
     }
     if (device == &soc->dma) {
         diana_dma_command(soc, now);
+    } else if (now < device->busy_until) {
+        diana_complain(soc, device, DIANA_ERROR_BUSY,
+                       "started at register 0x%08" PRIX32 " (4 B) while busy for another %" PRIu64
+                       " cycles",
+                       addr, device->busy_until - now);
     } else {
         diana_digital_start(soc, now);
     }
@@ -116,9 +169,15 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
 uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
 {
     uint64_t next = UINT64_MAX;
-    const diana_device_t *const devices[] = {&soc->dma, &soc->digital};
-    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        const uint64_t at = devices[i]->busy_until;
+    const diana_device_t *const cores[] = {&soc->digital};
+    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
+        const uint64_t at = cores[i]->busy_until;
+        if (at > now && at < next) {
+            next = at;
+        }
+    }
+    for (size_t i = 0; i < soc->queued; i++) {
+        const uint64_t at = soc->queue[i].end;
         if (at > now && at < next) {
             next = at;
         }
@@ -177,23 +236,12 @@ bool diana_check_l1(htvm_soc_t *soc, diana_device_t *device, const char *role, u
     return true;
 }
 
-void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t now,
+void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t start,
                  uint64_t cycles)
 {
-    device->busy_until = now + cycles;
-    event.unit = device == &soc->dma ? "dma" : "digital";
-    event.start = now;
+    device->busy_until = start + cycles;
+    event.unit = device->unit;
+    event.start = start;
     event.end = device->busy_until;
-    if (soc->event_count == soc->event_room) {
-        const size_t room = soc->event_room == 0 ? 256 : 2 * soc->event_room;
-        diana_event_t *grown = realloc(soc->events, room * sizeof *grown);
-        if (grown == NULL) {
-            diana_complain(soc, device, DIANA_ERROR_OPERATION,
-                           "no memory on the simulating machine for %zu events", room);
-            return;
-        }
-        soc->events = grown;
-        soc->event_room = room;
-    }
-    soc->events[soc->event_count++] = event;
+    record(soc, event);
 }
