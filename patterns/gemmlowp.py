@@ -1,0 +1,106 @@
+"""gemmlowp's fixed-point functions on Python integers, for tables made when a model is imported.
+
+Fixed-point numbers are written Qm.n: m integer and n fraction bits beside the sign; raw values are
+int32.  The polynomial and its constants are those of TFLite Micro's reference kernels, so that a
+table made here equals what the kernel computes.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = [
+    "exp_of_non_positive",
+    "high_multiply",
+    "logistic",
+    "rounding_shift",
+    "scaled",
+    "tanh",
+]
+
+_INT32_MAX = 2**31 - 1
+
+
+def high_multiply(a: int, b: int) -> int:
+    """The high half of 2ab, rounded to nearest, ties upward; saturated."""
+    return min((a * b + (1 << 30)) >> 31, _INT32_MAX)
+
+
+def rounding_shift(value: int, amount: int) -> int:
+    """``value / 2**amount``, rounded half away from zero."""
+    remainder = value & ((1 << amount) - 1)
+    threshold = ((1 << amount) - 1 >> 1) + (value < 0)
+    return (value >> amount) + (remainder > threshold)
+
+
+def scaled(value: int, multiplier: int, shift: int) -> int:
+    """TFLite's requantization of one number: Q31 multiplier, two roundings, wrapping left shift."""
+    left, right = max(shift, 0), max(-shift, 0)
+    wrapped = ((value << left) + 2**31) % 2**32 - 2**31
+    return rounding_shift(high_multiply(wrapped, multiplier), right)
+
+
+def exp_of_non_positive(a: int, integer_bits: int) -> int:
+    """exp(a) in Q0.31 for a <= 0 of so many integer bits.
+
+    A fraction in [-1/4, 0) goes through a polynomial, the rest is powers exp(-2**k).
+    """
+    if a == 0:
+        return _INT32_MAX
+    fraction_bits = 31 - integer_bits
+    quarter = 1 << (fraction_bits - 2)
+    fraction = (a & (quarter - 1)) - quarter
+    remainder = fraction - a
+    result = _exp_near_zero(fraction << integer_bits)
+    for exponent, factor in zip(range(-2, integer_bits), _EXP_OF_MINUS_POWERS, strict=False):
+        if remainder & (1 << (fraction_bits + exponent)):
+            result = high_multiply(result, factor)
+    return result
+
+
+def _exp_near_zero(a: int) -> int:
+    """exp(a) in Q0.31 for a in [-1/4, 0): the Taylor polynomial of degree 4 around -1/8."""
+    x = a + (1 << 28)
+    x2 = high_multiply(x, x)
+    x3 = high_multiply(x2, x)
+    x4_over_4 = rounding_shift(high_multiply(x2, x2), 2)
+    tail = rounding_shift(high_multiply(x4_over_4 + x3, _ONE_THIRD) + x2, 1)
+    return _EXP_MINUS_EIGHTH + high_multiply(_EXP_MINUS_EIGHTH, x + tail)
+
+
+# Rounded to Q0.31: exp(-1/8), 1/3, and exp(-2**k) for k = -2 .. 4.
+_EXP_MINUS_EIGHTH = round(math.exp(-0.125) * 2**31)
+_ONE_THIRD = round(2**31 / 3)
+_EXP_OF_MINUS_POWERS = tuple(round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5))
+
+
+def _two_over_one_plus(a: int) -> int:
+    """2 / (1 + a) in Q2.29 for a in [0, 1) in Q0.31: three Newton steps from 48/17 - 32/17 x."""
+    half = (a + _INT32_MAX + 1) >> 1  # (1 + a) / 2; the sum is not negative
+    x = round(48 / 17 * 2**29) + high_multiply(half, -round(32 / 17 * 2**29))
+    for _ in range(3):
+        error = (1 << 29) - high_multiply(half, x)
+        x += _saturated(high_multiply(x, error) << 2)
+    return x
+
+
+def _saturated(value: int) -> int:
+    return max(-(2**31), min(value, _INT32_MAX))
+
+
+def logistic(a: int, integer_bits: int) -> int:
+    """1 / (1 + exp(-a)) in Q0.31 for a of so many integer bits."""
+    if a == 0:
+        return 1 << 30
+    above = _saturated(_two_over_one_plus(exp_of_non_positive(-abs(a), integer_bits)) << 1)
+    return above if a > 0 else _INT32_MAX - above
+
+
+def tanh(a: int, integer_bits: int) -> int:
+    """tanh(a) in Q0.31 for a of so many integer bits."""
+    if a == 0:
+        return 0
+    # exp(-2|a|): the same raw number with one integer bit more.
+    ratio = _two_over_one_plus(exp_of_non_positive(-abs(a), integer_bits + 1))
+    magnitude = _saturated((ratio - (1 << 29)) << 2)
+    return magnitude if a > 0 else -magnitude
