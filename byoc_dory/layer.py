@@ -236,6 +236,14 @@ class Layer:
         return self.clip[0] == 0
 
     @property
+    def geometry(self) -> tuple[object, ...]:
+        """Everything but names and values: layers of one geometry take the same cycles."""
+        return (
+            self.op, self.K, self.C, self.iy, self.ix, self.oy, self.ox, self.fy, self.fx,
+            self.stride, self.pad, self.dilation, self.groups, len(self.output.shape),
+        )  # fmt: skip
+
+    @property
     def shape_text(self) -> str:
         """The geometry in a few words, for comments and messages."""
         if self.op == "dense":

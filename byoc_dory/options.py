@@ -23,7 +23,7 @@ class TilingOptions:
             SoC's description gives.  Smaller budgets explore what a smaller memory would cost.
         objective: name of one of the accelerator's objectives, e.g. on DIANA ``"array"`` (fill
             the array's own dimensions), ``"paper"`` (HTVM paper Eq. 3-5 taken literally) or
-            ``"none"`` (memory only).
+            ``"none"`` (memory only); or on any ``"latency"`` (fewest predicted cycles).
         solver: ``"milp"`` or, for small layers and for checking, ``"exhaustive"``.
         loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
             is the order DORY publishes for DIANA.  The weights come with every trigger in both.

@@ -12,7 +12,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
-from byoc_dory.tiling import Objective, Solution, solve
+from byoc_dory.tiling import LATENCY, Objective, Solution, quickest, solve
 from byoc_dory.verdict import Refused
 
 __all__ = ["alone", "plan_layers", "tile_layer"]
@@ -45,7 +45,7 @@ def plan_layers(
         accelerator = homes[layer.name]
         _require_accepted(layer, accelerator, soc)
         problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
-        key = (accelerator.name, problem.key())
+        key = (accelerator.name, layer.geometry, problem.key())
         if key not in solutions:
             solutions[key] = tile_layer(layer, soc, accelerator, options)
         _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
@@ -63,6 +63,13 @@ def tile_layer(
         TilingError: no tile fits.
     """
     problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
+    if options.objective == LATENCY:
+        return quickest(
+            problem,
+            lambda tile: accelerator.cost(layer, tile, soc, options.schedule),
+            accelerator.objectives.values(),
+            options,
+        )
     return solve(problem, _objective(accelerator, options.objective), options)
 
 
@@ -97,6 +104,6 @@ def _objective(accelerator: Accelerator, name: str) -> Objective:
         raise TargetError(
             f"there is no tiling objective '{name}'",
             where=f"accelerator '{accelerator.name}'",
-            hint=f"one of {', '.join(known)}",
+            hint=f"one of {', '.join([*known, LATENCY])}",
         )
     return known[name]

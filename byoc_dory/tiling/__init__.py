@@ -1,33 +1,50 @@
-"""Choosing tile sizes: the problem, the objectives, and three ways to solve it.
+"""Choosing tile sizes: the problem, the objectives, and the ways to solve it.
 
-A layer that fits is proved to need no tiling where that can be proved; everything else is an
-integer program (`milp`) or, for small layers and for checking, an enumeration (`exhaustive`).
+Heuristic objectives: a layer that fits is proved to need no tiling where that can be proved;
+everything else is an integer program (`milp`) or, for small layers and for checking, an enumeration
+(`exhaustive`).  Latency as the objective: a search that asks the cycle model (`latency`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
+from math import prod
 
 from byoc_dory.options import TilingOptions
-from byoc_dory.tiling.exhaustive import solve_exhaustive
+from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
+from byoc_dory.tiling.latency import LATENCY, Candidate, Cost, candidates, solve_latency
 from byoc_dory.tiling.milp import solve_milp
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
+from byoc_dory.tiling.shortage import Shortage, shortage_of
 
 __all__ = [
+    "LATENCY",
     "Axis",
+    "Candidate",
+    "Cost",
     "Fill",
     "Heuristic",
     "Objective",
+    "Shortage",
     "Size",
     "Solution",
     "Tile",
     "TilingProblem",
     "Whole",
+    "candidates",
+    "quickest",
+    "shortage_of",
     "solve",
     "solve_exhaustive",
+    "solve_latency",
     "solve_milp",
 ]
+
+
+_DEFAULTS = TilingOptions()
 
 
 def solve(problem: TilingProblem, objective: Objective, options: TilingOptions) -> Solution:
@@ -52,3 +69,36 @@ def solve(problem: TilingProblem, objective: Objective, options: TilingOptions) 
     if options.solver == "exhaustive":
         return solve_exhaustive(problem, objective)
     return solve_milp(problem, objective, options.node_limit)
+
+
+# The heuristics' tiles of a larger layer come from the integer program, not from an enumeration.
+_MANY_TILES = 500_000
+
+
+def quickest(
+    problem: TilingProblem,
+    cost: Cost,
+    heuristics: Iterable[Objective] = (),
+    options: TilingOptions = _DEFAULTS,
+) -> Solution:
+    """The tile of fewest cycles: never slower than the tile of any of ``heuristics``.
+
+    Args:
+        problem: its limits are kept.
+        cost: the accelerator's cycle model.
+        heuristics: whose tiles are considered besides those of the search.
+        options: ``solver="exhaustive"`` looks at every tile there is.
+
+    Raises:
+        TilingError: no tile fits.
+    """
+    start = time.perf_counter()
+    if options.solver == "exhaustive":
+        return solve_latency(problem, cost, every_tile=True)
+    problem.require_feasible()
+    if prod(len(axis.sizes()) for axis in problem.axes) <= _MANY_TILES:
+        also = best_tiles(problem, heuristics)
+    else:
+        also = tuple(solve(problem, objective, options).tile for objective in heuristics)
+    found = solve_latency(problem, cost, also)
+    return replace(found, seconds=time.perf_counter() - start)

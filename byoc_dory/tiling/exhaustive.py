@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
 from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
 
-__all__ = ["feasible_tiles", "solve_exhaustive"]
+__all__ = ["best_tiles", "feasible_tiles", "solve_exhaustive"]
 
 
 def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -26,6 +27,21 @@ def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dty
     return tiles[problem.fits(*tiles.T)]
 
 
+def best_tiles(problem: TilingProblem, objectives: Iterable[Objective]) -> tuple[Tile, ...]:
+    """The best tile of each objective; among equals the one with the largest k, then y, x and c.
+
+    Raises:
+        TilingError: where no tile fits.
+    """
+    tiles = feasible_tiles(problem)
+    best = []
+    for objective in objectives:
+        values = np.asarray(objective.value(problem, *tiles.T))
+        row = len(values) - 1 - int(np.argmax(values[::-1]))
+        best.append(Tile(*(int(size) for size in tiles[row])))
+    return tuple(best)
+
+
 def solve_exhaustive(problem: TilingProblem, objective: Objective) -> Solution:
     """The best tile; among equals the one with the largest k, then y, x and c.
 
@@ -33,10 +49,7 @@ def solve_exhaustive(problem: TilingProblem, objective: Objective) -> Solution:
         TilingError: where no tile fits.
     """
     start = time.perf_counter()
-    tiles = feasible_tiles(problem)
-    values = np.asarray(objective.value(problem, *tiles.T))
-    best_row = len(values) - 1 - int(np.argmax(values[::-1]))
-    best = Tile(*(int(size) for size in tiles[best_row]))
+    (best,) = best_tiles(problem, [objective])
     return Solution(
         best,
         *problem.memory(best),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from byoc_dory.errors import TilingError
+from byoc_dory.tiling.shortage import shortage_of
 
 __all__ = ["Axis", "Solution", "Tile", "TilingProblem", "solution_of"]
 
@@ -185,7 +185,7 @@ class TilingProblem:
 
     @property
     def smallest(self) -> Tile:
-        """The tile of least demand: memory grows with every dimension."""
+        """The tile of which every size is the smallest."""
         return Tile(*(int(axis.sizes()[0]) for axis in self.axes))
 
     def tile_fits(self, tile: Tile) -> bool:
@@ -202,37 +202,11 @@ class TilingProblem:
         """Check that at least the smallest tile fits.
 
         Raises:
-            TilingError: naming limit, demand of the smallest tile, and levers.
+            TilingError: naming limit, the demand of the layer and of its smallest tile, and levers.
         """
-        # A c tile below C keeps int32 partial sums, so c whole may need less than c tiled.
-        small = self.smallest
-        candidates = {small, Tile(small.k, self.c.size, small.y, small.x)}
-        if any(self.tile_fits(tile) for tile in candidates):
-            return
-        # A dimension may keep several feasible mixes alive only through c; enumerate those.
-        if self.c.tiled and any(
-            bool(self.fits(small.k, int(c), small.y, small.x)) for c in self.c.sizes()
-        ):
-            return
-        raise self._infeasible(small)
-
-    def _infeasible(self, small: Tile) -> TilingError:
-        used_in, used_out, used_weights = self.memory(small)
-        times = f"{self.buffering} x " if self.buffering > 1 else ""
-        if self.buffering * used_weights > self.weight_limit:
-            return TilingError(
-                f"the smallest tile ({small}) needs {times}{used_weights} B of weight memory, "
-                f"the limit is {self.weight_limit} B",
-                where=f"layer '{self.name}'",
-                hint="use a smaller kernel, fewer input channels, or leave the layer to the CPU",
-            )
-        return TilingError(
-            f"the smallest tile ({small}) needs {times}{used_in + used_out} B of {self.unit} "
-            f"(input {used_in}, output {used_out}), the limit is {self.l1_limit} B",
-            where=f"layer '{self.name}'",
-            hint="raise the L1 budget, use fewer input channels, a narrower input or a smaller "
-            "kernel, or leave the layer to the CPU",
-        )
+        lacking = shortage_of(self)
+        if lacking is not None:
+            raise lacking.error()
 
 
 @dataclass(frozen=True)
@@ -242,11 +216,14 @@ class Solution:
     Attributes:
         tile: the tile.
         l1_in, l1_out, l1_weights: bytes of one copy of it.
-        objective: exact value of the objective.
+        objective: exact value of the objective; of ``latency`` in cycles.
         objective_name: which objective.
-        status: ``"optimal"``, or ``"feasible"`` if the node limit ended the search.
-        gap: bound minus objective, relative to the objective (0 when optimal).
-        solver: ``"milp"``, ``"exhaustive"`` or ``"whole layer"`` (proved without a search).
+        status: ``"optimal"``, or ``"feasible"`` if the node limit ended the search, or nothing
+            bounds the objective.
+        gap: bound minus objective, relative to the objective (0 when optimal); ``None`` where
+            nothing bounds it.
+        solver: ``"milp"``, ``"exhaustive"``, ``"search"`` (of least latency) or ``"whole layer"``
+            (proved without a search).
         nodes: of the branch and bound.
         seconds: wall-clock time; information only, no part of equality.
     """
@@ -258,7 +235,7 @@ class Solution:
     objective: int
     objective_name: str
     status: Literal["optimal", "feasible"]
-    gap: float
+    gap: float | None
     solver: str
     nodes: int = 0
     seconds: float = field(default=0.0, compare=False)
@@ -266,7 +243,7 @@ class Solution:
 
 def solution_of(problem: TilingProblem, tile: Tile) -> Solution:
     """A tile somebody chose, as a solution without a claim to be the best."""
-    return Solution(tile, *problem.memory(tile), 0, "given", "feasible", 0.0, "given")
+    return Solution(tile, *problem.memory(tile), 0, "given", "feasible", None, "given")
 
 
 def _round_up(value: Any, step: int) -> Any:

@@ -1,0 +1,249 @@
+"""Tiles of least predicted latency: the cycle model itself as the objective.
+
+Latency is not linear in the sizes of a tile: filling of the array and granules of the DMA are
+ceilings, and overlap is a maximum.  But it changes where the *number* of tiles or of blocks changes
+and hardly in between.  So the search for one layer looks at all combinations of the few sizes where
+that happens, and from the best of them along each dimension at every size (the borders' padding and
+the granules move the optimum by a row or two).  `candidates` hands what is left after pruning to
+whoever plans several layers together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from byoc_dory.tiling.exhaustive import feasible_tiles
+from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
+
+__all__ = ["LATENCY", "Candidate", "Cost", "all_candidates", "candidates", "solve_latency"]
+
+LATENCY = "latency"
+"""The name of the objective."""
+
+Cost: TypeAlias = Callable[[Tile], int]
+"""Predicted cycles of a layer with a tile."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A tile worth considering.
+
+    Attributes:
+        tile: its sizes.
+        l1_in, l1_out, l1_weights: bytes of one copy of it.
+        cycles: predicted for the whole layer.
+    """
+
+    tile: Tile
+    l1_in: int
+    l1_out: int
+    l1_weights: int
+    cycles: int
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of activations in L1, one copy."""
+        return self.l1_in + self.l1_out
+
+
+def candidates(
+    problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
+) -> tuple[Candidate, ...]:
+    """The tiles that no other one beats in both L1 bytes and cycles.
+
+    Args:
+        problem: its limits are kept.
+        cost: the accelerator's cycle model.
+        also: tiles to consider besides.
+
+    Returns:
+        Ascending in cycles, hence descending in L1 bytes; the first is the quickest.
+
+    Raises:
+        TilingError: no tile fits.
+    """
+    kept: list[Candidate] = []
+    # The sort is stable: among equals the first of the grid stays, which has the larger sizes.
+    every = all_candidates(problem, cost, also)
+    for candidate in sorted(every, key=lambda entry: (entry.cycles, entry.l1_bytes)):
+        if not kept or candidate.l1_bytes < kept[-1].l1_bytes:
+            kept.append(candidate)
+    return tuple(kept)
+
+
+def all_candidates(
+    problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
+) -> tuple[Candidate, ...]:
+    """Every feasible tile whose sizes are all `sizes`, and ``also``.
+
+    Raises:
+        TilingError: no tile fits.
+    """
+    problem.require_feasible()
+    tiles = [tile for line in _lines(problem) for tile in line]
+    tiles += [tile for tile in also if problem.tile_fits(tile)]
+    return tuple(
+        Candidate(tile, *problem.memory(tile), cost(tile)) for tile in dict.fromkeys(tiles)
+    )
+
+
+def solve_latency(
+    problem: TilingProblem, cost: Cost, also: Iterable[Tile] = (), *, every_tile: bool = False
+) -> Solution:
+    """The quickest tile found; among equals the one with the largest k, then y, x and c.
+
+    Never slower than any of ``also`` that fits, nor than any tile that differs in one size only.
+
+    Args:
+        problem: its limits are kept.
+        cost: the accelerator's cycle model.
+        also: tiles to consider besides.
+        every_tile: look at all there are, for small layers and for checking.
+
+    Returns:
+        ``objective`` is in cycles.  ``status`` is ``"optimal"`` if every tile was looked at, else
+        ``"feasible"`` without a gap: nothing bounds a cycle model that can only be called.
+
+    Raises:
+        TilingError: no tile fits.
+    """
+    start = time.perf_counter()
+    problem.require_feasible()
+    search = _Search(problem, cost)
+    if every_tile:
+        best = min((Tile(*row) for row in feasible_tiles(problem).tolist()), key=search.rank)
+    else:
+        best = search.descend(search.start(also))
+    return Solution(
+        best,
+        *problem.memory(best),
+        objective=search.known[best],
+        objective_name=LATENCY,
+        status="optimal" if every_tile else "feasible",
+        gap=0.0 if every_tile else None,
+        solver="exhaustive" if every_tile else "search",
+        seconds=time.perf_counter() - start,
+    )
+
+
+# A line of the grid is left where it is this much slower than the best so far, and rising.
+_HOPELESS = 1.5
+
+
+class _Search:
+    """Tiles looked at so far, and walks to better ones."""
+
+    def __init__(self, problem: TilingProblem, cost: Cost) -> None:
+        self.problem = problem
+        self.cost = cost
+        self.known: dict[Tile, int] = {}
+
+    def rank(self, tile: Tile) -> tuple[int, tuple[int, int, int, int]]:
+        """Sorts the better tile first."""
+        if tile not in self.known:
+            self.known[tile] = self.cost(tile)
+        return self.known[tile], (-tile.k, -tile.y, -tile.x, -tile.c)
+
+    def start(self, also: Iterable[Tile]) -> Tile:
+        """The best tile of the grid and of ``also``."""
+        best: Tile | None = None
+        for tile in also:
+            if self.problem.tile_fits(tile):
+                best = tile if best is None else min(best, tile, key=self.rank)
+        for line in _lines(self.problem):
+            before = 0
+            for tile in line:
+                cycles, _ = self.rank(tile)
+                best = tile if best is None else min(best, tile, key=self.rank)
+                if before and cycles >= before and cycles > _HOPELESS * self.known[best]:
+                    break
+                before = cycles
+        assert best is not None
+        return best
+
+    def descend(self, best: Tile) -> Tile:
+        """Along one dimension after the other, until no size is better."""
+        improving = True
+        while improving:
+            improving = False
+            for name in ("y", "k", "x", "c"):
+                found = min(self._near(best, name), key=self.rank)
+                if self.rank(found) < self.rank(best):
+                    best, improving = found, True
+        return best
+
+    def _near(self, tile: Tile, name: str) -> list[Tile]:
+        """The feasible tiles that differ in one size, by a factor of 2 at most."""
+        size = getattr(tile, name)
+        every = getattr(self.problem, name).sizes()
+        near = every[(2 * every >= size) & (every <= 2 * size)].tolist()
+        tiles = (replace(tile, **{name: value}) for value in near)
+        return [other for other in tiles if self.problem.tile_fits(other)]
+
+
+def _lines(problem: TilingProblem) -> Iterator[list[Tile]]:
+    """The feasible tiles of the grid, in lines of descending y, large k, x and c first."""
+    k_sizes, c_sizes, y_sizes, x_sizes = (
+        sizes(problem, axis)[::-1].tolist() for axis in problem.axes
+    )
+    ys = np.array(y_sizes)
+    for x, c, k in itertools.product(x_sizes, c_sizes, k_sizes):
+        fitting = ys[problem.fits(k, c, ys, x)].tolist()
+        if fitting:
+            yield [Tile(k, c, y, x) for y in fitting]
+
+
+def sizes(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The sizes of one dimension that are worth a look, ascending.
+
+    For each number of tiles, the smallest size that needs no more of them, as it is and rounded up
+    to what memory and array are rounded to: tiles of 32 + 16 fill an array of 16 columns, tiles of
+    24 + 24 do not.  And the smallest size that already reads the whole input.
+    """
+    if not axis.tiled:
+        return np.array([axis.size], dtype=np.int64)
+    counts = np.arange(1, axis.size + 1, dtype=np.int64)
+    smallest = np.unique(-(-axis.size // counts))
+    found = [_rounded(smallest, step) for step in _steps(problem, axis)]
+    found.append(_reading_all(problem, axis))
+    together = np.unique(np.concatenate(found))
+    return np.append(together[together < axis.size], np.int64(axis.size))
+
+
+def _reading_all(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The smallest row (or column) count whose input is whole, hence contiguous."""
+    every = axis.sizes()
+    if axis is problem.y:
+        return every[problem.rows_in(every) >= problem.iy][:1]
+    if axis is problem.x:
+        return every[problem.columns_in(every) >= problem.ix][:1]
+    return every[-1:]
+
+
+def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
+    """What the sizes of a dimension are rounded up to."""
+    step = axis.step
+    if axis is problem.k:
+        # Up to here more channels cost no memory, and never time.
+        free = problem.round_k
+        if problem.channels_follow_k:
+            free = min(free, problem.round_c)
+        return {max(step, free), max(step, free, 2)}
+    if axis is problem.c:
+        return {step, max(step, problem.round_c)}
+    if axis is problem.x:
+        return {step, max(step, problem.round_x)}
+    # Rows in pairs fill granules of the DMA that are larger than a row.
+    return {step, max(step, 2)}
+
+
+def _rounded(
+    values: np.ndarray[tuple[int], np.dtype[np.int64]], step: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return -(-values // step) * step

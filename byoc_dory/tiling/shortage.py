@@ -1,0 +1,132 @@
+"""`Shortage`: why no tile of a layer fits, in numbers, and what would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import TilingError
+
+if TYPE_CHECKING:
+    from byoc_dory.tiling.problem import Tile, TilingProblem
+
+__all__ = ["Shortage", "shortage_of"]
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A memory is too small for every tile of a layer.
+
+    Attributes:
+        layer: its name.
+        memory: the name of the memory.
+        limit: bytes there are.
+        demand: bytes the whole layer would take, untiled.
+        tile: the tile that needs least.
+        smallest: bytes it needs; all copies, if it is buffered more than once.
+        parts: what they are, in words.
+        levers: what a user can do, the most direct first.
+    """
+
+    layer: str
+    memory: str
+    limit: int
+    demand: int
+    tile: Tile
+    smallest: int
+    parts: str
+    levers: tuple[str, ...]
+
+    def error(self) -> TilingError:
+        """The same as an exception."""
+        parts = f" ({self.parts})" if self.parts else ""
+        return TilingError(
+            f"the smallest tile ({self.tile}) needs {self.smallest} B of {self.memory}{parts}, "
+            f"the limit is {self.limit} B, and the whole layer would need {self.demand} B",
+            where=f"layer '{self.layer}'",
+            hint=f"{', '.join(self.levers[:-1])}, or {self.levers[-1]}",
+        )
+
+
+def shortage_of(problem: TilingProblem) -> Shortage | None:
+    """What is lacking, or None if some tile fits.
+
+    Memory grows with every dimension but one: while c is tiled, outputs are int32 partial sums, so
+    that c whole may need less than c tiled.
+    """
+    small, copies = problem.smallest, problem.buffering
+    channels = problem.c.sizes()
+    sizes = (small.k, channels, small.y, small.x)
+    weights = np.broadcast_to(problem.weight_bytes(*sizes), channels.shape)
+    activations = problem.in_bytes(*sizes) + problem.out_bytes(*sizes)
+    possible = copies * weights <= problem.weight_limit
+    if not possible.any():
+        return _of_weights(problem, small, copies * int(weights[0]))
+    least = np.where(possible, activations, np.iinfo(np.int64).max)
+    best = int(np.argmin(least))
+    smallest = copies * int(activations[best])
+    if smallest <= problem.l1_limit:
+        return None
+    return _of_activations(problem, replace(small, c=int(channels[best])), smallest)
+
+
+def _of_activations(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
+    used_in, used_out, _ = problem.memory(tile)
+    whole_in, whole_out, _ = problem.memory(problem.whole)
+    copies = _copies(problem)
+    return Shortage(
+        layer=problem.name,
+        memory=problem.unit,
+        limit=problem.l1_limit,
+        demand=problem.buffering * (whole_in + whole_out),
+        tile=tile,
+        smallest=smallest,
+        parts=f"{copies}input {used_in}, output {used_out}",
+        levers=(
+            f"raise the {problem.unit} budget to {smallest} B or more",
+            *_single_buffering(problem),
+            *_smaller_layer(problem, tile, input_matters=True),
+            "leave the layer to the CPU",
+        ),
+    )
+
+
+def _of_weights(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
+    return Shortage(
+        layer=problem.name,
+        memory="weight memory",
+        limit=problem.weight_limit,
+        demand=problem.buffering * problem.memory(problem.whole)[2],
+        tile=tile,
+        smallest=smallest,
+        parts=f"{problem.buffering} copies" if problem.buffering > 1 else "",
+        levers=(
+            *_single_buffering(problem),
+            *_smaller_layer(problem, tile, input_matters=False),
+            "leave the layer to the CPU",
+        ),
+    )
+
+
+def _copies(problem: TilingProblem) -> str:
+    return f"{problem.buffering} copies of " if problem.buffering > 1 else ""
+
+
+def _single_buffering(problem: TilingProblem) -> tuple[str, ...]:
+    if problem.buffering == 1:
+        return ()
+    return ("keep one copy of each tile (schedule='published')",)
+
+
+def _smaller_layer(problem: TilingProblem, tile: Tile, input_matters: bool) -> tuple[str, ...]:
+    """Changes to the network that make its smallest tile smaller."""
+    found = []
+    if not problem.channels_follow_k and tile.c > 1:
+        found.append(f"use fewer input channels than {tile.c}")
+    if input_matters and not problem.x.tiled and problem.ix > 1:
+        found.append(f"use a narrower input than {problem.ix} columns")
+    if (problem.fy, problem.fx) != (1, 1):
+        found.append(f"use a smaller kernel than {problem.fy}x{problem.fx}")
+    return tuple(found)

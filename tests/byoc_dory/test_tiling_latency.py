@@ -1,0 +1,196 @@
+"""Tiles of least latency against enumeration and against those of the heuristics; their time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byoc_dory.errors import TargetError, TilingError
+from byoc_dory.layer import Layer, Shift, Tensor, conv2d_layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.planning import plan_layers, tile_layer
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.tiling import Axis, Tile, TilingProblem, candidates, quickest, solve_latency
+from byoc_dory.tiling.exhaustive import feasible_tiles
+from byoc_dory.tiling.latency import all_candidates, sizes
+from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
+
+CORE = DIANA.accelerator("digital")
+
+
+def cycles_of(layer: Layer) -> Callable[[Tile], int]:
+    return lambda tile: CORE.cost(layer, tile, DIANA)
+
+
+def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
+    """A layer whose tiles can all be looked at, under a budget; None if no tile fits."""
+    rng = np.random.default_rng([seed, OPS.index(op), 17])
+    layer = random_layer(rng, op, largest=18)
+    low, high = (40, 150) if op == "dense" else (500, 12_000)
+    budget = int(np.exp(rng.uniform(np.log(low), np.log(high))))
+    problem = CORE.tiling_problem(layer, DIANA, budget)
+    try:
+        problem.require_feasible()
+    except TilingError:
+        return None
+    return layer, problem
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_search_equals_enumeration_of_all_tiles(op: str) -> None:
+    """On small layers the quickest of all tiles, in cycles and in the tile itself if unique."""
+    tiled = 0
+    for seed in range(30):
+        case = small_case(seed, op)
+        if case is None:
+            continue
+        layer, problem = case
+        cost = cycles_of(layer)
+        found = solve_latency(problem, cost)
+        every = solve_latency(problem, cost, every_tile=True)
+        assert found.objective == every.objective, (layer.shape_text, found.tile, every.tile)
+        assert found.objective == cost(found.tile)
+        assert (every.status, every.gap, every.solver) == ("optimal", 0.0, "exhaustive")
+        assert (found.status, found.gap, found.solver) == ("feasible", None, "search")
+        tiled += found.tile != problem.whole
+    assert tiled >= 3
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10_000), op=st.sampled_from(OPS))
+def test_never_slower_than_a_candidate_or_a_heuristic(seed: int, op: str) -> None:
+    case = small_case(seed, op)
+    if case is None:
+        return
+    layer, problem = case
+    cost = cycles_of(layer)
+    found = quickest(problem, cost, CORE.objectives.values())
+    assert problem.tile_fits(found.tile)
+    assert (found.l1_in, found.l1_out, found.l1_weights) == problem.memory(found.tile)
+    assert found.objective == cost(found.tile)
+    assert found.objective <= min(entry.cycles for entry in all_candidates(problem, cost))
+    for name in CORE.objectives:
+        options = TilingOptions(problem.l1_limit, name, "exhaustive")
+        assert found.objective <= cost(tile_layer(layer, DIANA, CORE, options).tile), name
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("budget", [4_000, 16_000, 256_000])
+def test_networks_never_lose_to_a_heuristic(network: str, budget: int) -> None:
+    seen = set()
+    for layer in NETWORKS[network]():
+        if layer.geometry in seen:
+            continue
+        seen.add(layer.geometry)
+        try:
+            best = tile_layer(layer, DIANA, CORE, TilingOptions(budget, "latency"))
+        except TilingError:
+            continue
+        cost = cycles_of(layer)
+        assert best.objective == cost(best.tile)
+        for name in CORE.objectives:
+            options = TilingOptions(budget, name, "exhaustive")
+            assert best.objective <= cost(tile_layer(layer, DIANA, CORE, options).tile)
+
+
+def test_a_heuristics_tile_is_taken_where_it_is_quicker() -> None:
+    """A cycle model that only one odd tile pleases: the search cannot know, the heuristic does."""
+    axis = Axis(100)
+    problem = TilingProblem(
+        "odd", k=axis, c=Axis(1, False), y=axis, x=axis, iy=100, ix=100, fy=1, fx=1,
+        stride=(1, 1), l1_limit=10**7, weight_limit=10**7,
+    )  # fmt: skip
+    treasure = Tile(37, 1, 41, 43)
+    cost = lambda tile: 1 if tile == treasure else 1000 + tile.k  # noqa: E731
+    assert solve_latency(problem, cost).objective > 1
+    assert solve_latency(problem, cost, [treasure]).tile == treasure
+    # One that does not fit is no candidate.
+    outside = Tile(101, 1, 1, 1)
+    assert solve_latency(problem, cost, [outside]).tile != outside
+
+
+def test_ties_go_to_large_k_then_y_x_c() -> None:
+    axis = Axis(12)
+    problem = TilingProblem(
+        "flat", k=axis, c=axis, y=axis, x=axis, iy=12, ix=12, fy=1, fx=1, stride=(1, 1),
+        l1_limit=300, weight_limit=10**6,
+    )  # fmt: skip
+    tiles = feasible_tiles(problem)
+    expected = max((k, y, x, c) for k, c, y, x in tiles.tolist())
+    found = solve_latency(problem, lambda tile: 7).tile
+    assert (found.k, found.y, found.x, found.c) == expected
+    found = solve_latency(problem, lambda tile: 7, every_tile=True).tile
+    assert (found.k, found.y, found.x, found.c) == expected
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_candidates_are_the_pareto_front_of_the_grid(op: str) -> None:
+    for seed in range(6):
+        case = small_case(seed, op)
+        if case is None:
+            continue
+        layer, problem = case
+        cost = cycles_of(layer)
+        front, every = candidates(problem, cost), all_candidates(problem, cost)
+        assert set(front) <= set(every)
+        for one in every:
+            assert problem.tile_fits(one.tile) and one.cycles == cost(one.tile)
+            assert any(
+                kept.cycles <= one.cycles and kept.l1_bytes <= one.l1_bytes for kept in front
+            )
+        for left, right in zip(front, front[1:], strict=False):
+            assert left.cycles < right.cycles and left.l1_bytes > right.l1_bytes
+
+
+def test_sizes_of_a_dimension() -> None:
+    problem = TilingProblem(
+        "sizes", k=Axis(40), c=Axis(1, False), y=Axis(10), x=Axis(48, step=4), iy=10, ix=48, fy=3,
+        fx=3, stride=(1, 1), l1_limit=10**6, weight_limit=10**6, round_k=16, round_x=16,
+    )  # fmt: skip
+    assert sizes(problem, problem.k).tolist() == [16, 32, 40]
+    assert sizes(problem, problem.c).tolist() == [1]
+    # 24 + 24 is two tiles, 32 + 16 fills 16 columns.
+    assert sizes(problem, problem.x).tolist() == [4, 8, 12, 16, 24, 32, 48]
+    # 8 rows and the halo are the whole input.
+    assert sizes(problem, problem.y).tolist() == [1, 2, 3, 4, 5, 6, 8, 10]
+
+
+def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
+    """Equal tiling problems, other cycles: a solution must not be shared."""
+    weight = np.ones((20, 6, 3, 3), np.int8)
+    layers = [
+        conv2d_layer(
+            f"pad{top}", Tensor("x", (6, 16, 16)), f"y{top}", weight, None,
+            pad=(top, 1, 2 - top, 1), requant=Shift(4),
+        )
+        for top in (0, 1, 2)
+    ]  # fmt: skip
+    keys = {CORE.tiling_problem(layer, DIANA, 3_000).key() for layer in layers}
+    assert len(keys) == 1
+    homes = {layer.name: CORE for layer in layers}
+    plans = plan_layers(layers, homes, DIANA, TilingOptions(3_000, "latency"))
+    cycles = [plan.solution.objective for plan in plans]
+    assert len(set(cycles)) > 1
+    for layer, plan in zip(layers, plans, strict=True):
+        assert plan.solution.objective == CORE.cost(layer, plan.solution.tile, DIANA)
+
+
+def test_unknown_objectives_are_told_about_latency() -> None:
+    layer = NETWORKS["resnet8"]()[0]
+    with pytest.raises(TargetError, match="latency"):
+        tile_layer(layer, DIANA, CORE, TilingOptions(objective="speed"))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_network_takes_less_than_a_second(network: str) -> None:
+    """Every distinct layer, heuristics' tiles included (about 0.3 s for the largest)."""
+    layers = {layer.geometry: layer for layer in NETWORKS[network]()}
+    start = time.process_time()
+    for layer in layers.values():
+        tile_layer(layer, DIANA, CORE, TilingOptions(objective="latency"))
+    assert time.process_time() - start < 1.0

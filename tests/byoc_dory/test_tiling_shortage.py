@@ -1,0 +1,91 @@
+"""What is said where no tile fits: limit, demand, the smallest demand, levers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from byoc_dory.errors import TilingError
+from byoc_dory.tiling import Axis, Tile, TilingProblem, shortage_of, solve_exhaustive
+from byoc_dory.tiling.objectives import Objective
+from tests.byoc_dory.test_tiling_milp import general_problem
+
+CONV = TilingProblem(
+    "conv", k=Axis(32), c=Axis(8, False), y=Axis(10), x=Axis(12, False), iy=10, ix=12, fy=3, fx=3,
+    stride=(1, 1), l1_limit=400, weight_limit=4_000, round_k=16, weight_channel=144,
+    weight_block=64,
+)  # fmt: skip
+
+
+def test_all_four_are_said() -> None:
+    found = shortage_of(CONV)
+    assert found is not None
+    # One row: 8 channels of 3 x 12 in, 16 maps of 12 out; the whole: 8 and 32 of 120.
+    assert (found.memory, found.limit, found.smallest) == ("L1", 400, 8 * 36 + 16 * 12)
+    assert found.demand == 40 * 120
+    assert found.tile == Tile(1, 8, 1, 12)
+    message = str(found.error())
+    for part in (
+        "limit is 400 B", "needs 480 B of L1", "input 288, output 192",
+        "whole layer would need 4800 B", "raise the L1 budget to 480 B or more",
+        "fewer input channels than 8", "narrower input than 12 columns",
+        "smaller kernel than 3x3", "leave the layer to the CPU", "layer 'conv'",
+    ):  # fmt: skip
+        assert part in message, part
+
+
+def test_the_budget_it_asks_for_is_enough() -> None:
+    found = shortage_of(CONV)
+    assert found is not None
+    assert shortage_of(replace(CONV, l1_limit=found.smallest)) is None
+    assert shortage_of(replace(CONV, l1_limit=found.smallest - 1)) is not None
+
+
+def test_copies_are_counted_and_named() -> None:
+    found = shortage_of(replace(CONV, buffering=2, l1_limit=900))
+    assert found is not None and found.smallest == 960 and found.demand == 9600
+    assert "2 copies of input 288" in found.parts
+    assert any("published" in lever for lever in found.levers)
+
+
+def test_weights() -> None:
+    found = shortage_of(replace(CONV, weight_limit=1_000))
+    assert found is not None
+    # One block of 16: 8 channels of 144 B, 64 B of bias; the whole has two.
+    assert (found.memory, found.smallest, found.demand) == ("weight memory", 1216, 2432)
+    assert not any("budget" in lever or "narrower" in lever for lever in found.levers)
+
+
+def test_partial_sums_may_need_more_than_whole_channels() -> None:
+    """While c is tiled outputs are int32: the tile of least demand has all channels."""
+    sums = TilingProblem(
+        "sums", k=Axis(1, False), c=Axis(4), y=Axis(1, False), x=Axis(1, False), iy=1, ix=1,
+        fy=1, fx=1, stride=(1, 1), l1_limit=4, weight_limit=10,
+    )  # fmt: skip
+    found = shortage_of(sums)
+    # c=1: 1 + 4 bytes; c=4: 4 + 1.
+    assert found is not None and found.smallest == 5
+    assert shortage_of(replace(sums, l1_limit=5)) is None
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_there_is_a_shortage_exactly_where_no_tile_fits(part: int) -> None:
+    lacking = 0
+    for seed in range(50 * part, 50 * part + 50):
+        problem = general_problem(np.random.default_rng([seed, 41]))
+        small = replace(problem, l1_limit=problem.l1_limit // 20, weight_limit=400)
+        grid = np.meshgrid(*(axis.sizes() for axis in small.axes), indexing="ij")
+        fits = bool(small.fits(*grid).any())
+        found = shortage_of(small)
+        assert (found is None) == fits
+        if found is None:
+            continue
+        lacking += 1
+        assert found.smallest > found.limit
+        with pytest.raises(TilingError, match=str(found.smallest)):
+            solve_exhaustive(small, Objective("none"))
+        if found.memory == "L1":
+            assert shortage_of(replace(small, l1_limit=found.smallest)) is None
+    assert 5 < lacking < 50
