@@ -4,8 +4,8 @@ Run with ``python -m benchmarks.train_digits [folder]``; needs the packages ``ja
 ``scikit-learn``, which nothing else in the project needs for training.  The weights are part of the
 package (`htvm/zoo/weights`), so that this has to run only to change them.
 
-The data are scikit-learn's bundled 8x8 digits (1,797 images of 0..16, here 0..1); every fourth image
-is held out.  The network:
+The data are scikit-learn's bundled 8x8 digits (1,797 images of 0..16, here 0..1); every fourth
+image is held out.  The network:
 
     conv 3x3 1->16, conv 3x3 16->32, conv 3x3 32->32 + its input, conv 3x3 stride 2 32->64,
     average over the 4x4 positions, dense 64->10; ReLU after every convolution and after the sum
