@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tvm.ir import IRModule
 
     from htvm.model import Model
@@ -16,13 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["load"]
 
 
-def load(source: str | PathLike[str] | IRModule, name: str | None = None) -> Model:
+def load(
+    source: str | PathLike[str] | IRModule,
+    name: str | None = None,
+    *,
+    dialect: str | None = None,
+    input_types: Mapping[str, str] | None = None,
+    dimensions: Mapping[str, int] | None = None,
+) -> Model:
     """Load a quantized network.
 
     Args:
-        source: a ``.tflite`` file quantized fully to int8, or a Relax IRModule whose function
-            ``main`` is in quantize/dequantize form or already in the integer form.
+        source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, or a Relax IRModule
+            whose function ``main`` is in quantize/dequantize form or already in the integer form.
         name: of the model, used for C symbols; default: the file's name, or ``"model"``.
+        dialect: of an ONNX file (see `htvm.frontend.onnx.dialect.READERS`); recognised if not
+            given.
+        input_types: ``{"input": "uint8"}``: what inputs of an ONNX file hold that are declared as
+            reals, but hold integers.
+        dimensions: ``{"batch": 1}``: sizes of named dimensions that an ONNX file leaves open.
 
     Returns:
         The model in the integer form.
@@ -36,12 +50,29 @@ def load(source: str | PathLike[str] | IRModule, name: str | None = None) -> Mod
         path = Path(source)
         if _is_folder(path):
             raise ModelError("a folder is not a model", where=str(path), hint="give a file")
+        if path.suffix.lower() == ".onnx":
+            from htvm.frontend.onnx import load_onnx
+
+            return load_onnx(
+                path, name, dialect=dialect, input_types=input_types, dimensions=dimensions
+            )
+        _refuse_onnx_options(dialect, input_types, dimensions, str(path))
         from htvm.frontend.tflite import load_tflite
 
         return load_tflite(path, name)
+    _refuse_onnx_options(dialect, input_types, dimensions, "an IRModule")
     from htvm.frontend.module import load_module
 
     return load_module(source, name)
+
+
+def _refuse_onnx_options(
+    dialect: object, input_types: object, dimensions: object, where: str
+) -> None:
+    options = {"dialect": dialect, "input_types": input_types, "dimensions": dimensions}
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ModelError(f"'{given[0]}' is for ONNX files alone", where=where, hint="leave it out")
 
 
 def _is_folder(path: Path) -> bool:

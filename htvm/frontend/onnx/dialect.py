@@ -1,0 +1,100 @@
+"""Which reader a file is for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from byoc_dory.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Graph, Node
+    from htvm.frontend.onnx.network import Network, Options
+
+__all__ = ["READERS", "Reader", "ReaderEntry", "reader_of"]
+
+_log = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    """A module that reads one dialect."""
+
+    def marks(self, graph: Graph, options: Options) -> tuple[Node, ...]:
+        """The nodes that only this dialect has, or that tell it from the others; may be none."""
+
+    def read(self, graph: Graph, options: Options) -> Network:
+        """The network.
+
+        Raises:
+            UnsupportedError: naming the node that is not supported.
+            ModelError: if the file contradicts itself.
+        """
+
+
+@dataclass(frozen=True)
+class ReaderEntry:
+    """A reader, imported when it is used.
+
+    Attributes:
+        title: what it reads, for messages and the log.
+        module: its module.
+    """
+
+    title: str
+    module: str
+
+    def load(self) -> Reader:
+        """The reader itself."""
+        return cast("Reader", import_module(self.module))
+
+
+READERS: Mapping[str, ReaderEntry] = {}
+"""Name of the dialect -> its reader.  ``dialect=`` of `htvm.load` takes these names."""
+
+
+def reader_of(graph: Graph, options: Options, dialect: str | None = None) -> Reader:
+    """The reader for a file, recognised by its nodes or forced.
+
+    Raises:
+        UnsupportedError: if the forced dialect is not known, the nodes are those of several
+            dialects, or of none.
+    """
+    if dialect is not None:
+        if dialect not in READERS:
+            raise UnsupportedError(
+                f"unknown dialect {dialect!r}",
+                where=graph.source,
+                hint=f"known dialects: {', '.join(READERS)}",
+            )
+        _log.info("%s: read as %s, as asked", graph.source, READERS[dialect].title)
+        return READERS[dialect].load()
+    readers = {name: entry.load() for name, entry in READERS.items()}
+    found = {
+        name: marks[0]
+        for name, reader in readers.items()
+        if (marks := reader.marks(graph, options))
+    }
+    if len(found) > 1:
+        raise UnsupportedError(
+            "operators of several dialects: "
+            + ", ".join(f"{node.op} ({name})" for name, node in found.items()),
+            where="; ".join(node.where for node in found.values()),
+            hint="export the whole network from one tool, or force one with dialect=...",
+        )
+    if not found:
+        raise _unknown(graph)
+    ((name, mark),) = found.items()
+    _log.info("%s: %s, recognised by %s", graph.source, READERS[name].title, mark.where)
+    return readers[name]
+
+
+def _unknown(graph: Graph) -> UnsupportedError:
+    kinds = ", ".join(sorted({node.op for node in graph.nodes})) or "no operator at all"
+    return UnsupportedError(
+        f"operators of no known dialect: {kinds}",
+        where=graph.source,
+        hint=f"force one with dialect=...; known are {', '.join(READERS)}",
+    )

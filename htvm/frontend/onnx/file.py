@@ -1,0 +1,244 @@
+"""From the bytes of an ONNX file to a checked `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.onnx.graph import Attribute, Graph, Node, TensorType
+from htvm.frontend.onnx.order import needed, ordered
+from htvm.frontend.onnx.tensors import array_of, dtype_name
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+    from byoc_dory.layer import Array
+
+__all__ = ["read_file"]
+
+# A protobuf message has at most so many bytes.
+_MOST_BYTES = 2**31 - 1
+_OLDEST_OPSET = 7
+
+_DAMAGED = "the file is damaged, or no ONNX model; fetch or export it again"
+
+
+def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
+    """Read and check an ONNX file.
+
+    Args:
+        path: the file; external data lie beside it.
+        dimensions: sizes of named dimensions that the file leaves open.
+
+    Raises:
+        ModelError: if it cannot be read, is no ONNX model, or contradicts itself: sizes, names,
+            cycles, values outside their type, external data that are missing.
+        UnsupportedError: if it needs something that is not supported: shapes that are not static,
+            control flow, functions, sparse tensors.
+    """
+    model = _parsed(path)
+    graph, source = model.graph, path.name
+    if not graph.output:
+        raise ModelError("the graph has no outputs", where=source, hint=_DAMAGED)
+    if model.functions:
+        raise UnsupportedError(
+            f"functions, as '{model.functions[0].name}'", where=source, hint="inline them"
+        )
+    if graph.sparse_initializer:
+        raise UnsupportedError("sparse initialisers", where=source, hint="store them densely")
+    constants = _constants(graph, path)
+    nodes, more = _nodes(graph, source)
+    twice = [name for name in more if name in constants]
+    if twice:
+        raise ModelError(f"two tensors are called '{twice[0]}'", where=source)
+    constants.update(more)
+    inputs = tuple(
+        _type(value, "input", source, dimensions or {}, needs_shape=True)
+        for value in graph.input
+        if value.name not in constants
+    )
+    outputs = tuple(
+        _type(value, "output", source, dimensions or {}, needs_shape=False)
+        for value in graph.output
+    )
+    _check_dimensions(graph, dimensions or {}, source)
+    known = {item.name for item in inputs} | set(constants)
+    kept = needed(ordered(nodes, known, source), [item.name for item in outputs], known, source)
+    return Graph(source, _opset(model, source), inputs, outputs, kept, constants, _consumers(kept))
+
+
+def _parsed(path: Path) -> ModelProto:
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from onnx import ModelProto
+
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= _MOST_BYTES else b""
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            hint="check the path",
+        ) from error
+    if size > _MOST_BYTES:
+        raise ModelError(
+            f"not an ONNX model: {size:,} bytes are more than a protobuf can have",
+            where=str(path),
+        )
+    try:
+        model = ModelProto.FromString(data)
+    except (DecodeError, RuntimeError, ValueError, RecursionError) as error:
+        raise ModelError(f"not an ONNX model: {error}", where=path.name, hint=_DAMAGED) from error
+    if not model.HasField("graph"):
+        raise ModelError("not an ONNX model: there is no graph", where=path.name, hint=_DAMAGED)
+    return model
+
+
+def _opset(model: ModelProto, source: str) -> int:
+    for entry in model.opset_import:
+        if entry.domain in ("", "ai.onnx"):
+            if entry.version < _OLDEST_OPSET:
+                raise UnsupportedError(
+                    f"opset {entry.version}", where=source, hint=f"at least {_OLDEST_OPSET}"
+                )
+            return int(entry.version)
+    raise ModelError("no version of the standard operators is given", where=source, hint=_DAMAGED)
+
+
+def _constants(graph: GraphProto, path: Path) -> dict[str, Array]:
+    constants: dict[str, Array] = {}
+    for tensor in graph.initializer:
+        where = f"initialiser '{tensor.name}' of {path.name}"
+        if tensor.name in constants:
+            raise ModelError(f"two initialisers are called '{tensor.name}'", where=path.name)
+        constants[tensor.name] = array_of(tensor, where, path.parent)
+    return constants
+
+
+# ------------------------------------------------------------------------------ nodes
+
+
+def _nodes(graph: GraphProto, source: str) -> tuple[list[Node], dict[str, Array]]:
+    """The nodes in the order of the file, and what nodes ``Constant`` hold."""
+    nodes: list[Node] = []
+    constants: dict[str, Array] = {}
+    for index, proto in enumerate(graph.node):
+        place = f"{index + 1} of {len(graph.node)} in {source}"
+        node = _node(proto, index, place)
+        if node.op == "Constant" and not node.domain:
+            constants[node.outputs[0]] = _constant(node)
+        else:
+            nodes.append(node)
+    return nodes, constants
+
+
+def _node(proto: NodeProto, index: int, place: str) -> Node:
+    where = f"node '{proto.name}' ({proto.op_type}), {place}"
+    outputs = tuple(proto.output)
+    if not proto.op_type or not outputs or not outputs[0]:
+        raise ModelError("a node without operator or output", where=where, hint=_DAMAGED)
+    attributes = {item.name: _attribute(item, where) for item in proto.attribute}
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    return Node(
+        proto.op_type, domain, proto.name, index, tuple(proto.input), outputs, attributes, place
+    )
+
+
+def _attribute(proto: AttributeProto, where: str) -> Attribute:
+    from onnx import AttributeProto as Kind
+
+    if proto.type == Kind.INT:
+        return int(proto.i)
+    if proto.type == Kind.FLOAT:
+        return float(proto.f)
+    if proto.type == Kind.STRING:
+        return bytes(proto.s).decode("utf-8", "replace")
+    if proto.type == Kind.INTS:
+        return tuple(int(item) for item in proto.ints)
+    if proto.type == Kind.FLOATS:
+        return tuple(float(item) for item in proto.floats)
+    if proto.type == Kind.STRINGS:
+        return tuple(bytes(item).decode("utf-8", "replace") for item in proto.strings)
+    if proto.type == Kind.TENSOR:
+        return array_of(proto.t, f"attribute '{proto.name}' of {where}", None)
+    raise UnsupportedError(
+        f"attribute '{proto.name}' is a graph or another thing that is not data",
+        where=where,
+        hint="control flow is not supported; export the model without it",
+    )
+
+
+def _constant(node: Node) -> Array:
+    for name, value in node.attributes.items():
+        if name == "value" and isinstance(value, np.ndarray):
+            return value
+        if name in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+        if name in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+    raise node.unsupported("a constant that is no tensor of numbers")
+
+
+def _consumers(nodes: Sequence[Node]) -> dict[str, tuple[Node, ...]]:
+    found: dict[str, tuple[Node, ...]] = {}
+    for node in nodes:
+        for name in node.inputs:
+            found[name] = (*found.get(name, ()), node)
+    return found
+
+
+# ------------------------------------------------------------------------------ interface
+
+
+def _type(
+    value: ValueInfoProto,
+    kind: str,
+    source: str,
+    dimensions: Mapping[str, int],
+    *,
+    needs_shape: bool,
+) -> TensorType:
+    where = f"{kind} '{value.name}' of {source}"
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        raise UnsupportedError("it is no tensor", where=where)
+    dtype = dtype_name(tensor.elem_type, where)
+    sizes: list[int] = []
+    for axis, size in enumerate(tensor.shape.dim):
+        name = size.dim_param
+        if size.HasField("dim_value") and size.dim_value > 0:
+            sizes.append(int(size.dim_value))
+        elif name in dimensions:
+            sizes.append(int(dimensions[name]))
+        elif needs_shape:
+            label = f"'{name}'" if name else "which has no name"
+            hint = "export the model with static shapes"
+            if name:
+                hint = f'give its size: htvm.load(..., dimensions={{"{name}": 1}})'
+            raise UnsupportedError(f"dimension {axis}, {label}, is dynamic", where=where, hint=hint)
+        else:
+            return TensorType(value.name, None, dtype)
+    if not tensor.HasField("shape"):
+        if needs_shape:
+            raise UnsupportedError(
+                "the file does not say its shape", where=where, hint="export it with static shapes"
+            )
+        return TensorType(value.name, None, dtype)
+    return TensorType(value.name, tuple(sizes), dtype)
+
+
+def _check_dimensions(graph: GraphProto, dimensions: Mapping[str, int], source: str) -> None:
+    names = {size.dim_param for value in graph.input for size in value.type.tensor_type.shape.dim}
+    for name, size in dimensions.items():
+        if name not in names:
+            raise ModelError(
+                f"no input has a dimension called '{name}'",
+                where=source,
+                hint=f"it has {', '.join(sorted(filter(None, names))) or 'none with a name'}",
+            )
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ModelError(f"{size!r} is no size for dimension '{name}'", where=source)

@@ -1,0 +1,82 @@
+"""`load_onnx`: file, dialect, network, integer form."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.emit.text import c_identifier
+from htvm.frontend.check import check
+from htvm.frontend.integerize import integer_module
+from htvm.frontend.module import scheme_of
+from htvm.frontend.onnx.dialect import reader_of
+from htvm.frontend.onnx.file import read_file
+from htvm.frontend.onnx.types import input_types_of
+from htvm.model import Model, TensorInfo, model_name
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.network import Network
+    from htvm.frontend.operators import Activation
+
+__all__ = ["load_onnx"]
+
+_log = logging.getLogger(__name__)
+
+
+def load_onnx(
+    path: Path,
+    name: str | None = None,
+    *,
+    dialect: str | None = None,
+    input_types: Mapping[str, str] | None = None,
+    dimensions: Mapping[str, int] | None = None,
+) -> Model:
+    """Load an ONNX file into the integer form.
+
+    Args:
+        path: the file.
+        name: of the model; default: the file's, as a C identifier.
+        dialect: one of `htvm.frontend.onnx.dialect.READERS`; recognised if not given.
+        input_types: integer type of inputs that are declared as reals but hold integers, by name.
+        dimensions: sizes of named dimensions that the file leaves open.
+
+    Raises:
+        ModelError: if the file cannot be read, is no ONNX model, or contradicts itself.
+        UnsupportedError: if it uses an operator, a type or a dialect that is not supported.
+    """
+    graph = read_file(path, dimensions)
+    options = input_types_of(graph, path, input_types)
+    network = reader_of(graph, options, dialect).read(graph, options)
+    module = integer_module(_parameters(network), [item for _, item in network.outputs])
+    nodes = check(module)
+    _log.info("%s: %d operators imported", path.name, len(nodes))
+    return Model(
+        name=model_name(name or path.stem),
+        module=module,
+        inputs=tuple(_info(label, item, network) for label, item in network.inputs),
+        outputs=tuple(_info(label, item, network) for label, item in network.outputs),
+        source=path.name,
+        scheme=scheme_of(nodes),
+    )
+
+
+def _parameters(network: Network) -> list[tuple[str, Activation]]:
+    """The inputs under names that are C identifiers; files have any text."""
+    taken: set[str] = set()
+    result = []
+    for label, activation in network.inputs:
+        wish = name = c_identifier(label)
+        while name in taken:
+            name = f"{wish}_{len(taken)}"
+        taken.add(name)
+        result.append((name, activation))
+    return result
+
+
+def _info(name: str, activation: Activation, network: Network) -> TensorInfo:
+    step = network.steps.get(activation)
+    if step is None:
+        return TensorInfo(name, activation.shape, activation.dtype)
+    return TensorInfo(name, activation.shape, activation.dtype, step.scale, step.zero_point)

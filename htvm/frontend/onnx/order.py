@@ -1,0 +1,94 @@
+"""The order of nodes: files need not have one, and must not have cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from byoc_dory.errors import ModelError
+from htvm.frontend.onnx.graph import Node
+
+__all__ = ["needed", "ordered"]
+
+
+def ordered(nodes: Sequence[Node], known: Collection[str], source: str) -> list[Node]:
+    """The nodes, each after what it reads, otherwise in the order of the file.
+
+    Args:
+        nodes: in the order of the file.
+        known: names of inputs and constants.
+        source: the file's name, for messages.
+
+    Raises:
+        ModelError: if a tensor is computed twice or by no node, or nodes form a cycle.
+    """
+    makers: dict[str, Node] = {}
+    for node in nodes:
+        for name in filter(None, node.outputs):
+            if name in makers or name in known:
+                raise ModelError(f"tensor '{name}' is computed twice", where=node.where)
+            makers[name] = node
+    result: list[Node] = []
+    done: set[Node] = set()
+    for start in nodes:
+        _visit(start, makers, known, done, result, source)
+    return result
+
+
+def _visit(
+    start: Node,
+    makers: dict[str, Node],
+    known: Collection[str],
+    done: set[Node],
+    result: list[Node],
+    source: str,
+) -> None:
+    """Append a node after everything it needs; a stack of its own, for files of any depth."""
+    waiting = [(start, iter(start.inputs))]
+    open_nodes = {start}
+    if start in done:
+        return
+    while waiting:
+        node, inputs = waiting[-1]
+        for name in inputs:
+            if not name or name in known:
+                continue
+            if name not in makers:
+                raise ModelError(
+                    f"it reads '{name}', which is neither computed nor given", where=node.where
+                )
+            maker = makers[name]
+            if maker in open_nodes:
+                raise ModelError(
+                    f"a cycle: '{name}' depends on itself", where=f"{node.where} of {source}"
+                )
+            if maker not in done:
+                waiting.append((maker, iter(maker.inputs)))
+                open_nodes.add(maker)
+                break
+        else:
+            waiting.pop()
+            open_nodes.discard(node)
+            done.add(node)
+            result.append(node)
+
+
+def needed(
+    nodes: Sequence[Node], outputs: Sequence[str], known: Collection[str], source: str
+) -> tuple[Node, ...]:
+    """Those of ordered nodes that the outputs need.
+
+    Raises:
+        ModelError: if an output is computed by no node.
+    """
+    wanted = set(outputs)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if wanted & set(node.outputs):
+            kept.append(node)
+            wanted |= set(node.inputs)
+    missing = [
+        name for name in outputs if name not in known and not any(name in n.outputs for n in kept)
+    ]
+    if missing:
+        raise ModelError(f"output '{missing[0]}' is computed by no node", where=source)
+    return tuple(reversed(kept))

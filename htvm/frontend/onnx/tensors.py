@@ -1,0 +1,136 @@
+"""Tensors in ONNX files: decoded only after their sizes have been checked against their bytes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import ModelError, UnsupportedError
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+    from byoc_dory.layer import Array
+
+__all__ = ["array_of", "dtype_name"]
+
+# Element type -> numpy name, bytes of one element, field that carries it where raw_data does not.
+_TYPES = {
+    1: ("float32", "float_data"),
+    2: ("uint8", "int32_data"),
+    3: ("int8", "int32_data"),
+    4: ("uint16", "int32_data"),
+    5: ("int16", "int32_data"),
+    6: ("int32", "int32_data"),
+    7: ("int64", "int64_data"),
+    9: ("bool", "int32_data"),
+    11: ("float64", "double_data"),
+    12: ("uint32", "uint64_data"),
+    13: ("uint64", "uint64_data"),
+}
+_EXTERNAL = 1
+
+
+def dtype_name(element_type: int, where: str) -> str:
+    """The numpy name of an element type.
+
+    Raises:
+        UnsupportedError: if it is none that is supported here (16-bit reals, texts, 4 bits ...).
+    """
+    if element_type not in _TYPES:
+        from onnx import TensorProto
+
+        known = {value: name for name, value in TensorProto.DataType.items()}
+        raise UnsupportedError(
+            f"a tensor of type {known.get(element_type, element_type)}",
+            where=where,
+            hint="supported are " + ", ".join(name for name, _ in _TYPES.values()),
+        )
+    return _TYPES[element_type][0]
+
+
+def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
+    """The array a tensor holds.
+
+    Args:
+        tensor: an initialiser or an attribute.
+        where: place in the file, for messages.
+        folder: in which external data lie; ``None`` refuses them.
+
+    Raises:
+        ModelError: if sizes and data contradict each other, values lie outside the declared type,
+            or external data are missing.
+        UnsupportedError: if the element type is not supported.
+    """
+    dtype = np.dtype(dtype_name(tensor.data_type, where))
+    shape = tuple(int(size) for size in tensor.dims)
+    if any(size < 0 for size in shape):
+        raise ModelError(f"a tensor of shape {list(shape)}", where=where)
+    elements = math.prod(shape)
+    if tensor.data_location == _EXTERNAL:
+        raw = _external(tensor, where, folder)
+    elif tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+    else:
+        return _typed(tensor, dtype, shape, where)
+    if len(raw) != elements * dtype.itemsize:
+        raise ModelError(
+            f"{len(raw)} bytes for {dtype.name}{list(shape)}, which takes "
+            f"{elements * dtype.itemsize}",
+            where=where,
+            hint="the file is damaged; export it again",
+        )
+    return np.frombuffer(raw, dtype.newbyteorder("<")).reshape(shape).astype(dtype)
+
+
+def _typed(tensor: TensorProto, dtype: np.dtype, shape: tuple[int, ...], where: str) -> Array:
+    values = np.asarray(getattr(tensor, _TYPES[tensor.data_type][1]))
+    if values.size != math.prod(shape):
+        raise ModelError(
+            f"{values.size} values for {dtype.name}{list(shape)}",
+            where=where,
+            hint="the file is damaged; export it again",
+        )
+    if values.size and dtype.kind in "iu":
+        limits, low, high = np.iinfo(dtype), int(values.min()), int(values.max())
+        if low < limits.min or high > limits.max:
+            raise ModelError(
+                f"values from {low} to {high} in a tensor of {dtype.name}",
+                where=where,
+                hint=f"{dtype.name} holds {limits.min} to {limits.max}; export the file again",
+            )
+    return values.reshape(shape).astype(dtype)
+
+
+def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    hint = "keep the data file beside the model, or save the model with its data inside"
+    if folder is None or not location or Path(location).is_absolute():
+        raise ModelError(f"external data in '{location}'", where=where, hint=hint)
+    path = (folder / location).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ModelError(f"external data outside the model's folder: '{location}'", where=where)
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            length = size - offset if length < 0 else length
+            if not 0 <= offset <= offset + length <= size:
+                raise ModelError(
+                    f"bytes {offset} to {offset + length} of '{location}', which has {size}",
+                    where=where,
+                    hint=hint,
+                )
+            file.seek(offset)
+            return file.read(length)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"external data '{location}' cannot be read: "
+            f"{getattr(error, 'strerror', None) or error}",
+            where=where,
+            hint=hint,
+        ) from error

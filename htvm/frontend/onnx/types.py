@@ -1,0 +1,99 @@
+"""Which integers the inputs hold that a file declares as reals.
+
+Research flows keep every tensor as FLOAT, whatever it holds.  What an input holds is said by the
+user, or by the flow's own ``inputs.npz``, which it keeps beside the network for this purpose: the
+narrowest type that its values fit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.graph import Graph
+from htvm.frontend.onnx.network import Options
+
+__all__ = ["INTEGERS", "input_types_of", "narrowest"]
+
+_log = logging.getLogger(__name__)
+
+INTEGERS = ("int8", "uint8", "int16", "int32")
+"""From narrow to wide; signed ones first."""
+
+
+def input_types_of(graph: Graph, path: Path, given: Mapping[str, str] | None) -> Options:
+    """The integer types of inputs declared as reals, as far as they are known.
+
+    Args:
+        graph: the file.
+        path: of the file.
+        given: what the user says, by name; complete the rest from ``inputs.npz``.
+
+    Raises:
+        ModelError: if there is no such input, or it is declared as integers.
+        UnsupportedError: if a type is none that activations may have.
+    """
+    types = _beside(graph, path)
+    declared = {item.name: item.dtype for item in graph.inputs}
+    for name, dtype in (given or {}).items():
+        if name not in declared:
+            raise ModelError(
+                f"no input is called '{name}'",
+                where=f"input_types for {graph.source}",
+                hint=f"its inputs are {', '.join(declared)}",
+            )
+        if dtype not in INTEGERS:
+            raise UnsupportedError(
+                f"type {dtype!r} for input '{name}'",
+                where=graph.source,
+                hint=f"one of {', '.join(INTEGERS)}",
+            )
+        if declared[name] not in ("float32", dtype):
+            raise ModelError(
+                f"input '{name}' is declared as {declared[name]}, not as {dtype}",
+                where=graph.source,
+            )
+        types[name] = dtype
+    return Options(types)
+
+
+def _beside(graph: Graph, path: Path) -> dict[str, str]:
+    file = path.with_name("inputs.npz")
+    if not file.is_file():
+        return {}
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            samples = {key: arrays[key] for key in arrays.files}
+    except (OSError, ValueError, EOFError) as error:
+        _log.warning("%s cannot be read, and is left out: %s", file, error)
+        return {}
+    named = all(item.name in samples for item in graph.inputs)
+    order = [item.name for item in graph.inputs] if named else list(samples)
+    types = {}
+    for item, key in zip(graph.inputs, order, strict=False):
+        if item.dtype != "float32" or samples[key].shape != item.shape:
+            continue
+        dtype = narrowest(samples[key])
+        if dtype is not None:
+            types[item.name] = dtype
+            _log.info("input '%s' holds %s, says %s", item.name, dtype, file.name)
+    return types
+
+
+def narrowest(values: Array) -> str | None:
+    """The narrowest type that holds these values, ``None`` if they are no integers or too large."""
+    if values.dtype.kind not in "iuf" or not values.size:
+        return None
+    if not np.isfinite(values).all() or (values != np.rint(values)).any():
+        return None
+    low, high = int(values.min()), int(values.max())
+    for dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        if limits.min <= low and high <= limits.max:
+            return dtype
+    return None
