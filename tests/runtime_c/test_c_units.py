@@ -17,8 +17,10 @@ from tests.runtime_c.device import DIANA
 
 TESTS = (
     "soc/test_complaints.c",
+    "soc/test_analog.c",
     "soc/test_core.c",
     "soc/test_overlap.c",
+    "driver/test_analog_driver.c",
     "driver/test_driver.c",
 )
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow")

@@ -2,6 +2,7 @@
  *
  * Marks: (case << 8 | size) << 1, plus 1 after the call.  The descriptors are complete before the
  * first mark; setting up the call's arguments counts as the driver's. */
+#include "diana_analog_driver.h"
 #include "diana_driver.h"
 #include "htvm_hal.h"
 
@@ -17,6 +18,7 @@ static diana_block_t block;
 static diana_conv_t conv;
 static diana_dense_t dense;
 static diana_add_t add;
+static diana_analog_conv_t analog;
 
 static void begin(uint32_t which, uint32_t size)
 {
@@ -65,6 +67,11 @@ static void time_core(uint16_t n)
     add = (diana_add_t){.elements = 16u * n, .a = 0, .b = 1024, .out = OUT};
     begin(10, n);
     end(10, n, diana_digital_add(&add));
+    analog = (diana_analog_conv_t){.k = 16, .c = 1, .iy = 2, .ix = n, .oy = 2, .ox = n, .fy = 1,
+                                   .fx = 1, .stride = 1, .gain = 4, .shift = 4, .out = OUT,
+                                   .mode = 1u | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST};
+    begin(11, n);
+    end(11, n, diana_analog_conv2d(&analog, l2));
 }
 
 int main(void)

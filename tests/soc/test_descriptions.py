@@ -126,7 +126,8 @@ def test_descriptions_are_constants() -> None:
 def test_memories_and_devices_do_not_overlap() -> None:
     assert DIANA.dma is not None
     spans = [(memory.base, memory.end) for memory in DIANA.memories]
-    spans += [(base, base + 0x1000) for base in (DIANA.dma.registers, core().registers)]
+    bases = (DIANA.dma.registers, *(device.registers for device in DIANA.accelerators))
+    spans += [(base, base + 0x1000) for base in bases]
     spans += [(DIANA.sim.putchar, DIANA.sim.trace + 4)]
     spans.sort()
     assert all(one[1] <= two[0] for one, two in zip(spans, spans[1:], strict=False))
@@ -135,8 +136,8 @@ def test_memories_and_devices_do_not_overlap() -> None:
 def test_unknown_memory_and_accelerator_list_the_known() -> None:
     with pytest.raises(TargetError, match="no memory 'L3'.*it has L1, L2"):
         DIANA.memory("L3")
-    with pytest.raises(TargetError, match="no accelerator 'analog'.*digital"):
-        DIANA.accelerator("analog")
+    with pytest.raises(TargetError, match="no accelerator 'optical'.*digital, analog"):
+        DIANA.accelerator("optical")
 
 
 def test_published_latency_of_a_millisecond() -> None:
@@ -186,7 +187,12 @@ def test_description_loads_without_a_solver() -> None:
 def test_header_holds_every_number_of_core_and_dma() -> None:
     text = render(DIANA)
     macros = dict(re.findall(r"^#define (\w+) (.+)$", text, re.MULTILINE))
-    for prefix, device in (("DIANA_DMA", DIANA.dma), ("DIANA_DIGITAL", core())):
+    devices = (
+        ("DIANA_DMA", DIANA.dma),
+        ("DIANA_DIGITAL", core()),
+        ("DIANA_ANALOG", DIANA.accelerator("analog")),
+    )
+    for prefix, device in devices:
         for field in fields(device):  # type: ignore[arg-type]
             value = getattr(device, field.name)
             if isinstance(value, int):

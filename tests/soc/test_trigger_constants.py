@@ -16,6 +16,7 @@ from statistics import mean
 import pytest
 
 from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
@@ -34,6 +35,7 @@ NAMES = {
     8: "depthwise",
     9: "dense",
     10: "add",
+    11: "analog",
 }
 TOLERANCE = 0.02
 POLL = 5
@@ -120,6 +122,16 @@ def test_trigger_costs_the_published_constant(calls: dict[str, list[Call]], name
     for call in calls[name]:
         assert call.commands == 1
         assert call.overhead == pytest.approx(constant, rel=TOLERANCE)
+
+
+def test_analog_pass_costs_the_published_constant(calls: dict[str, list[Call]]) -> None:
+    analog = DIANA.accelerator("analog")
+    assert isinstance(analog, AnalogCore)
+    driver = mean(call.driver for call in calls["analog"])
+    assert driver == pytest.approx(analog.driver_cycles, abs=1), averages(calls)
+    for call in calls["analog"]:
+        assert call.commands == 1
+        assert call.overhead == pytest.approx(analog.trigger_cycles, rel=TOLERANCE)
 
 
 def test_depthwise_costs_the_published_constant_per_channel(calls: dict[str, list[Call]]) -> None:

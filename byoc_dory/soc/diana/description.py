@@ -8,6 +8,7 @@ to the published latency tables, or arithmetic) or *assumed* (ours, not the chip
 from __future__ import annotations
 
 from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import (
     Dma,
     Host,
@@ -25,6 +26,7 @@ L2_BASE = 0x1C000000
 L1_BASE = 0x10000000
 DMA_REGISTERS = 0x1A100000
 DIGITAL_REGISTERS = 0x1A101000
+ANALOG_REGISTERS = 0x1A102000
 SIM_REGISTERS = 0x1A10F000
 
 # published: 512 kB; public code: DORY's HW_description.json constrains it to 512 000 B.
@@ -101,6 +103,43 @@ DIGITAL = DigitalCore(
     dense_max_k=16,  # public code: DORY forces output tiles of dense to 16
 )
 
+ANALOG = AnalogCore(
+    name="analog",
+    title="analog 1152x512 in-memory array",
+    registers=ANALOG_REGISTERS,  # assumed
+    l1="L1",
+    family="cores",
+    toolkit_module="byoc_dory.soc.diana.analog",
+    rows=1152,  # published: 1152 rows of input, 512 columns of output (paper III-C)
+    columns=512,
+    weight_memory=147_456,  # published: 144 kB; 1152 * 512 cells of 2 bits
+    activation_bits=7,  # published: 7-bit inputs, ternary weights (paper III-C)
+    adc_bits=6,  # published: 6-bit converters (DIANA, JSSC 2023); public code: HTVM's matcher
+    # public code: DORY's weight encoder pads rows to 288 and columns to 128, and works in blocks
+    # of 64 rows.  What exactly is flipped in a block is assumed (diana_analog_driver.h).
+    row_step=288,
+    column_step=128,
+    row_block=64,
+    # assumed: the memory control unit of the chip reshuffles activations between the cores, so
+    # that both have one layout; its time is part of the fitted position_cycles.
+    row_pitch=16,
+    group=4,
+    # derived: fitted to Table I, driver code of the real host included (ODiMO: 8 and 18.2).
+    trigger_cycles=466,
+    row_cycles=9,
+    position_cycles=21,
+    # derived: measured on the simulated host (tests/soc/test_trigger_constants.py).
+    driver_cycles=41,
+    strides=(1, 2),  # public code: HTVM's matcher
+    # public code: HTVM's matcher takes 1, 3, 5, 7.  assumed: sizes in between cost no more rows
+    # than they have, as rows of the array are wired to nothing.
+    max_filter=7,
+    max_shift=31,  # public code: HTVM's matcher
+    max_gain=15,  # assumed: 1152 * 64 needs no more bits
+    unrolls=(1, 2, 4, 8),  # public code: ODiMO
+    unroll_channels=64,  # public code: ODiMO, max(64, C) * fy * (fx + u - 1) rows
+)
+
 DIANA = Soc(
     name="diana",
     title="DIANA",
@@ -115,7 +154,7 @@ DIANA = Soc(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
     ),
     dma=DMA,
-    accelerators=(DIGITAL,),
+    accelerators=(DIGITAL, ANALOG),
     targets=(
         TargetSpec("diana", ("digital",)),
         TargetSpec("diana.digital", ("digital",)),

@@ -104,18 +104,6 @@ static bool check_shape(htvm_soc_t *soc, const diana_shape_t *s, const char *wha
     return true;
 }
 
-static bool check_overlap(htvm_soc_t *soc, const char *what, uint32_t in, uint64_t in_bytes,
-                          uint32_t out, uint64_t out_bytes)
-{
-    if (in < out + out_bytes && out < in + in_bytes) {
-        return diana_complain(soc, &soc->digital, DIANA_ERROR_OVERLAP,
-                              "%s: output at L1 0x%08" PRIX32 " (%" PRIu64
-                              " B) overlaps input at 0x%08" PRIX32 " (%" PRIu64 " B)",
-                              what, HTVM_L1_BASE + out, out_bytes, HTVM_L1_BASE + in, in_bytes);
-    }
-    return true;
-}
-
 /* Maps the packed weights, which must fit the weight memory. */
 static const uint8_t *check_weights(htvm_soc_t *soc, const char *what, uint64_t bytes)
 {
@@ -128,45 +116,13 @@ static const uint8_t *check_weights(htvm_soc_t *soc, const char *what, uint64_t 
                        what, address, bytes, DIANA_DIGITAL_WEIGHT_MEMORY);
         return NULL;
     }
-    if (address % DIANA_DIGITAL_GROUP != 0) {
-        diana_complain(soc, core, DIANA_ERROR_ALIGNMENT,
-                       "%s: weights at L2 0x%08" PRIX32 " (%" PRIu64
-                       " B) are not aligned to %" PRIu32 " B",
-                       what, address, bytes, DIANA_DIGITAL_GROUP);
-        return NULL;
-    }
-    const uint8_t *weights = soc->bus.map(soc->bus.ctx, address, (uint32_t)bytes);
-    if (weights == NULL) {
-        diana_complain(soc, core, DIANA_ERROR_RANGE,
-                       "%s: weights at L2 0x%08" PRIX32 " (%" PRIu64 " B) are not in memory", what,
-                       address, bytes);
-    }
-    return weights;
+    return diana_check_weights(soc, core, what, address, bytes, DIANA_DIGITAL_GROUP);
 }
 
-/* Whether logical bytes [from, to) behind the L1 offset `base` have all been written. */
 static bool check_written(htvm_soc_t *soc, const char *what, uint32_t base, uint32_t from,
                           uint32_t to)
 {
-    const uint32_t reversed = DIANA_DIGITAL_GROUP - 1u;
-    const uint32_t low = from & ~reversed;
-    const uint32_t high = diana_round_up(to, DIANA_DIGITAL_GROUP);
-    const uint8_t *shadow = soc->shadow + base;
-    if (memchr(shadow + low, 0, high - low) == NULL) {
-        return true; /* whole groups: the usual case */
-    }
-    for (uint32_t i = from; i < to; i++) {
-        if (shadow[i ^ reversed] == 0) {
-            const uint32_t at = base + (i ^ reversed);
-            return diana_complain(soc, &soc->digital, DIANA_ERROR_UNINITIALISED,
-                                  "%s: input of %" PRIu32 " B at L1 0x%08" PRIX32
-                                  " includes 0x%08" PRIX32 " (offset %" PRIu32
-                                  "), which was never written",
-                                  what, to - from, HTVM_L1_BASE + base + from, HTVM_L1_BASE + at,
-                                  at);
-        }
-    }
-    return true;
+    return diana_check_written(soc, &soc->digital, what, base, from, to, DIANA_DIGITAL_GROUP);
 }
 
 static bool check_input_written(htvm_soc_t *soc, const diana_shape_t *s, const char *what,
@@ -232,7 +188,7 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
     }
     if (!diana_check_l1(soc, core, "input", in, in_bytes, DIANA_DMA_L1_ALIGN) ||
         !diana_check_l1(soc, core, "output", out, out_bytes, DIANA_DMA_L1_ALIGN) ||
-        !check_overlap(soc, what, in, in_bytes, out, out_bytes)) {
+        !diana_check_overlap(soc, core, what, in, in_bytes, out, out_bytes)) {
         return;
     }
     const diana_claim_t claims[] = {{in, in_bytes, false}, {out, out_bytes, true}};
@@ -295,7 +251,7 @@ static void start_dense(htvm_soc_t *soc, uint64_t now)
     }
     if (!diana_check_l1(soc, core, "input", in, in_bytes, DIANA_DMA_L1_ALIGN) ||
         !diana_check_l1(soc, core, "output", out, DIANA_DIGITAL_LANES, DIANA_DMA_L1_ALIGN) ||
-        !check_overlap(soc, "dense", in, in_bytes, out, DIANA_DIGITAL_LANES)) {
+        !diana_check_overlap(soc, core, "dense", in, in_bytes, out, DIANA_DIGITAL_LANES)) {
         return;
     }
     const diana_claim_t claims[] = {{in, in_bytes, false}, {out, DIANA_DIGITAL_LANES, true}};
@@ -338,8 +294,8 @@ static void start_add(htvm_soc_t *soc, uint64_t now)
     if (!diana_check_l1(soc, core, "first operand", a, elements, DIANA_DMA_L1_ALIGN) ||
         !diana_check_l1(soc, core, "second operand", b, elements, DIANA_DMA_L1_ALIGN) ||
         !diana_check_l1(soc, core, "output", out, elements, DIANA_DMA_L1_ALIGN) ||
-        !check_overlap(soc, "add", a, elements, out, elements) ||
-        !check_overlap(soc, "add", b, elements, out, elements)) {
+        !diana_check_overlap(soc, core, "add", a, elements, out, elements) ||
+        !diana_check_overlap(soc, core, "add", b, elements, out, elements)) {
         return;
     }
     const diana_claim_t claims[] = {{a, elements, false}, {b, elements, false}, {out, elements, true}};

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "diana_regs.h"
+#include "diana_crossbar.h"
 #include "htvm_soc_model.h"
 
 #define DIANA_REGISTERS 16u
@@ -55,7 +56,8 @@ typedef struct {
 
 struct htvm_soc {
     htvm_bus_t bus;
-    diana_device_t dma, digital;
+    diana_device_t dma, digital, analog;
+    diana_noise_t noise; /* of the analog core; none unless a simulator asks for it */
     diana_transfer_t queue[DIANA_DMA_QUEUE_DEPTH]; /* oldest first */
     size_t queued;
     /* The last access if it was a read that told the host to wait. */
@@ -97,6 +99,19 @@ bool diana_claim(htvm_soc_t *soc, diana_device_t *core, const char *what,
 /* The same for a transfer. */
 bool diana_claim_transfer(htvm_soc_t *soc, diana_claim_t claim, uint64_t now);
 
+/* Checks that the cores share. */
+bool diana_check_overlap(htvm_soc_t *soc, diana_device_t *device, const char *what, uint32_t in,
+                         uint64_t in_bytes, uint32_t out, uint64_t out_bytes);
+
+/* Whether logical bytes [from, to) behind the L1 offset `base` have all been written.  They lie
+ * there with the order of each aligned group reversed. */
+bool diana_check_written(htvm_soc_t *soc, diana_device_t *device, const char *what, uint32_t base,
+                         uint32_t from, uint32_t to, uint32_t group);
+
+/* The weights at this address, NULL after a complaint. */
+const uint8_t *diana_check_weights(htvm_soc_t *soc, diana_device_t *device, const char *what,
+                                   uint32_t address, uint64_t bytes, uint32_t align);
+
 /* Marks the device busy from `start` on and writes the event down; `event` has everything but unit
  * and times. */
 void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t start,
@@ -117,5 +132,9 @@ void diana_dma_drop(htvm_soc_t *soc);
 /* Start commands; the registers hold the parameters. */
 void diana_dma_command(htvm_soc_t *soc, uint64_t now);
 void diana_digital_start(htvm_soc_t *soc, uint64_t now);
+void diana_analog_start(htvm_soc_t *soc, uint64_t now);
+
+/* Takes a setting of the simulation. */
+void diana_analog_set(htvm_soc_t *soc, uint32_t offset, uint32_t value);
 
 #endif

@@ -28,7 +28,7 @@ static bool complain(htvm_soc_t *soc, diana_device_t *device, const char *what,
 static bool check_cores(htvm_soc_t *soc, diana_device_t *device, const char *what,
                         const diana_claim_t *claim, uint64_t now)
 {
-    diana_device_t *const cores[] = {&soc->digital};
+    diana_device_t *const cores[] = {&soc->digital, &soc->analog};
     for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
         const diana_device_t *core = cores[i];
         if (core == device || core->busy_until <= now) {

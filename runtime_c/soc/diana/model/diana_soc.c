@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "diana_analog_regs.h"
 #include "diana_model.h"
 
 #define WINDOW (DIANA_REGISTERS * 4u)
@@ -21,6 +22,8 @@ htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
     soc->dma.unit = "dma";
     soc->digital.name = "digital core";
     soc->digital.unit = "digital";
+    soc->analog.name = "analog core";
+    soc->analog.unit = "analog";
     soc->l1 = calloc(HTVM_L1_SIZE, 1);
     soc->shadow = calloc(HTVM_L1_SIZE, 1);
     if (soc->l1 == NULL || soc->shadow == NULL) {
@@ -43,7 +46,8 @@ void htvm_soc_free(htvm_soc_t *soc)
 
 int htvm_soc_owns(uint32_t addr)
 {
-    return addr - DIANA_DMA_REGISTERS < WINDOW || addr - DIANA_DIGITAL_REGISTERS < WINDOW;
+    return addr - DIANA_DMA_REGISTERS < WINDOW || addr - DIANA_DIGITAL_REGISTERS < WINDOW ||
+           addr - DIANA_ANALOG_REGISTERS < WINDOW;
 }
 
 static diana_device_t *device_at(htvm_soc_t *soc, uint32_t addr, uint32_t *offset)
@@ -51,6 +55,10 @@ static diana_device_t *device_at(htvm_soc_t *soc, uint32_t addr, uint32_t *offse
     if (addr - DIANA_DMA_REGISTERS < WINDOW) {
         *offset = addr - DIANA_DMA_REGISTERS;
         return &soc->dma;
+    }
+    if (addr - DIANA_ANALOG_REGISTERS < WINDOW) {
+        *offset = addr - DIANA_ANALOG_REGISTERS;
+        return &soc->analog;
     }
     *offset = addr - DIANA_DIGITAL_REGISTERS;
     return *offset < WINDOW ? &soc->digital : NULL;
@@ -128,7 +136,18 @@ uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
 /* Last register of each device that takes a value. */
 static uint32_t start_register(const htvm_soc_t *soc, const diana_device_t *device)
 {
+    if (device == &soc->analog) {
+        return DIANA_ANALOG_START;
+    }
     return device == &soc->dma ? DIANA_DMA_COMMAND : DIANA_DIGITAL_START;
+}
+
+/* Settings of the simulation: no program has executed anything before the first cycle. */
+static bool is_setting(const htvm_soc_t *soc, const diana_device_t *device, uint32_t offset,
+                       uint64_t now)
+{
+    return device == &soc->analog && now == 0 &&
+           (offset == DIANA_ANALOG_NOISE || offset == DIANA_ANALOG_SEED);
 }
 
 void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now)
@@ -143,6 +162,10 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
     soc->waiting = false;
     if (offset == DIANA_REG_STATUS) {
         device->error = DIANA_ERROR_NONE;
+        return;
+    }
+    if (is_setting(soc, device, offset, now)) {
+        diana_analog_set(soc, offset, value);
         return;
     }
     if (offset % 4u != 0 || offset < 0x10u || offset > start) {
@@ -161,6 +184,8 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
                        "started at register 0x%08" PRIX32 " (4 B) while busy for another %" PRIu64
                        " cycles",
                        addr, device->busy_until - now);
+    } else if (device == &soc->analog) {
+        diana_analog_start(soc, now);
     } else {
         diana_digital_start(soc, now);
     }
@@ -169,7 +194,7 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
 uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
 {
     uint64_t next = UINT64_MAX;
-    const diana_device_t *const cores[] = {&soc->digital};
+    const diana_device_t *const cores[] = {&soc->digital, &soc->analog};
     for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
         const uint64_t at = cores[i]->busy_until;
         if (at > now && at < next) {

@@ -1,0 +1,94 @@
+"""`AnalogCore`: a ternary in-memory array with converters behind its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import round_up
+
+__all__ = ["AnalogCore"]
+
+
+@dataclass(frozen=True)
+class AnalogCore(Accelerator):
+    """An array of ternary cells: a row for each input value of a window, a column for each output.
+
+    A *pass* loads the weights of as many whole input channels as the rows hold and computes one
+    output position of all columns at a time; a converter behind each column makes ``adc_bits`` of
+    its sum.  Passes over further channels are summed in int16.
+
+    Cycles of a pass = ``trigger_cycles + row_cycles * rows + position_cycles * oy * ceil(ox / u)``,
+    where u output columns are computed at a time (unrolled: each has columns of its own in the
+    array, and rows are those of their common window).  The constant includes the host's driver
+    code, whose measured share is ``driver_cycles``.
+
+    Attributes:
+        rows, columns: of the array.
+        weight_memory: bytes of the array's image, 2 bits a cell.
+        activation_bits: of the signed inputs.
+        adc_bits: of the converters, signed.
+        row_step, column_step: rows and columns of an image are padded to multiples of these.
+        row_block: rows over which the sign of stored cells alternates.
+        row_pitch: rows of activations are padded to this many bytes, in L1 and in L2.
+        group: aligned groups of this many bytes are stored reversed.
+        trigger_cycles: constant of one pass, driver included.
+        row_cycles: to load one row of weights.
+        position_cycles: to compute one output position.
+        driver_cycles: host cycles in ``trigger_cycles``.
+        strides: strides (both axes alike).
+        max_filter: largest filter size per axis.
+        max_shift: largest right shift of the requantization.
+        max_gain: largest right shift before the converter.
+        unrolls: output columns that can be computed at a time, ascending.
+        unroll_channels: with more than one, fewer channels take as many rows as this many.
+    """
+
+    rows: int
+    columns: int
+    weight_memory: int
+    activation_bits: int
+    adc_bits: int
+    row_step: int
+    column_step: int
+    row_block: int
+    row_pitch: int
+    group: int
+    trigger_cycles: int
+    row_cycles: int
+    position_cycles: int
+    driver_cycles: int
+    strides: tuple[int, ...]
+    max_filter: int
+    max_shift: int
+    max_gain: int
+    unrolls: tuple[int, ...]
+    unroll_channels: int
+
+    @property
+    def activation_range(self) -> tuple[int, int]:
+        """Inclusive range of the inputs."""
+        half = 1 << (self.activation_bits - 1)
+        return -half, half - 1
+
+    @property
+    def adc_range(self) -> tuple[int, int]:
+        """Inclusive range of the converters."""
+        half = 1 << (self.adc_bits - 1)
+        return -half, half - 1
+
+    @property
+    def output_ranges(self) -> tuple[tuple[int, int], ...]:
+        """The ranges to which outputs can be clipped: int8 or what is input again, with ReLU."""
+        low, high = self.activation_range
+        return (-128, 127), (0, 127), (low, high), (0, high)
+
+    def image_bytes(self, rows: int, columns: int) -> int:
+        """Bytes of the image of an array of which so many rows and columns are in use."""
+        stored = round_up(rows, self.row_step) * round_up(columns, self.column_step)
+        return stored * 2 // 8
+
+    def pass_cycles(self, rows: int, oy: int, ox: int, unroll: int) -> int:
+        """Cycles of one pass, host code of the driver included."""
+        positions = oy * -(-ox // unroll)
+        return self.trigger_cycles + self.row_cycles * rows + self.position_cycles * positions

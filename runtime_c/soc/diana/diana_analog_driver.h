@@ -1,0 +1,51 @@
+/* DIANA: driver of the analog core.
+ *
+ * L1 places are byte offsets in L1; activations are stored as the digital core has them
+ * (diana_driver.h).  Return values are 0, or the DIANA_ERROR_* code with which the core refused.
+ */
+#ifndef DIANA_ANALOG_DRIVER_H
+#define DIANA_ANALOG_DRIVER_H
+
+#include <stdint.h>
+
+#include "diana_analog_regs.h"
+
+/* One pass of a conv tile.  Of input values in [-64, 63] and weights in {-1, 0, 1} the array makes
+ * v[k][y][x] = clip(sum in[c][y*stride - pad_top + i][x*stride - pad_left + j] * w[k][c][i][j]
+ * >> gain) to [-32, 31].  Passes over further channels are summed in int16, and the last makes
+ * out = clip((v*mul[k] + add[k]) >> shift).  Positions outside the iy * ix tile read as 0; a
+ * negative pad crops leading rows or columns.  Rows of `in` have the pitch of ix rounded up to 16,
+ * rows of `out` that of ox; the core zeroes the columns from ox to the pitch.  Partial sums are
+ * int16 [k][oy][ox rounded up to 16].
+ * The layout is part of the register map (diana_analog_regs.h). */
+typedef struct {
+    uint16_t k, c, iy, ix, oy, ox;
+    uint8_t fy, fx, stride;
+    int8_t pad_top, pad_left;
+    uint8_t gain; /* right shift before the converter */
+    uint8_t shift;
+    uint8_t clip; /* DIANA_ANALOG_CLIP_* */
+    uint32_t in, out, partial;
+    uint32_t mode; /* columns computed at a time: 1, 2, 4 or 8; DIANA_ANALOG_FIRST and LAST */
+} diana_analog_conv_t;
+
+/* Weights in L2: the image of the array for this pass, and behind that of the last pass mul and add
+ * of each k, int16 both.
+ *
+ * With u columns at a time the array has a column u' * k + k' for output column u' of channel k',
+ * and a row (c * fy + i) * (fx + u - 1) + j' for input column j' of their common window.  Rows R =
+ * used rows rounded up to 288, columns N = used columns rounded up to 128; the image is two bit
+ * planes [R][N / 32] of 32-bit words, lowest column in the lowest bit.  Row r is stored as row
+ * R - 1 - r.  A cell has the sign of its weight, but where column + row / 64 is odd the opposite; a
+ * positive cell has its bit in the first plane, a negative in the second, 0 in none. */
+
+/* Starts a pass.  The registers are latched: the next pass may be started when this is finished. */
+void diana_analog_conv2d_start(const diana_analog_conv_t *t, const void *weights);
+
+/* Waits for what was started. */
+int32_t diana_analog_conv2d_finish(void);
+
+/* Both. */
+int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights);
+
+#endif

@@ -1,0 +1,42 @@
+/* Register map of the analog core: assumed, like that of the other devices (diana_regs.h). */
+#ifndef DIANA_ANALOG_REGS_H
+#define DIANA_ANALOG_REGS_H
+
+#include "diana_regs.h"
+
+/* The registers from SHAPE0 to PARTIAL hold the image of the driver's descriptor, so that a driver
+ * copies words:
+ *
+ *             bits 0..7         8..15        16..23       24..31
+ *   SHAPE0    k (16 bits)                    c (16 bits)
+ *   SHAPE1    iy                             ix
+ *   SHAPE2    oy                             ox
+ *   SHAPE3    fy                fx           stride       pad_top (signed)
+ *   SHAPE4    pad_left (sgn)    gain         shift        clip (DIANA_ANALOG_CLIP_*) */
+#define DIANA_ANALOG_SHAPE0 0x10u
+#define DIANA_ANALOG_SHAPE1 0x14u
+#define DIANA_ANALOG_SHAPE2 0x18u
+#define DIANA_ANALOG_SHAPE3 0x1Cu
+#define DIANA_ANALOG_SHAPE4 0x20u
+#define DIANA_ANALOG_IN 0x24u      /* byte offset in L1 */
+#define DIANA_ANALOG_OUT 0x28u     /* byte offset in L1 */
+#define DIANA_ANALOG_PARTIAL 0x2Cu /* byte offset in L1 of sums between passes */
+#define DIANA_ANALOG_WEIGHTS 0x30u /* device address in L2 */
+#define DIANA_ANALOG_START 0x34u   /* write starts: columns at a time | DIANA_ANALOG_FIRST | LAST */
+
+/* Which pass this is.  The first does not read the partial sums, the last does not write them, but
+ * requantizes them into the output; where one pass is all, it is both. */
+#define DIANA_ANALOG_COLUMNS_MASK 0x0Fu
+#define DIANA_ANALOG_FIRST 0x10u
+#define DIANA_ANALOG_LAST 0x20u
+
+/* The range of the output. */
+#define DIANA_ANALOG_CLIP_RELU 1u  /* starts at 0 */
+#define DIANA_ANALOG_CLIP_SHORT 2u /* 7 bits, which is what the core reads, instead of 8 */
+
+/* Not the chip's, but the simulation's: noise of the array.  Can be written before the first cycle
+ * only, which a simulator can and firmware cannot. */
+#define DIANA_ANALOG_NOISE 0x38u /* standard deviation at the converter, in 1/65536 of its step */
+#define DIANA_ANALOG_SEED 0x3Cu
+
+#endif
