@@ -19,8 +19,10 @@ from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, 
 __all__ = [
     "array_cycles",
     "cpu_cycles",
+    "cpu_operator_cycles",
     "dma_cycles",
     "layer_cycles",
+    "layout_cycles",
     "step_cycles",
 ]
 
@@ -125,3 +127,29 @@ def cpu_cycles(layer: Layer, soc: Soc) -> int:
     else:
         each = cost.pointwise_mac if (layer.fy, layer.fx) == (1, 1) else cost.conv_mac
     return round(each * layer.macs)
+
+
+def cpu_operator_cycles(kind: str, read: int, written: int, soc: Soc) -> int | None:
+    """Rough cycles of an operator without `Layer` on the host; ``None`` for an unknown kind.
+
+    Args:
+        kind: as in the integer form: ``average_pool``, ``softmax``, ...
+        read: elements its windows read, each as often as it is read.
+        written: elements of its result.
+        soc: whose host.
+    """
+    cost = soc.host.cost
+    if kind in ("average_pool", "max_pool"):
+        return round(cost.pool_element * read)
+    if kind == "softmax":
+        return round(cost.softmax_element * written)
+    if kind == "reshape":
+        return 0
+    if kind in ("convert", "pad"):
+        return round(cost.move_element * written)
+    return None
+
+
+def layout_cycles(size: int, soc: Soc) -> int:
+    """Rough cycles of the host to bring ``size`` bytes into an accelerator's layout, or back."""
+    return round(soc.host.cost.layout_byte * size)

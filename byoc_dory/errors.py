@@ -14,6 +14,7 @@ __all__ = [
     "InputError",
     "TargetError",
     "TilingError",
+    "PolicyError",
     "L2OverflowError",
     "ExportError",
     "ToolchainError",
@@ -69,6 +70,10 @@ class TargetError(HtvmError):
 
 class TilingError(HtvmError):
     """No tile of the layer satisfies the limits of L1; names demand, limit and levers."""
+
+
+class PolicyError(HtvmError):
+    """A dispatch policy names an unknown layer or accelerator, or one that refuses the layer."""
 
 
 class L2OverflowError(HtvmError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from byoc_dory.soc.base import round_up
 from byoc_dory.verdict import Rule, Verdict, judge
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
-__all__ = ["Accelerator", "DigitalCore", "Toolkit"]
+__all__ = ["Accelerator", "DigitalCore", "Scheme", "Toolkit"]
+
+Scheme: TypeAlias = Literal["shift", "ternary"]
+"""The arithmetic of an accelerator.  ``shift``: int8 weights, one right shift (`Shift`);
+``ternary``: weights -1, 0, 1 and converters behind the columns (`AnalogRequant`)."""
 
 
 class Toolkit(Protocol):
@@ -65,6 +69,11 @@ class Accelerator:
     l1: str
     family: str
     toolkit_module: str
+
+    @property
+    def scheme(self) -> Scheme:
+        """The arithmetic it executes; retargeting writes its layers in that form."""
+        return "shift"
 
     @property
     def toolkit(self) -> Toolkit:

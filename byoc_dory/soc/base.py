@@ -116,6 +116,10 @@ class HostCost:
     Attributes:
         conv_mac, pointwise_mac, dense_mac, depthwise_mac: cycles per multiply-accumulate.
         add_element: cycles per element.
+        pool_element: cycles per element that a pool's windows read.
+        softmax_element: cycles per element of a softmax.
+        move_element: cycles per element of a conversion, padding or concatenation.
+        layout_byte: cycles per byte that enters or leaves an accelerator's layout.
     """
 
     conv_mac: float
@@ -123,6 +127,10 @@ class HostCost:
     dense_mac: float
     depthwise_mac: float
     add_element: float
+    pool_element: float
+    softmax_element: float
+    move_element: float
+    layout_byte: float
 
 
 @dataclass(frozen=True)
@@ -159,10 +167,18 @@ class SimControl:
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """A name a user can build for, and the accelerators it may use (by name)."""
+    """A name a user can build for, and the accelerators it may use.
+
+    Attributes:
+        name: e.g. "diana.digital".
+        accelerators: names, in order of preference.
+        policy: name of the dispatch policy that decides between them, unless the user chooses
+            one (see `htvm.policy`).
+    """
 
     name: str
     accelerators: tuple[str, ...]
+    policy: str = "bitwidth"
 
 
 @dataclass(frozen=True)
@@ -268,8 +284,10 @@ class Target:
         name: as the user wrote it, e.g. "diana.digital".
         soc: the description.
         accelerators: subset of ``soc.accelerators``, empty for a CPU target.
+        policy: name of the dispatch policy, unless the user chooses another.
     """
 
     name: str
     soc: Soc
     accelerators: tuple[Accelerator, ...]
+    policy: str = "bitwidth"

@@ -95,5 +95,6 @@ def resolve(name: str, *, l2_bytes: int | None = None) -> Target:
                     name=name,
                     soc=sized,
                     accelerators=tuple(sized.accelerator(entry) for entry in spec.accelerators),
+                    policy=spec.policy,
                 )
     raise TargetError(f"unknown target {name!r}", hint="known targets: " + ", ".join(known))

@@ -49,6 +49,10 @@ HOST = Host(
         dense_mac=3.3,
         depthwise_mac=4.7,
         add_element=7.8,
+        pool_element=3.0,
+        softmax_element=60.0,
+        move_element=6.0,
+        layout_byte=3.8,
     ),
 )
 
