@@ -18,6 +18,7 @@ __all__ = [
     "L2OverflowError",
     "ExportError",
     "ToolchainError",
+    "DependencyError",
     "SimulationError",
     "IntegerFormError",
 ]
@@ -86,6 +87,10 @@ class ExportError(HtvmError):
 
 class ToolchainError(HtvmError):
     """There is no C compiler, or it failed."""
+
+
+class DependencyError(HtvmError):
+    """An optional package is not installed; the hint names the extra that brings it."""
 
 
 class SimulationError(HtvmError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.errors import (
+    DependencyError,
     ExportError,
     HtvmError,
     InputError,
@@ -18,6 +19,7 @@ from byoc_dory.errors import (
 )
 
 __all__ = [
+    "DependencyError",
     "ExportError",
     "HtvmError",
     "InputError",

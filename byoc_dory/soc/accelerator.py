@@ -71,6 +71,11 @@ class Accelerator:
     toolkit_module: str
 
     @property
+    def peak_macs(self) -> int | None:
+        """Multiply-accumulates per cycle at best; None where there is no such figure."""
+        return None
+
+    @property
     def scheme(self) -> Scheme:
         """The arithmetic it executes; retargeting writes its layers in that form."""
         return "shift"
@@ -157,6 +162,11 @@ class DigitalCore(Accelerator):
     strides: tuple[int, ...]
     max_shift: int
     dense_max_k: int
+
+    @property
+    def peak_macs(self) -> int | None:
+        """One per cycle and cell of the array."""
+        return self.lanes * self.columns
 
     def conv_weight_bytes(self, k: int, c: int, fy: int, fx: int) -> int:
         """Bytes of the packed weights and biases of a conv trigger."""
