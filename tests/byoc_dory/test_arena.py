@@ -1,4 +1,4 @@
-"""The L2 planner against brute force, and its promises: valid, certified, repeatable, fast."""
+"""The planner of offsets against brute force, and its promises: valid, certified, repeatable, fast."""
 
 from __future__ import annotations
 
@@ -10,33 +10,43 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byoc_dory import arena, arena_exact
+from byoc_dory.arena import BufferUse, MemoryPlan, check_plan, plan_memory
 from byoc_dory.errors import HtvmError
-from htvm.aot import memory, memory_exact
-from htvm.aot.memory import BufferUse, MemoryPlan, check_plan, plan_memory
 
 
 def _aligned(size: int) -> int:
     return -(-size // 16) * 16
 
 
+def _needed(buffer: BufferUse, step: int) -> int:
+    return _aligned(buffer.bytes + (buffer.surplus if step == buffer.first else 0))
+
+
 def _brute_force(buffers: list[BufferUse]) -> int:
     """Smallest first-fit peak over all orders; some order of an optimal plan reaches it."""
+    beside = {
+        (a, b): max(_needed(a, step) for step in common)
+        for a, b in permutations(buffers, 2)
+        if (common := range(max(a.first, b.first), min(a.last, b.last) + 1))
+    }
     best = 1 << 60
     for order in permutations(buffers):
-        placed: list[tuple[int, int, BufferUse]] = []
+        placed: list[tuple[int, BufferUse]] = []
         for buffer in order:
-            clash = sorted(
-                (low, high)
-                for low, high, other in placed
-                if other.first <= buffer.last and buffer.first <= other.last
+            near = [(at, other) for at, other in placed if (buffer, other) in beside]
+            # On the ground or on a neighbour: the lowest free place is one of these.
+            places = sorted({0, *(at + beside[other, buffer] for at, other in near)})
+            offset = next(
+                place
+                for place in places
+                if all(
+                    place + beside[buffer, other] <= at or at + beside[other, buffer] <= place
+                    for at, other in near
+                )
             )
-            offset = 0
-            for low, high in clash:
-                if offset + _aligned(buffer.bytes) <= low:
-                    break
-                offset = max(offset, high)
-            placed.append((offset, offset + _aligned(buffer.bytes), buffer))
-        best = min(best, max(high for _, high, _ in placed))
+            placed.append((offset, buffer))
+        best = min(best, max(at + _needed(b, b.first) for at, b in placed))
     return best
 
 
@@ -56,7 +66,8 @@ def _small(draw: st.DrawFn) -> list[BufferUse]:
     for index in range(count):
         first = draw(st.integers(0, 5))
         last = draw(st.integers(first, 5))
-        buffers.append(BufferUse(f"b{index}", draw(st.integers(1, 100)), first, last))
+        surplus = draw(st.sampled_from([0, 0, 16, 50]))
+        buffers.append(BufferUse(f"b{index}", draw(st.integers(1, 100)), first, last, surplus))
     return buffers
 
 
@@ -72,19 +83,19 @@ def test_small_instances_are_optimal_and_say_so(buffers: list[BufferUse]) -> Non
 @given(_small())
 def test_each_exact_search_alone_finds_the_optimum(buffers: list[BufferUse]) -> None:
     """Started from the worst plan (everything apart), so that it cannot lean on the greedy one."""
-    items = memory._items(buffers, 16)
+    items = arena._items(buffers, 16)
     apart, total = [], 0
     for item in items:
         apart.append(total)
-        total += item.size
-    live = memory._live(items)
+        total += item.most
+    live = arena._live(items)
     expected = _brute_force(buffers)
-    offsets, peak, proven = memory_exact.branch_and_bound(items, apart, total, live)
+    offsets, peak, proven = arena_exact.branch_and_bound(items, apart, total, live)
     assert (peak, proven) == (expected, True)
-    assert not memory_exact.clashes(items, offsets)
-    offsets, peak, bound = memory_exact.integer_program(items, apart, total, live, 16)
+    assert not arena_exact.clashes(items, offsets)
+    offsets, peak, bound = arena_exact.integer_program(items, apart, total, live, 16)
     assert (peak, bound) == (expected, expected)
-    assert not memory_exact.clashes(items, offsets)
+    assert not arena_exact.clashes(items, offsets)
 
 
 def _units(rows: list[tuple[int, int, int]]) -> list[BufferUse]:
@@ -109,7 +120,7 @@ def test_an_optimum_above_the_sum_of_live_buffers_is_proven() -> None:
 
 
 def test_the_proof_can_come_from_the_integer_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_BRANCH_AND_BOUND_BUFFERS", 0)
+    monkeypatch.setattr(arena, "_BRANCH_AND_BOUND_BUFFERS", 0)
     plan = plan_memory(NO_PLAN_AT_THE_SUM)
     assert (plan.live, plan.peak, plan.bound) == (112, 128, 128)
     assert plan.method.endswith("proven by integer program")
@@ -122,8 +133,8 @@ def test_branch_and_bound_goes_where_the_hill_climb_does_not() -> None:
 
 
 def test_an_open_gap_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_exact, "_BRANCH_AND_BOUND_NODES", 1)
-    monkeypatch.setattr(memory, "_MILP_PAIRS", 0)
+    monkeypatch.setattr(arena_exact, "_BRANCH_AND_BOUND_NODES", 1)
+    monkeypatch.setattr(arena, "_MILP_PAIRS", 0)
     plan = plan_memory(NO_PLAN_AT_THE_SUM)
     assert (plan.peak, plan.bound, plan.optimal) == (128, 112, False)
     assert plan.gap == pytest.approx(1 / 8)
@@ -132,8 +143,8 @@ def test_an_open_gap_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_integer_program_that_gives_up_leaves_a_valid_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "_BRANCH_AND_BOUND_BUFFERS", 0)
-    monkeypatch.setattr(memory_exact, "_MILP_NODES", 0)
+    monkeypatch.setattr(arena, "_BRANCH_AND_BOUND_BUFFERS", 0)
+    monkeypatch.setattr(arena_exact, "_MILP_NODES", 0)
     for buffers in (NO_PLAN_AT_THE_SUM, HARD_TO_REACH):
         plan = plan_memory(buffers)
         assert plan.live <= plan.bound <= plan.peak
@@ -144,6 +155,13 @@ def test_a_chain_reaches_the_bound_without_search() -> None:
     plan = plan_memory(buffers)
     assert plan.peak == plan.live == _aligned(100) + _aligned(700)
     assert plan.method.startswith("first fit")
+
+
+def test_a_surplus_is_free_again_after_the_first_step() -> None:
+    """The second buffer lies where the first one's surplus was, not behind it."""
+    lasting, later = BufferUse("a", 32, 0, 1, surplus=64), BufferUse("b", 64, 1, 1)
+    plan = plan_memory([lasting, later])
+    assert (plan.peak, plan.live) == (96, 96)
 
 
 def test_nothing_to_plan() -> None:
@@ -171,6 +189,12 @@ def test_a_wrong_plan_is_noticed() -> None:
     buffers = [BufferUse("a", 16, 0, 1), BufferUse("b", 16, 1, 2)]
     with pytest.raises(HtvmError, match="'a' and 'b' overlap"):
         check_plan(MemoryPlan((("a", 0), ("b", 0)), 16, 32, 32, ""), buffers)
+    with pytest.raises(HtvmError, match="'a' and 'b' overlap"):
+        lasting = BufferUse("a", 16, 0, 1)
+        check_plan(
+            MemoryPlan((("a", 16), ("b", 0)), 48, 32, 32, ""),
+            [lasting, BufferUse("b", 16, 1, 1, surplus=1)],
+        )
     with pytest.raises(HtvmError, match="outside"):
         check_plan(MemoryPlan((("a", 0), ("b", 16)), 16, 32, 32, ""), buffers)
 

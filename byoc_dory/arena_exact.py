@@ -19,12 +19,24 @@ _MILP_NODES = 20_000
 
 @dataclass(frozen=True)
 class Item:
-    """A buffer as the search sees it: rounded size, time interval, indices of overlapping ones."""
+    """A buffer as the search sees it.
+
+    Attributes:
+        size: rounded bytes.
+        most: the same with what its first step needs besides.
+        first, last: time interval.
+        others: indices of those that overlap in time.
+    """
 
     size: int
+    most: int
     first: int
     last: int
     others: tuple[int, ...]
+
+    def beside(self, other: Item) -> int:
+        """Bytes it needs while another one, which overlaps it in time, lives."""
+        return self.most if self.first >= other.first else self.size
 
 
 class _BranchAndBound:
@@ -54,7 +66,8 @@ class _BranchAndBound:
         """
         rest = [0] * self.slots
         for item, (low, high) in zip(self.items, self.spans, strict=True):
-            for slot in range(low, high):
+            rest[low] += item.most
+            for slot in range(low + 1, high):
                 rest[slot] += item.size
         offsets = [-1] * len(self.items)
         left = sorted(range(len(self.items)), key=lambda i: -self.items[i].size)
@@ -82,21 +95,23 @@ class _BranchAndBound:
                 return False
         places = [(max(floor[slice(*self.spans[i])]), i) for i in left]
         # Whoever starts above the lowest possible end leaves room for another one below it.
-        lowest_end = min(max(place, level) + self.items[i].size for place, i in places)
-        tried: set[tuple[int, int, int, int]] = set()
+        lowest_end = min(max(place, level) + self.items[i].most for place, i in places)
+        tried: set[tuple[int, int, int, int, int]] = set()
         for place, index in sorted(places, key=lambda entry: (entry[0], left.index(entry[1]))):
             # Same offset: only in the order of indices, else every permutation is visited.
             if place < level or (place == level and index < last) or place >= lowest_end:
                 continue
             low, high = self.spans[index]
-            size = self.items[index].size
-            twin = (place, size, low, high)
+            size, most = self.items[index].size, self.items[index].most
+            if place + most >= limit:
+                continue
+            twin = (place, size, most, low, high)
             if twin in tried:
                 continue
             tried.add(twin)
             saved_floor, saved_rest = floor[low:high], rest[low:high]
-            floor[low:high] = [place + size] * (high - low)
-            rest[low:high] = [value - size for value in saved_rest]
+            floor[low:high] = [place + most] + [place + size] * (high - low - 1)
+            rest[low:high] = [saved_rest[0] - most, *(value - size for value in saved_rest[1:])]
             offsets[index] = place
             remaining = [other for other in left if other != index]
             if self._search(limit, floor, rest, offsets, remaining, place, index):
@@ -120,7 +135,7 @@ def branch_and_bound(
             if found is None:
                 return offsets, peak, True
             offsets = found
-            peak = max(offset + item.size for offset, item in zip(found, items, strict=True))
+            peak = max(offset + item.most for offset, item in zip(found, items, strict=True))
     except _NodeLimit:
         return offsets, peak, False
     return offsets, peak, True
@@ -138,23 +153,28 @@ def integer_program(
     new = problem.add_variable
     top = new("peak", bound // alignment, peak // alignment, pulp.LpInteger)
     ceiling = peak // alignment
-    sizes = [item.size // alignment for item in items]
     start = [
-        new(f"o{i}", 0, max(ceiling - size, 0), pulp.LpInteger) for i, size in enumerate(sizes)
+        new(f"o{i}", 0, max(ceiling - item.most // alignment, 0), pulp.LpInteger)
+        for i, item in enumerate(items)
     ]
     problem += top
-    for i, size in enumerate(sizes):
-        problem += start[i] + size <= top
-        for j in items[i].others:
+    for i, item in enumerate(items):
+        problem += start[i] + item.most // alignment <= top
+        for j in item.others:
             if j > i:
+                other = items[j]
                 under = new(f"u{i}_{j}", cat=pulp.LpBinary)
-                problem += start[i] + size <= start[j] + ceiling * (1 - under)
-                problem += start[j] + sizes[j] <= start[i] + ceiling * under
+                end, other_end = (
+                    start[i] + item.beside(other) // alignment,
+                    start[j] + other.beside(item) // alignment,
+                )
+                problem += end <= start[j] + ceiling * (1 - under)
+                problem += other_end <= start[i] + ceiling * under
     outcome = solve_program(problem, _MILP_NODES)
     if not outcome.found:
         return offsets, peak, bound
     found = [round(variable.value()) * alignment for variable in start]
-    found_peak = max(offset + item.size for offset, item in zip(found, items, strict=True))
+    found_peak = max(offset + item.most for offset, item in zip(found, items, strict=True))
     if clashes(items, found) or found_peak > peak:
         _log.warning("the integer program returned unusable offsets; they are ignored")
         return offsets, peak, bound
@@ -164,8 +184,9 @@ def integer_program(
 def clashes(items: Sequence[Item], offsets: Sequence[int]) -> bool:
     """Return whether two items that are needed at once share bytes."""
     return any(
-        offsets[i] < offsets[j] + items[j].size and offsets[j] < offsets[i] + item.size
+        offsets[i] < offsets[j] + items[j].beside(item)
+        and offsets[j] < offsets[i] + item.beside(items[j])
         for i, item in enumerate(items)
         for j in item.others
-        if j > i and item.size and items[j].size
+        if j > i
     )

@@ -1,4 +1,4 @@
-"""Offsets in the one L2 arena, from lifetimes, ahead of time.
+"""Offsets in one memory (the arena in L2, a region's part of L1), from lifetimes, ahead of time.
 
 Two buffers may share bytes exactly if no step needs both.  The largest sum of simultaneously live
 bytes is a lower bound of any arena; a plan that reaches it is optimal, and nothing more is tried.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from byoc_dory.errors import HtvmError
-from htvm.aot.memory_exact import Item, branch_and_bound, integer_program
+from byoc_dory.arena_exact import Item, branch_and_bound, integer_program
 
 __all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "plan_memory", "check_plan"]
 
@@ -39,12 +39,14 @@ class BufferUse:
         name: unique.
         bytes: size.
         first, last: indices of the first and the last step that touch it, both inclusive.
+        surplus: bytes behind its end that its first step overwrites as well.
     """
 
     name: str
     bytes: int
     first: int
     last: int
+    surplus: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class MemoryPlan:
     Attributes:
         offsets: (buffer name, byte offset), in the order of the buffers given.
         peak: bytes of the arena.
-        live: largest sum of simultaneously live bytes, each buffer rounded up to the alignment.
+        live: largest sum of simultaneously live bytes, each buffer rounded up to the alignment
+            (of its first step: with its surplus).
         bound: best proven lower bound of the peak; ``peak`` itself where the plan is optimal.
         method: what found the offsets, and what proved the bound if that was another.
     """
@@ -81,13 +84,23 @@ class MemoryPlan:
 
 
 def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
+    def rounded(size: int) -> int:
+        return -(-size // alignment) * alignment
+
     others: list[list[int]] = [[] for _ in buffers]
     for (i, a), (j, b) in combinations(enumerate(buffers), 2):
-        if a.first <= b.last and b.first <= a.last and a.bytes and b.bytes:
+        filled = (a.bytes or a.surplus) and (b.bytes or b.surplus)
+        if a.first <= b.last and b.first <= a.last and filled:
             others[i].append(j)
             others[j].append(i)
     return [
-        Item(-(-buffer.bytes // alignment) * alignment, buffer.first, buffer.last, tuple(row))
+        Item(
+            rounded(buffer.bytes),
+            rounded(buffer.bytes + buffer.surplus),
+            buffer.first,
+            buffer.last,
+            tuple(row),
+        )
         for buffer, row in zip(buffers, others, strict=True)
     ]
 
@@ -96,7 +109,7 @@ def _live(items: Sequence[Item]) -> int:
     """Largest sum of live sizes; it is attained at the beginning of some buffer."""
     return max(
         (
-            sum(other.size for other in items if other.first <= item.first <= other.last)
+            sum(other.beside(item) for other in items if other.first <= item.first <= other.last)
             for item in items
         ),
         default=0,
@@ -109,18 +122,22 @@ def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]
     peak = 0
     for index in order:
         item = items[index]
+        # Between these two, exclusive, the buffer would overlap the other one.
         taken = sorted(
-            (offsets[other], offsets[other] + items[other].size)
+            (
+                offsets[other] - item.beside(items[other]),
+                offsets[other] + items[other].beside(item),
+            )
             for other in item.others
             if offsets[other] >= 0
         )
         offset = 0
         for low, high in taken:
-            if offset + item.size <= low:
+            if offset <= low:
                 break
             offset = max(offset, high)
         offsets[index] = offset
-        peak = max(peak, offset + item.size)
+        peak = max(peak, offset + item.most)
     return offsets, peak
 
 
@@ -142,11 +159,11 @@ def _greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
 
 def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
     """Return the buffers that hold the peak up: those at the top and what they rest on."""
-    chain = [i for i, item in enumerate(items) if offsets[i] + item.size == peak]
+    chain = [i for i, item in enumerate(items) if offsets[i] + item.most == peak]
     seen = set(chain)
     for index in chain:
         for other in items[index].others:
-            rests = offsets[other] + items[other].size == offsets[index]
+            rests = offsets[other] + items[other].beside(items[index]) == offsets[index]
             if rests and other not in seen:
                 seen.add(other)
                 chain.append(other)
@@ -181,12 +198,15 @@ def _hill_climb(
     return best_offsets, best
 
 
-def plan_memory(buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> MemoryPlan:
+def plan_memory(
+    buffers: Sequence[BufferUse], alignment: int = ALIGNMENT, memory: str = "L2 arena"
+) -> MemoryPlan:
     """Give every buffer an offset so that no two needed at once overlap, with a small peak.
 
     Args:
         buffers: with distinct names; sizes in bytes.
         alignment: of every offset, in bytes.
+        memory: what is planned, for messages.
 
     Returns:
         The plan.  It depends on the arguments alone.
@@ -197,12 +217,12 @@ def plan_memory(buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> Mem
     if len({buffer.name for buffer in buffers}) != len(buffers):
         raise ValueError("buffer names repeat")
     for buffer in buffers:
-        if buffer.bytes < 0 or buffer.last < buffer.first:
+        if min(buffer.bytes, buffer.surplus) < 0 or buffer.last < buffer.first:
             raise ValueError(f"not a buffer: {buffer}")
     items = _items(buffers, alignment)
     live = _live(items)
     offsets, peak, bound, method = _solve(items, live, alignment)
-    _log.info("L2 arena: peak %d B, bound %d B (%s)", peak, bound, method)
+    _log.info("%s: peak %d B, bound %d B (%s)", memory, peak, bound, method)
     plan = MemoryPlan(
         offsets=tuple((b.name, offset) for b, offset in zip(buffers, offsets, strict=True)),
         peak=peak,
@@ -259,10 +279,15 @@ def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = 
     offsets = dict(plan.offsets)
     for buffer in buffers:
         offset = offsets[buffer.name]
-        if offset < 0 or offset % alignment or offset + buffer.bytes > plan.peak:
+        end = offset + buffer.bytes + buffer.surplus
+        if offset < 0 or offset % alignment or end > plan.peak:
             raise HtvmError(f"offset {offset} is misaligned or outside", where=buffer.name)
     for a, b in combinations(buffers, 2):
-        in_time = a.first <= b.last and b.first <= a.last
+        together = range(max(a.first, b.first), min(a.last, b.last) + 1)
+        if not together:
+            continue
         start_a, start_b = offsets[a.name], offsets[b.name]
-        if in_time and start_a < start_b + b.bytes and start_b < start_a + a.bytes:
-            raise HtvmError(f"buffers '{a.name}' and '{b.name}' overlap", where="L2 arena")
+        end_a = start_a + a.bytes + a.surplus * (a.first in together)
+        end_b = start_b + b.bytes + b.surplus * (b.first in together)
+        if start_a < end_b and start_b < end_a:
+            raise HtvmError(f"buffers '{a.name}' and '{b.name}' overlap", where="plan of memory")
