@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from byoc_dory.errors import HtvmError
 from byoc_dory.arena_exact import Item, branch_and_bound, integer_program
+from byoc_dory.errors import HtvmError
 
 __all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "plan_memory", "check_plan"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from byoc_dory.arena import ALIGNMENT, BufferUse
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant
-from byoc_dory.arena import ALIGNMENT, BufferUse
 from htvm.aot.steps import (
     Alias,
     Call,

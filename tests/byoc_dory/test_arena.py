@@ -1,4 +1,4 @@
-"""The planner of offsets against brute force, and its promises: valid, certified, repeatable, fast."""
+"""The planner of offsets against brute force, and its promises: valid, certified, repeatable."""
 
 from __future__ import annotations
 
