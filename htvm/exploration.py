@@ -1,0 +1,162 @@
+"""`explore`: how the tiles of layers, and their cycles, follow from objectives and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from byoc_dory.errors import TargetError, UnsupportedError
+from byoc_dory.explore import Sweep, Tried, explore_layer
+from byoc_dory.layer import Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
+from byoc_dory.verdict import Refused
+from htvm.model import Model
+from htvm.progress import Progress
+from htvm.report.sweep import Exploration
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.tiling import Objective
+
+__all__ = ["explore"]
+
+_Placed: TypeAlias = "list[tuple[Layer, Accelerator]]"
+
+
+def explore(
+    what: Layer | Sequence[Layer] | Model | IRModule | str | Path,
+    target: str = "diana",
+    *,
+    objectives: Sequence[str | Objective] = (),
+    alphas: Sequence[int] = (),
+    betas: Mapping[str, Sequence[int]] | None = None,
+    l1_budgets: Sequence[int] = (),
+    tiling: TilingOptions | None = None,
+    progress: Progress | None = None,
+) -> Exploration:
+    """Tile layers under every combination of objective, weights and L1 budget.
+
+    Nothing is compiled; cycles are predicted, of each layer alone.  A budget that no tile of a
+    layer fits is a row that says so.  Ctrl-C ends the sweep early with what was found until then.
+
+    Args:
+        what: a `Layer` or several (no TVM needed), or a model as `htvm.build` takes it, of which
+            the layers that accelerators get are explored.
+        target: one of `htvm.targets()`.  A layer is tried on each accelerator that takes it.
+        objectives: names of the accelerators' objectives, ``"latency"``, or
+            `byoc_dory.tiling.Objective`s; all by default.
+        alphas: weights of a byte of L1 in use; the objectives' own by default.
+        betas: weights to try by name of the heuristic; the objectives' own by default.
+        l1_budgets: bytes of L1; what the target has by default.
+        tiling: solver, schedule and limits (its objective and budget are not used where swept).
+        progress: is told which layer is explored.
+
+    Raises:
+        TargetError: an unknown target, objective or heuristic, or a bad number.
+        UnsupportedError: no accelerator of the target takes a layer.
+        ModelError: ``what`` is not a model.
+    """
+    progress = progress or Progress()
+    place = resolve(target)
+    if not place.accelerators:
+        raise TargetError(
+            "there is no accelerator to tile for",
+            where=f"target '{target}'",
+            hint="name a target with accelerators, such as diana.digital",
+        )
+    sweep = Sweep(
+        objectives=tuple(objectives),
+        alphas=tuple(alphas),
+        betas={name: tuple(weights) for name, weights in (betas or {}).items()},
+        l1_budgets=tuple(l1_budgets),
+        options=tiling or TilingOptions(),
+    )
+    placed = _placed(what, place, progress)
+    for accelerator in dict.fromkeys(home for _, home in placed):
+        # What cannot be tried shall be said before the first hour of a sweep, not after.
+        sweep.variants(accelerator)
+    rows: list[Tried] = []
+    interrupted = not _run(placed, place.soc, sweep, rows, progress)
+    return Exploration(tuple(rows), place.soc.clock_hz, interrupted)
+
+
+def _run(placed: _Placed, soc: Soc, sweep: Sweep, rows: list[Tried], progress: Progress) -> bool:
+    """Fill ``rows``; whether all of the sweep was done.  Equal layers are tiled once."""
+    known: dict[tuple[object, ...], list[Tried]] = {}
+    try:
+        for number, (layer, accelerator) in enumerate(placed):
+            key = (accelerator.name, layer.geometry)
+            name = f"exploring {layer.name} on {accelerator.name} ({number + 1} of {len(placed)})"
+            with progress.stage(name):
+                if key in known:
+                    rows += [_renamed(row, layer.name) for row in known[key]]
+                    continue
+                begin = len(rows)
+                for row in explore_layer(layer, accelerator, soc, sweep):
+                    rows.append(row)
+                known[key] = rows[begin:]
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _renamed(row: Tried, name: str) -> Tried:
+    lacking = row.shortage
+    return replace(
+        row, layer=name, shortage=None if lacking is None else replace(lacking, layer=name)
+    )
+
+
+def _placed(
+    what: Layer | Sequence[Layer] | Model | IRModule | str | Path, place: Target, progress: Progress
+) -> _Placed:
+    """The layers to explore, each with an accelerator that takes it."""
+    if isinstance(what, Layer):
+        return _takers(what, place)
+    if isinstance(what, Sequence) and not isinstance(what, str):
+        return [pair for layer in what for pair in _takers(layer, place)]
+    return _of_model(what, place, progress)
+
+
+def _takers(layer: Layer, place: Target) -> _Placed:
+    refusals = []
+    found: _Placed = []
+    for accelerator in place.accelerators:
+        verdict = accelerator.judge(layer, place.soc)
+        if isinstance(verdict, Refused):
+            refusals.append(f"{accelerator.name}: {verdict.reason} (rule: {verdict.rule})")
+        else:
+            found.append((layer, accelerator))
+    if not found:
+        raise UnsupportedError(
+            "no accelerator takes the layer",
+            where=f"layer '{layer.name}' on target '{place.name}'",
+            hint="; ".join(refusals),
+        )
+    return found
+
+
+def _of_model(model: Model | IRModule | str | Path, place: Target, progress: Progress) -> _Placed:
+    """The layers of a model where a build would place them."""
+    from htvm.frontend import load
+    from htvm.quantize import retarget
+    from patterns.partition import dispatch
+    from patterns.read import output_names, read_graph
+
+    with progress.stage("importing"):
+        source = model if isinstance(model, Model) else load(model)
+    with progress.stage("retargeting"):
+        module = retarget(source, place.accelerators).model.module
+    placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
+    homes = {accelerator.name: accelerator for accelerator in place.accelerators}
+    return [
+        (placed.layers[name], homes[home])
+        for name, home in placed.placement.items()
+        if home in homes and name in placed.layers
+    ]

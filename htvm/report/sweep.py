@@ -1,0 +1,290 @@
+"""`Exploration`: what a sweep of tilings found, as a table, a data frame and figures."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.errors import DependencyError
+from htvm.report.table import Column, Table, count, text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from byoc_dory.explore import Tried
+
+__all__ = ["Exploration", "log_axes", "optional"]
+
+# Beyond this, small multiples are too small to read.
+_MOST_PANELS = 12
+_MARKERS = "osD^vP*X"
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Everything a sweep tried.
+
+    Attributes:
+        rows: one per layer, budget, objective and choice of weights, in this order.
+        clock_hz: clock with which cycles become times.
+        interrupted: whether the user ended the sweep; the rows are those done until then.
+    """
+
+    rows: tuple[Tried, ...]
+    clock_hz: int
+    interrupted: bool = False
+
+    def __str__(self) -> str:
+        return self.table()
+
+    # ------------------------------------------------------------------ tables
+
+    def table(self) -> str:
+        """Everything as text."""
+        shown = tuple(_cells(row, label) for row, label in zip(self.rows, self.labels, strict=True))
+        lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
+        notes = [str(shortage.error()) for shortage in lacking.values()]
+        if self.interrupted:
+            notes.append("interrupted: not everything was tried")
+        return "\n".join([text(Table(_COLUMNS, shown)), *(f"\n{note}" for note in notes)])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What tells a row from others of its layer and budget: objective, and weights swept."""
+        weights: dict[str, set[tuple[object, ...]]] = {}
+        for row in self.rows:
+            weights.setdefault(row.objective, set()).add((row.alpha, *row.betas))
+        return tuple(
+            row.objective if len(weights[row.objective]) == 1 else _weighted(row, self.rows)
+            for row in self.rows
+        )
+
+    @property
+    def frame(self) -> DataFrame:
+        """Everything as a pandas data frame, one column per figure.
+
+        Sizes and budgets are in bytes; ``gap`` is relative to the quickest tile; weights are
+        ``alpha`` and one column ``beta: <heuristic>`` each; infeasible rows lack the rest.
+
+        Raises:
+            DependencyError: pandas is not installed.
+        """
+        pandas = optional("pandas", "data frames")
+        names = dict.fromkeys(name for row in self.rows for name, _ in row.betas)
+        records = [
+            {**_record(row), **{f"beta: {name}": dict(row.betas).get(name) for name in names}}
+            for row in self.rows
+        ]
+        frame = pandas.DataFrame(records)
+        whole = [name for name in frame.columns if name in _WHOLE or name.startswith("beta: ")]
+        # Integers that may be missing; as floats they would lose their look and, if large, digits.
+        return frame.astype({name: "Int64" for name in whole})
+
+    # ------------------------------------------------------------------ figures
+
+    def plot_latency(self) -> Figure:
+        """Predicted cycles against L1 budget, one panel per layer; bars if there is one budget.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return self._plot("cycles", "predicted cycles", lambda row: row.cycles)
+
+    def plot_memory(self) -> Figure:
+        """L1 of one input and output tile against budget, one panel per layer.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return self._plot("L1", "bytes of L1", _l1_bytes)
+
+    def _plot(self, title: str, axis: str, value: Any) -> Figure:
+        figures = optional("matplotlib.figure", "figures")
+        panels = self._panels()
+        columns = min(3, len(panels)) or 1
+        lines = -(-len(panels) // columns) or 1
+        figure = figures.Figure(figsize=(4.5 * columns, 3.2 * lines), layout="constrained")
+        figure.suptitle(f"{title} of {len({row.layer for row in self.rows})} layers")
+        budgets = sorted({row.l1_budget for row in self.rows})
+        for number, (name, rows) in enumerate(panels):
+            axes = figure.add_subplot(lines, columns, number + 1)
+            (_lines if len(budgets) > 1 else _bars)(axes, rows, value)
+            axes.set_title(name, fontsize=8)
+            axes.set_ylabel(axis, fontsize=8)
+            axes.tick_params(labelsize=7)
+        if panels:
+            figure.axes[0].legend(fontsize=7)
+        return figure
+
+    def _panels(self) -> list[tuple[str, list[tuple[str, Tried]]]]:
+        """(title, labelled rows) of each layer; layers of one shape share a panel."""
+        panels: dict[tuple[str, ...], list[tuple[str, Tried]]] = {}
+        first: dict[tuple[str, ...], str] = {}
+        for label, row in zip(self.labels, self.rows, strict=True):
+            key = (row.accelerator, row.op, row.shape)
+            if first.setdefault(key, row.layer) == row.layer:
+                panels.setdefault(key, []).append((label, row))
+        titled = [(f"{first[key]}: {key[1]} {key[2]}", rows) for key, rows in panels.items()]
+        # The longest-running layers matter most.
+        titled.sort(key=lambda panel: -max((row.cycles or 0) for _, row in panel[1]))
+        return titled[:_MOST_PANELS]
+
+
+_COLUMNS = (
+    Column("layer"),
+    Column("shape"),
+    Column("on"),
+    Column("L1 budget", number=True),
+    Column("objective"),
+    Column("k,c,y,x"),
+    Column("tiles", number=True),
+    Column("cycles", number=True),
+    Column("of peak", number=True),
+    Column("over quickest", number=True),
+    Column("L1 in", number=True),
+    Column("L1 out", number=True),
+    Column("weights", number=True),
+    Column("status"),
+    Column("ms to solve", number=True),
+)
+
+_WHOLE = {
+    "alpha", "l1_budget", "k", "c", "y", "x", "tiles", "cycles", "optimum", "l1_in", "l1_out",
+    "l1_weights", "limit", "demand", "smallest_demand",
+}  # fmt: skip
+
+
+def _sizes(row: Tried) -> tuple[int, int, int, int] | None:
+    tile = row.tile
+    return None if tile is None else (tile.k, tile.c, tile.y, tile.x)
+
+
+def _cells(row: Tried, label: str) -> tuple[str, ...]:
+    sizes, gap = _sizes(row), row.gap
+    return (
+        row.layer,
+        row.shape,
+        row.accelerator,
+        count(row.l1_budget),
+        label,
+        "" if sizes is None else ",".join(map(str, sizes)),
+        count(row.tiles),
+        count(row.cycles),
+        "" if row.utilisation is None else f"{100 * row.utilisation:.1f} %",
+        "" if gap is None else f"{100 * gap:.1f} %",
+        count(row.l1_in),
+        count(row.l1_out),
+        count(row.l1_weights),
+        row.status,
+        "" if sizes is None else f"{1000 * row.seconds:.1f}",
+    )
+
+
+def _record(row: Tried) -> dict[str, object]:
+    """One row of the data frame, weights of heuristics apart."""
+    lacking = row.shortage
+    sizes = _sizes(row) or (None,) * 4
+    return {
+        "layer": row.layer,
+        "op": row.op,
+        "shape": row.shape,
+        "accelerator": row.accelerator,
+        "objective": row.objective,
+        "alpha": row.alpha,
+        "l1_budget": row.l1_budget,
+        **dict(zip("kcyx", sizes, strict=True)),
+        "tiles": row.tiles,
+        "cycles": row.cycles,
+        "utilisation": row.utilisation,
+        "l1_in": row.l1_in,
+        "l1_out": row.l1_out,
+        "l1_weights": row.l1_weights,
+        "optimum": row.optimum,
+        "gap": row.gap,
+        "status": row.status,
+        "solver": row.solver,
+        "seconds": row.seconds,
+        "memory": lacking.memory if lacking else "",
+        "limit": lacking.limit if lacking else None,
+        "demand": lacking.demand if lacking else None,
+        "smallest_demand": lacking.smallest if lacking else None,
+        "levers": "; ".join(lacking.levers) if lacking else "",
+    }
+
+
+def _weighted(row: Tried, rows: Sequence[Tried]) -> str:
+    """The objective with those of its weights that other rows have otherwise."""
+    same = [other for other in rows if other.objective == row.objective]
+    parts = [f"alpha={row.alpha}"] if len({other.alpha for other in same}) > 1 else []
+    for name, weight in row.betas:
+        if len({dict(other.betas).get(name) for other in same} - {None}) > 1:
+            parts.append(f"{name}={weight}")
+    return f"{row.objective} ({', '.join(parts)})" if parts else row.objective
+
+
+def _l1_bytes(row: Tried) -> int | None:
+    return None if row.l1_in is None or row.l1_out is None else row.l1_in + row.l1_out
+
+
+def _series(
+    rows: list[tuple[str, Tried]], value: Any
+) -> Iterator[tuple[int, str, list[tuple[int, float]]]]:
+    """(number, label, points (budget, value)) of each objective; infeasible ones have no point."""
+    for number, label in enumerate(dict.fromkeys(label for label, _ in rows)):
+        mine = sorted(
+            (row.l1_budget, found)
+            for other, row in rows
+            if other == label and (found := value(row)) is not None
+        )
+        yield number, label, mine
+
+
+def _lines(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
+    """Against the budget; marks get smaller, so that coinciding ones are seen."""
+    for number, label, points in _series(rows, value):
+        axes.plot(
+            [budget for budget, _ in points], [found for _, found in points],
+            marker=_MARKERS[number % len(_MARKERS)], markersize=max(3, 9 - number), linewidth=1,
+            label=label,
+        )  # fmt: skip
+    log_axes(axes, sorted({row.l1_budget for _, row in rows}))
+
+
+def log_axes(axes: Axes, budgets: Sequence[int]) -> None:
+    """Logarithmic axes over L1 budgets (bytes), with readable ticks."""
+    ticker = importlib.import_module("matplotlib.ticker")
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, labels=[f"{budget / 1000:g}" for budget in budgets])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("L1 budget in kB", fontsize=8)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.grid(True, alpha=0.3)
+
+
+def _bars(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
+    for number, label, points in _series(rows, value):
+        axes.bar([number], [points[0][1] if points else 0], label=label)
+    axes.set_xticks([])
+
+
+def optional(module: str, purpose: str) -> Any:
+    """A module of the extra ``explore``.
+
+    Raises:
+        DependencyError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise DependencyError(
+            f"{purpose} need the package '{module.split('.')[0]}', which is not installed",
+            where="results of htvm.explore",
+            hint="pip install 'htvm[explore]'",
+        ) from error

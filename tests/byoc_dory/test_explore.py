@@ -1,0 +1,111 @@
+"""Sweeps over objectives, weights and budgets of one layer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from byoc_dory.errors import TargetError
+from byoc_dory.explore import Sweep, Tried, explore_layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.planning import tile_layer
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.heuristics import ARRAY, MEMORY
+from byoc_dory.tiling import Fill, Heuristic, Objective
+from tests.byoc_dory.layers import NETWORKS
+
+CORE = DIANA.accelerator("digital")
+CONV = NETWORKS["resnet8"]()[5]
+ADD = NETWORKS["resnet8"]()[3]
+DENSE = NETWORKS["toyadmos"]()[0]
+
+
+def tried(layer=CONV, **choices) -> list[Tried]:
+    return list(explore_layer(layer, CORE, DIANA, Sweep(**choices)))
+
+
+@pytest.mark.parametrize("layer", [CONV, ADD, DENSE], ids=lambda layer: layer.op)
+def test_every_row_is_what_the_tiler_would_do(layer) -> None:
+    budgets = (1_000, 6_000, 40_000)
+    rows = tried(layer, l1_budgets=budgets)
+    names = [*CORE.objectives, "latency"]
+    assert [(row.l1_budget, row.objective) for row in rows] == [*itertools.product(budgets, names)]
+    for row in rows:
+        options = TilingOptions(row.l1_budget, row.objective)
+        if row.status == "infeasible":
+            continue
+        solution = tile_layer(layer, DIANA, CORE, options)
+        assert row.tile == solution.tile
+        assert (row.l1_in, row.l1_out) == (solution.l1_in, solution.l1_out)
+        assert row.l1_in + row.l1_out <= row.l1_budget
+        assert row.cycles == CORE.cost(layer, solution.tile, DIANA)
+        assert row.gap is not None and row.gap >= 0
+        assert row.objective != "latency" or row.gap == 0
+        if layer.macs:
+            assert row.utilisation == pytest.approx(layer.macs / (row.cycles * 256))
+        else:
+            assert row.utilisation is None
+
+
+def test_tiles_are_counted() -> None:
+    (row,) = tried(objectives=("array",), l1_budgets=(6_000,))
+    assert row.tile is not None and row.tile.k == 16 and row.tile.x == 16
+    assert row.tiles == 2 * -(-16 // row.tile.y) > 2
+
+
+def test_a_hopeless_budget_is_a_row() -> None:
+    rows = tried(l1_budgets=(100, 64_000), objectives=("none", "latency"))
+    assert [row.status for row in rows[:2]] == ["infeasible"] * 2
+    for row in rows[:2]:
+        lacking = row.shortage
+        assert lacking is not None and (lacking.limit, lacking.layer) == (100, CONV.name)
+        assert lacking.demand > lacking.smallest > 100 and lacking.levers
+        assert row.tile is row.cycles is row.gap is row.utilisation is None
+    assert all(row.cycles and row.shortage is None for row in rows[2:])
+
+
+def test_weights_are_swept() -> None:
+    rows = tried(
+        objectives=("array", "none"), alphas=(0, 1), betas={"long DMA": (0, 7)}, l1_budgets=(6_000,)
+    )
+    found = [(row.objective, row.alpha, dict(row.betas).get("long DMA")) for row in rows]
+    assert found == [
+        ("array", 0, 0), ("array", 0, 7), ("array", 1, 0), ("array", 1, 7), ("none", 0, None),
+        ("none", 1, None),
+    ]  # fmt: skip
+    # Other weights are the objective's own.
+    own = {term.name: term.weight for term in ARRAY.heuristics}
+    assert all(dict(row.betas)["whole rows"] == own["whole rows"] for row in rows[:4])
+    assert len({row.tile for row in rows[:4]}) > 1
+
+
+def test_objectives_of_ones_own() -> None:
+    mine = Objective("mine", (Heuristic("even rows", Fill("y", 2), 1_000_000),))
+    rows = tried(objectives=(mine, "none"), l1_budgets=(6_000,))
+    assert [row.objective for row in rows] == ["mine", "none"]
+    assert rows[0].tile is not None and rows[0].tile.y % 2 == 0
+    assert rows[1].tile == tile_layer(CONV, DIANA, CORE, TilingOptions(6_000, "none")).tile
+    assert MEMORY.name == "none"
+
+
+def test_budgets_default_to_the_options_then_to_l1() -> None:
+    assert {row.l1_budget for row in tried(objectives=("none",))} == {256_000}
+    options = TilingOptions(l1_budget=9_000)
+    assert {row.l1_budget for row in tried(objectives=("none",), options=options)} == {9_000}
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"objectives": ("speed",)}, "no tiling objective 'speed'.*array.*latency"),
+        ({"betas": {"long dma": (1,)}}, "no heuristic 'long dma'.*long DMA"),
+        ({"objectives": ("latency",), "betas": {"long DMA": (1,)}}, "no heuristic 'long DMA'"),
+        ({"alphas": (0.5,)}, "alphas cannot be 0.5"),
+        ({"betas": {"long DMA": ("x",)}}, "betas.*cannot be 'x'"),
+        ({"l1_budgets": (0,)}, "l1_budgets cannot be 0"),
+    ],
+)
+def test_what_cannot_be_tried(choices, message: str) -> None:
+    with pytest.raises(TargetError, match=message):
+        tried(**choices)
