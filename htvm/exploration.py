@@ -119,7 +119,7 @@ def _placed(
     """The layers to explore, each with an accelerator that takes it."""
     if isinstance(what, Layer):
         return _takers(what, place)
-    if isinstance(what, Sequence) and not isinstance(what, str):
+    if isinstance(what, (list, tuple)):
         return [pair for layer in what for pair in _takers(layer, place)]
     return _of_model(what, place, progress)
 
