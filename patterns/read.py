@@ -18,7 +18,7 @@ from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant
-from patterns import pool, softmax
+from patterns import arithmetic, floats, movement, pool, softmax, table_map
 from patterns.conv import conv2d_pattern, is_depthwise, read_conv2d
 from patterns.elementwise import (
     add_pattern,
@@ -379,6 +379,10 @@ def _layer_and_attrs(
         attrs = _pad(value)
     elif kind == "max_pool":
         attrs = _max_pool(value)
+    elif kind == "table":
+        attrs |= table_map.read_table_map(value)
+    elif kind == "tflite_binary":
+        attrs |= arithmetic.read_binary(value)
     return None, attrs
 
 
@@ -413,8 +417,12 @@ def _max_pool(value: Call) -> dict[str, Attribute]:
 _MATCHES = (conv2d_pattern(), dense_pattern(), add_pattern(), convert_pattern())
 _TFLITE_ADD = tflite_add_pattern()
 _ROOMS: tuple[Mapping[str, str], ...] = (
+    arithmetic.PRIMITIVES,
+    floats.PRIMITIVES,
+    movement.PRIMITIVES,
     pool.PRIMITIVES,
     softmax.PRIMITIVES,
+    table_map.PRIMITIVES,
 )
 _PRIMITIVES: Mapping[str, str] = {
     "tflite_add": "add",

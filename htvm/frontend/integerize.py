@@ -26,14 +26,14 @@ from htvm.frontend.operators import (
 from patterns import elementwise, gemm, pool, shape
 from patterns import softmax as softmax_pattern
 from patterns.conv import conv2d
-from patterns.names import NameCounter
+from patterns.names import NameCounter, tensor_name
 from patterns.requantize import fixed_point
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import BlockBuilder, Var
 
-__all__ = ["integer_module"]
+__all__ = ["integer_module", "named_module"]
 
 _INT32_MAX = 2**31 - 1
 
@@ -51,6 +51,13 @@ def integer_module(
         UnsupportedError: if a constant or an accumulator does not fit int32, or a builder refuses
             its operator.
     """
+    return named_module(inputs, outputs)[0]
+
+
+def named_module(
+    inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
+) -> tuple[IRModule, dict[Activation, str]]:
+    """As `integer_module`, and the name each tensor got."""
     from tvm import relax
 
     builder = relax.BlockBuilder()
@@ -60,12 +67,15 @@ def integer_module(
         writer.variables[activation] = variable
     parameters = [writer.variables[activation] for _, activation in inputs]
     refused: HtvmError | None = None
+    names = {activation: name for name, activation in inputs}
     with builder.function("main", parameters):
         with builder.dataflow():
             results = list(parameters)
             try:
                 for operator, activation in _in_order(outputs):
-                    writer.variables[activation] = writer.write(operator)
+                    variable = writer.write(operator)
+                    writer.variables[activation] = variable
+                    names[activation] = tensor_name(builder.lookup_binding(variable))
                 results = [writer.variables[item] for item in outputs]
             except HtvmError as error:
                 # Raised below: TVM prints a warning about a builder left in the middle.
@@ -74,7 +84,7 @@ def integer_module(
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
     if refused is not None:
         raise refused
-    return builder.get()
+    return builder.get(), names
 
 
 def _in_order(outputs: Sequence[Activation]) -> list[tuple[Operator, Activation]]:

@@ -85,8 +85,8 @@ def dynamic_range(graph: Graph) -> Graph:
     )
 
 
-def logistic(graph: Graph) -> Graph:
-    return graph.with_operator(7, kind="LOGISTIC", options=None)
+def recurrent(graph: Graph) -> Graph:
+    return graph.with_operator(7, kind="LSTM", options=None)
 
 
 def options(graph: Graph, index: int, **fields: tuple[str, float]) -> Graph:
@@ -104,7 +104,7 @@ UNSUPPORTED: dict[str, tuple[Callable[[Graph], Graph], list[str]]] = {
                                       "'conv/weights'", "representative dataset"]),
     "int16": (lambda g: g.with_tensor(0, code=INT16), ["int16 activations", "'input'"]),
     "uint8": (lambda g: g.with_tensor(0, code=UINT8), ["uint8 activations", "'input'"]),
-    "operator": (logistic, ["LOGISTIC is not supported", "operator 7", "tensor 15 'probabilities'",
+    "operator": (recurrent, ["LSTM is not supported", "operator 7", "tensor 15 'probabilities'",
                             "supported are ADD"]),
     "weight zero point": (lambda g: g.with_tensor(12, zero_points=[4]), ["zero point",
                                                                         "operator 6"]),

@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layer import Array
-from htvm.frontend.flatbuffer import Buffer, Table
+from htvm.frontend.tflite.flatbuffer import Buffer, Table
 
 __all__ = ["TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
 

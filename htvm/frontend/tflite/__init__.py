@@ -1,0 +1,125 @@
+"""Loading TFLite files: every operator is read straight from the file, and checked as it is read.
+
+`file` has the content of a file as typed records, read through `flatbuffer`, which trusts no
+offset; `handlers` says which operator is read by whom; each handler checks its operator's tensors
+and options, and returns the operators of `htvm.frontend.operators` that compute its outputs.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.integerize import named_module
+from htvm.frontend.operators import Activation
+from htvm.frontend.tflite.file import TfliteFile, TfliteTensor, read_file
+from htvm.frontend.tflite.handlers import HANDLERS
+from htvm.frontend.tflite.reader import OperatorReader
+from htvm.model import Model, TensorInfo, model_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["load_tflite"]
+
+_log = logging.getLogger(__name__)
+
+# Offsets in a flatbuffer are signed 32-bit integers.
+_MOST_BYTES = 2**31 - 1
+_BORDER = ("int8", "uint8", "float32")
+
+
+def load_tflite(path: Path, name: str | None = None) -> Model:
+    """Load a fully int8-quantized TFLite model into the integer form.
+
+    Inputs and outputs are int8, or float32 or uint8 with a QUANTIZE or DEQUANTIZE next to them.
+
+    Args:
+        path: the file.
+        name: of the model; default: the file's, as a C identifier.
+
+    Raises:
+        ModelError: if the file cannot be read, is not a TFLite model, or is damaged.
+        UnsupportedError: if it uses an operator or quantization that is not supported.
+    """
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= _MOST_BYTES else b""
+    except (OSError, ValueError) as error:  # ValueError: no path at all, with a NUL in it
+        raise ModelError(
+            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            hint="check the path",
+        ) from error
+    if size > _MOST_BYTES:
+        raise ModelError(
+            f"not a TFLite model: {size:,} bytes are more than a flatbuffer can have",
+            where=str(path),
+            hint="give a .tflite file or a Relax IRModule",
+        )
+    file = read_file(data, path.name)
+    values = _read_operators(file)
+    _check_border(file)
+    module, names = named_module(
+        [(tensor.name, values[tensor.index]) for tensor in file.inputs],
+        [values[tensor.index] for tensor in file.outputs],
+    )
+    _log.info("%s: %d operators imported", path.name, len(file.operators))
+    return Model(
+        name=model_name(name or path.stem),
+        module=module,
+        inputs=tuple(_info(tensor) for tensor in file.inputs),
+        outputs=tuple(_info(tensor) for tensor in file.outputs),
+        source=path.name,
+        scheme="tflite",
+        sources=_sources(file, values, names),
+    )
+
+
+def _read_operators(file: TfliteFile) -> dict[int, Activation]:
+    """What every tensor that is computed stands for, by index."""
+    for operator in file.operators:
+        if operator.kind not in HANDLERS:
+            raise UnsupportedError(
+                f"operator {operator.kind} is not supported",
+                where=operator.place,
+                hint=f"supported are {', '.join(sorted(HANDLERS))}",
+            )
+    values = {
+        tensor.index: Activation(tensor.shape, tensor.name, tensor.dtype) for tensor in file.inputs
+    }
+    for operator in file.operators:
+        records = HANDLERS[operator.kind](OperatorReader(operator, values))
+        for tensor, record in zip(operator.outputs, records, strict=True):
+            values[tensor.index] = Activation(tensor.shape, record, tensor.dtype)
+    return values
+
+
+def _check_border(file: TfliteFile) -> None:
+    for tensor in (*file.inputs, *file.outputs):
+        if tensor.dtype not in _BORDER:
+            raise UnsupportedError(
+                f"{tensor.dtype} at the border of the model",
+                where=tensor.place,
+                hint="convert with inference_input_type and inference_output_type int8",
+            )
+
+
+def _info(tensor: TfliteTensor) -> TensorInfo:
+    scale = tensor.scales[0] if tensor.scales else None
+    zero_point = tensor.zero_points[0] if tensor.scales else None
+    return TensorInfo(tensor.name, tensor.shape, tensor.dtype, scale, zero_point)
+
+
+def _sources(
+    file: TfliteFile, values: Mapping[int, Activation], names: Mapping[Activation, str]
+) -> dict[str, str]:
+    """Layer name -> name of the tensor in the file, in execution order."""
+    tensors = {
+        values[tensor.index]: tensor.name
+        for operator in file.operators
+        for tensor in operator.outputs
+    }
+    return {name: tensors[value] for value, name in names.items() if value in tensors}

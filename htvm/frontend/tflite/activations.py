@@ -1,0 +1,255 @@
+"""Functions of one tensor, element by element: rescaling, rectifiers, sigmoids, softmax.
+
+What only rescales and clips stays a conversion, which retargeting can leave out; everything else
+becomes a table, computed here with the arithmetic of TFLite Micro's reference kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.operators import Activation, Clip, Convert, Operator, Primitive, Softmax, Step
+from htvm.frontend.tflite.file import TfliteTensor
+from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
+from patterns import gemmlowp
+from patterns.requantize import fixed_point
+from patterns.table_map import table_map, tabulate
+
+__all__ = [
+    "clipped",
+    "hard_swish",
+    "leaky_relu",
+    "logistic",
+    "prelu",
+    "relu",
+    "relu_0_to_1",
+    "relu_6",
+    "softmax",
+    "tanh",
+]
+
+_INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
+
+
+# ------------------------------------------------------------------------------ tables
+
+
+def _unary(op: OperatorReader) -> tuple[TfliteTensor, Step, Step]:
+    """Input, its step and the output's, of one shape."""
+    op.count((1,))
+    source = op.source()
+    op.result_shape(source.shape)
+    return source, op.step(source), op.step(op.result())
+
+
+def _table(
+    op: OperatorReader, kind: str, source: Activation, table: Array, sub: int = 0
+) -> Operator:
+    zero_point = op.step(op.result()).zero_point
+    return Primitive(
+        op.position(sub),
+        op.where,
+        (source,),
+        kind=kind,
+        write=lambda builder, inputs, name: table_map(
+            builder, inputs[0], table, zero_point=zero_point, name=name
+        ),
+    )
+
+
+def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Operator:
+    """Bounds on an int8 tensor whose step stays."""
+    return _table(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
+
+
+def logistic(op: OperatorReader) -> Sequence[Operator]:
+    """LOGISTIC: output scale 1/256, zero point -128."""
+    source, step, made = _unary(op)
+    if made != Step(1 / 256, -128):
+        raise op.unsupported(
+            f"a logistic with output scale {made.scale:g}, zero point {made.zero_point}",
+            "int8 logistic has scale 1/256 and zero point -128",
+        )
+
+    def curve(q4: int) -> int:
+        return gemmlowp.rounding_shift(gemmlowp.logistic(q4, _INPUT_BITS), 31 - 8) - 128
+
+    return [_table(op, "logistic", op.value(source), _sigmoid(op, step, curve))]
+
+
+def tanh(op: OperatorReader) -> Sequence[Operator]:
+    """TANH: output scale 1/128, zero point 0."""
+    source, step, made = _unary(op)
+    if made != Step(1 / 128, 0):
+        raise op.unsupported(
+            f"a tanh with output scale {made.scale:g}, zero point {made.zero_point}",
+            "int8 tanh has scale 1/128 and zero point 0",
+        )
+
+    def curve(q4: int) -> int:
+        return gemmlowp.rounding_shift(gemmlowp.tanh(q4, _INPUT_BITS), 31 - 7)
+
+    return [_table(op, "tanh", op.value(source), _sigmoid(op, step, curve))]
+
+
+def _sigmoid(op: OperatorReader, step: Step, curve: Callable[[int], int]) -> Array:
+    """The table of a curve of Q4.27; beyond +-15 it has reached its end."""
+    real = step.scale * 2.0 ** (31 - _INPUT_BITS)
+    if not 2.0**-31 <= real < 2.0**30:
+        raise op.unsupported(f"an input scale of {step.scale:g}", "use 2**-57 to 8")
+    multiplier, shift = fixed_point(real)
+    limit = math.floor(15.0 * 2.0 ** (31 - _INPUT_BITS) / 2.0**shift)
+
+    def function(x: int) -> int:
+        centred = x - step.zero_point
+        if abs(centred) >= limit:
+            return INT8[0] if centred <= -limit else INT8[1]
+        return curve(gemmlowp.scaled(centred, multiplier, shift))
+
+    return tabulate(function)
+
+
+def hard_swish(op: OperatorReader) -> Sequence[Operator]:
+    """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
+    source, step, made = _unary(op)
+    fine = np.float32(1 / 128) * np.float32(step.scale)
+    output, output_shift = fixed_point(float(fine / np.float32(made.scale)))
+    relu_ish, relu_shift = fixed_point(float(fine / np.float32(3 / 32768)))
+    if output_shift > 0:
+        raise op.unsupported(
+            f"a hard swish whose output step {made.scale:g} is 128 times finer than its input's"
+        )
+    output, relu_ish = (min((value + (1 << 15)) >> 16, 2**15 - 1) for value in (output, relu_ish))
+
+    def function(x: int) -> int:
+        value = (x - step.zero_point) << 7
+        scaled = _high_multiply_16(value, output)
+        gate = value
+        if relu_shift > 0:
+            gate = _saturated_16(gate << (relu_shift - 1))
+        gate = _high_multiply_16(gate, relu_ish)
+        if relu_shift > 0:
+            gate = _saturated_16(gate << 1)
+        if relu_shift < 0:
+            gate = gemmlowp.rounding_shift(gate, -relu_shift)
+        gate = (gate + (1 << 15)) >> 1
+        product = gate * scaled
+        high = abs(product) >> 15  # toward zero
+        high = high if product >= 0 else -high
+        return gemmlowp.rounding_shift(high, -output_shift) + made.zero_point
+
+    return [_table(op, "hard_swish", op.value(source), tabulate(function))]
+
+
+def _saturated_16(value: int) -> int:
+    return min(max(value, -(2**15)), 2**15 - 1)
+
+
+def _high_multiply_16(a: int, b: int) -> int:
+    """The high half of 2ab of int16, rounded half away from zero."""
+    product = a * b
+    nudged = product + ((1 << 14) if product >= 0 else 1 - (1 << 14))
+    high = abs(nudged) >> 15
+    return _saturated_16(high if nudged >= 0 else -high)
+
+
+def leaky_relu(op: OperatorReader) -> Sequence[Operator]:
+    """LEAKY_RELU: negative numbers times alpha."""
+    source, step, made = _unary(op)
+    alpha = op.options(75).real(0)
+    # The factors are float32, as in the kernel.
+    scale_in, scale_out = np.float32(step.scale), np.float32(made.scale)
+    below = _signed_fixed_point(op, float(scale_in * np.float32(alpha) / scale_out))
+    above = fixed_point(float(scale_in / scale_out))
+
+    def function(x: int) -> int:
+        centred = x - step.zero_point
+        factor = above if centred >= 0 else below
+        return gemmlowp.scaled(centred, *factor) + made.zero_point
+
+    return [_table(op, "leaky_relu", op.value(source), tabulate(function))]
+
+
+def _signed_fixed_point(op: OperatorReader, real: float) -> tuple[int, int]:
+    if not math.isfinite(real):
+        raise op.corrupt(f"a slope of {real}")
+    multiplier, shift = fixed_point(abs(real))
+    return (multiplier if real >= 0 else -multiplier), shift
+
+
+def prelu(op: OperatorReader) -> Sequence[Operator]:
+    """PRELU: negative numbers times a constant slope, one or one per channel."""
+    op.count((2,))
+    source, alpha = op.source(), op.int8(op.tensor(1))
+    op.result_shape(source.shape)
+    if alpha.data is None:
+        raise op.unsupported("its slopes are computed at run time", "make them constant")
+    if alpha.data.size not in (1, source.shape[-1]) or alpha.shape[-1:] not in (
+        (), (1,), source.shape[-1:],
+    ):  # fmt: skip
+        raise op.unsupported(
+            f"slopes of shape {alpha.shape} ({alpha.place})", "share them over height and width"
+        )
+    step, made, slope = op.step(source), op.step(op.result()), op.step(alpha)
+    above = fixed_point(step.scale / made.scale)
+    below = fixed_point(step.scale * slope.scale / made.scale)
+
+    def row(factor: int) -> Array:
+        def function(x: int) -> int:
+            centred = x - step.zero_point
+            if centred >= 0:
+                return gemmlowp.scaled(centred, *above) + made.zero_point
+            return gemmlowp.scaled(centred * factor, *below) + made.zero_point
+
+        return tabulate(function)
+
+    factors = [int(value) - slope.zero_point for value in constant_array(alpha).reshape(-1)]
+    rows = [row(factor) for factor in factors]
+    table = rows[0] if len(rows) == 1 else np.stack(rows)
+    return [_table(op, "prelu", op.value(source), table)]
+
+
+# ------------------------------------------------------------------------------ conversions
+
+
+def relu(op: OperatorReader) -> Sequence[Operator]:
+    """RELU by itself: rescaled, then nothing below zero."""
+    return _rectifier(op, math.inf)
+
+
+def relu_0_to_1(op: OperatorReader) -> Sequence[Operator]:
+    """RELU_0_TO_1 by itself."""
+    return _rectifier(op, 1.0)
+
+
+def _rectifier(op: OperatorReader, high: float) -> Sequence[Operator]:
+    source, step, made = _unary(op)
+    clip = (bound(0.0, made, INT8[0]), bound(high, made, INT8[1]))
+    return [Convert(op.position(), op.where, (op.value(source),), (step, made), clip)]
+
+
+def relu_6(op: OperatorReader) -> Sequence[Operator]:
+    """RELU6 by itself: bounds in the input's integers, which TFLite Micro does not rescale."""
+    source, step, _ = _unary(op)
+    op.same_step()
+    return [clipped(op, op.value(source), (step.zero_point, bound(6.0, step, INT8[1])))]
+
+
+def softmax(op: OperatorReader) -> Sequence[Operator]:
+    """SOFTMAX over the last axis."""
+    op.count((1,))
+    source, result = op.source(), op.result()
+    beta = op.options(9).real(0)
+    if beta != 1.0:
+        raise op.unsupported(f"a softmax with beta {beta}", "use 1")
+    if result.scales[0] != 1 / 256 or result.zero_points[0] != -128:
+        raise op.unsupported(
+            f"a softmax with output scale {result.scales[0]:g}, zero point {result.zero_points[0]}",
+            "int8 softmax has scale 1/256 and zero point -128",
+        )
+    op.result_shape(source.shape)
+    return [Softmax(op.position(), op.where, (op.value(source),), op.step(source).scale)]

@@ -1,0 +1,74 @@
+"""Sums, differences and products of two tensors, broadcast, either of them perhaps constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from byoc_dory.layer import Array
+from htvm.frontend.operators import Activation, Add, Operator, Primitive
+from htvm.frontend.tflite.reader import OperatorReader, constant_array
+from patterns import arithmetic
+from patterns.elementwise import TfliteAdd
+
+__all__ = ["add", "multiply", "subtract"]
+
+
+def add(op: OperatorReader) -> Sequence[Operator]:
+    """ADD; of two tensors of one shape it is a layer."""
+    first, second = _operands(op)
+    if isinstance(first, Activation) and isinstance(second, Activation):
+        if first.shape == second.shape:
+            steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
+            clip = op.clip(op.options(11), 0)
+            return [Add(op.position(), op.where, (first, second), steps, clip)]
+    return _binary(op, "add", 11, first, second)
+
+
+def subtract(op: OperatorReader) -> Sequence[Operator]:
+    """SUB."""
+    return _binary(op, "subtract", 28, *_operands(op))
+
+
+def multiply(op: OperatorReader) -> Sequence[Operator]:
+    """MUL."""
+    return _binary(op, "multiply", 21, *_operands(op))
+
+
+def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Array]:
+    op.count((2,))
+    found: list[Activation | Array] = []
+    for at in (0, 1):
+        tensor = op.int8(op.tensor(at))
+        found.append(op.value(tensor) if tensor.data is None else constant_array(tensor))
+    if all(not isinstance(item, Activation) for item in found):
+        raise op.unsupported("both operands are constant", "fold constants when exporting")
+    shapes = [op.tensor(at).shape for at in (0, 1)]
+    op.result_shape(arithmetic.broadcast(*shapes))
+    return found[0], found[1]
+
+
+def _binary(
+    op: OperatorReader,
+    function: arithmetic.Function,
+    options: int,
+    first: Activation | Array,
+    second: Activation | Array,
+) -> Sequence[Operator]:
+    clip = op.clip(op.options(options), 0)
+    steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
+    scales = (steps[0].scale, steps[1].scale, steps[2].scale)
+    zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
+    parameters: TfliteAdd | arithmetic.TfliteMultiply
+    if function == "multiply":
+        parameters = arithmetic.TfliteMultiply.from_scales(scales, zeros)
+    else:
+        parameters = TfliteAdd.from_scales(scales, zeros)
+
+    def write(builder: Any, inputs: Sequence[Any], name: str) -> Any:
+        given = iter(inputs)
+        a, b = (next(given) if isinstance(x, Activation) else x for x in (first, second))
+        return arithmetic.binary(builder, function, (a, b), parameters, clip, name=name)
+
+    inputs = tuple(item for item in (first, second) if isinstance(item, Activation))
+    return [Primitive(op.position(), op.where, inputs, kind=function, write=write)]

@@ -1,0 +1,83 @@
+"""Conversions between number formats: QUANTIZE and DEQUANTIZE.
+
+Inside a network all tensors are int8.  At its border there may be float32 and uint8: exporters put
+a QUANTIZE behind such an input, and a QUANTIZE or DEQUANTIZE before such an output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from byoc_dory.layer import TfliteRequant
+from htvm.frontend.operators import Convert, Operator, Primitive
+from htvm.frontend.tflite.file import TfliteTensor
+from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
+from patterns import elementwise, floats
+from patterns.requantize import fixed_point
+
+__all__ = ["dequantize", "quantize"]
+
+_BYTES = ("int8", "uint8")
+
+
+def quantize(op: OperatorReader) -> Sequence[Operator]:
+    """QUANTIZE: from float32, or from one 8-bit scale to another."""
+    op.count((1,))
+    source, result = op.tensor(0), op.operator.outputs[0]
+    op.result_shape(source.shape)
+    _computed(op, source)
+    if result.dtype not in _BYTES:
+        raise op.unsupported(f"{result.dtype} activations ({result.place})", FULL_INT8)
+    made, value = op.step(result), op.value(source)
+    clip = INT8 if result.dtype == "int8" else (0, 255)
+    if source.dtype == "float32":
+        return [
+            Primitive(
+                op.position(), op.where, (value,), kind="quantize",
+                write=lambda builder, inputs, name: floats.quantize(
+                    builder, inputs[0], made.scale, made.zero_point, result.dtype, name=name
+                ),
+            )
+        ]  # fmt: skip
+    if source.dtype not in _BYTES:
+        raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
+    step = op.step(source)
+    if source.dtype == result.dtype == "int8":
+        return [Convert(op.position(), op.where, (value,), (step, made), clip)]
+    multiplier, exponent = fixed_point(step.scale / made.scale)
+    requant = TfliteRequant((multiplier,), (exponent,), made.zero_point)
+
+    def write(builder: Any, inputs: Sequence[Any], name: str) -> Any:
+        return elementwise.convert(
+            builder, inputs[0], requant, clip,
+            offset=-step.zero_point, name=name, dtype=result.dtype,
+        )  # fmt: skip
+
+    return [Primitive(op.position(), op.where, (value,), kind="convert", write=write)]
+
+
+def dequantize(op: OperatorReader) -> Sequence[Operator]:
+    """DEQUANTIZE: an 8-bit tensor to float32."""
+    op.count((1,))
+    source, result = op.tensor(0), op.operator.outputs[0]
+    op.result_shape(source.shape)
+    _computed(op, source)
+    if source.dtype not in _BYTES:
+        raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
+    if result.dtype != "float32":
+        raise op.unsupported(f"a dequantization to {result.dtype} ({result.place})", FULL_INT8)
+    step = op.step(source)
+    return [
+        Primitive(
+            op.position(), op.where, (op.value(source),), kind="dequantize",
+            write=lambda builder, inputs, name: floats.dequantize(
+                builder, inputs[0], step.scale, step.zero_point, name=name
+            ),
+        )
+    ]  # fmt: skip
+
+
+def _computed(op: OperatorReader, tensor: TfliteTensor) -> None:
+    if tensor.data is not None:
+        raise op.unsupported(f"{tensor.place} is constant, not an activation")

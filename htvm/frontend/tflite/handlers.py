@@ -1,0 +1,47 @@
+"""Which TFLite operators are supported, and who reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from htvm.frontend.tflite import activations, arithmetic, borders, pools, products, shapes
+from htvm.frontend.tflite.reader import Handler
+
+__all__ = ["HANDLERS"]
+
+HANDLERS: Mapping[str, Handler] = {
+    "ADD": arithmetic.add,
+    "AVERAGE_POOL_2D": pools.average_pool,
+    "CONCATENATION": shapes.concatenation,
+    "CONV_2D": products.conv,
+    "DEPTHWISE_CONV_2D": products.depthwise,
+    "DEQUANTIZE": borders.dequantize,
+    "EXPAND_DIMS": shapes.same_elements,
+    "FULLY_CONNECTED": products.fully_connected,
+    "HARD_SWISH": activations.hard_swish,
+    "LEAKY_RELU": activations.leaky_relu,
+    "LOGISTIC": activations.logistic,
+    "MAX_POOL_2D": pools.max_pool,
+    "MEAN": pools.mean,
+    "MUL": arithmetic.multiply,
+    "PAD": shapes.pad,
+    "PADV2": shapes.pad,
+    "PRELU": activations.prelu,
+    "QUANTIZE": borders.quantize,
+    "RELU": activations.relu,
+    "RELU6": activations.relu_6,
+    "RELU_0_TO_1": activations.relu_0_to_1,
+    "RESHAPE": shapes.reshape,
+    "RESIZE_NEAREST_NEIGHBOR": pools.resize_nearest,
+    "SLICE": shapes.slices,
+    "SOFTMAX": activations.softmax,
+    "SPLIT": shapes.split,
+    "SPLIT_V": shapes.split_v,
+    "SQUEEZE": shapes.same_elements,
+    "STRIDED_SLICE": shapes.strided_slice,
+    "SUB": arithmetic.subtract,
+    "TANH": activations.tanh,
+    "TRANSPOSE": shapes.transpose,
+    "TRANSPOSE_CONV": products.transpose_conv,
+}
+"""Reader of each supported operator."""

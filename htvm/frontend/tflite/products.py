@@ -1,0 +1,278 @@
+"""Convolutions, transposed ones among them, and fully connected layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.operators import (
+    BIAS_TOLERANCE,
+    Activation,
+    Conv,
+    Dense,
+    Operator,
+    Pads,
+    Pair,
+    Primitive,
+    Reshape,
+)
+from htvm.frontend.tflite.file import TfliteTensor
+from htvm.frontend.tflite.flatbuffer import Table
+from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
+from patterns import movement
+
+__all__ = ["conv", "depthwise", "fully_connected", "transpose_conv", "window"]
+
+
+def conv(op: OperatorReader) -> Sequence[Operator]:
+    """CONV_2D: weights (K, fy, fx, C / groups)."""
+    op.count((2, 3))
+    source, weights = op.source(), op.weights(rank=4, axis=0)
+    op.batch(source, 4)
+    options = op.options(1)
+    channels = weights.shape[0]
+    if source.shape[3] % weights.shape[3] or channels % (source.shape[3] // weights.shape[3]):
+        raise op.corrupt(f"weights of shape {weights.shape} for {source.shape[3]} channels")
+    strides, padding, dilation = window(op, options, weights.shape[1:3], (1, 2), (4, 5), channels)
+    return [
+        _convolution(
+            op, source, weights, constant_array(weights).transpose(0, 3, 1, 2), options, 3,
+            strides, padding, dilation, source.shape[3] // weights.shape[3],
+        )
+    ]  # fmt: skip
+
+
+def depthwise(op: OperatorReader) -> Sequence[Operator]:
+    """DEPTHWISE_CONV_2D: weights (1, fy, fx, C * multiplier)."""
+    op.count((2, 3))
+    source, weights = op.source(), op.weights(rank=4, axis=3)
+    op.batch(source, 4)
+    options = op.options(2)
+    channels = weights.shape[3]
+    multiplier = op.positive(options, 3, "depth multiplier")
+    if weights.shape[0] != 1 or channels != source.shape[3] * multiplier:
+        raise op.corrupt(
+            f"weights of shape {weights.shape} for {source.shape[3]} channels times {multiplier}"
+        )
+    strides, padding, dilation = window(op, options, weights.shape[1:3], (1, 2), (5, 6), channels)
+    return [
+        _convolution(
+            op, source, weights, constant_array(weights).transpose(3, 0, 1, 2), options, 4,
+            strides, padding, dilation, source.shape[3],
+        )
+    ]  # fmt: skip
+
+
+def _convolution(
+    op: OperatorReader,
+    source: TfliteTensor,
+    weights: TfliteTensor,
+    weight: Array,
+    options: Table,
+    fused: int,
+    strides: Pair,
+    padding: Pads,
+    dilation: Pair,
+    groups: int,
+) -> Conv:
+    return Conv(
+        op.position(),
+        op.where,
+        (op.value(source),),
+        weight=np.ascontiguousarray(weight),
+        bias=_bias(op, 2, source, weights, len(weight)),
+        ratios=_ratios(op, source, weights),
+        input_zero_point=op.step(source).zero_point,
+        output_zero_point=op.step(op.result()).zero_point,
+        clip=op.clip(options, fused),
+        strides=strides,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        layout="NHWC",
+    )
+
+
+def transpose_conv(op: OperatorReader) -> Sequence[Operator]:
+    """TRANSPOSE_CONV: weights (K, fy, fx, C); a convolution of the input spread over zeros."""
+    op.count((3, 4))
+    source, weights = op.source(2), op.weights(rank=4, axis=0)
+    op.batch(source, 4)
+    options = op.options(49)
+    channels, *kernel, inputs = weights.shape
+    if inputs != source.shape[3]:
+        raise op.corrupt(f"weights of shape {weights.shape} for {source.shape[3]} channels")
+    shape = op.constant(0, "sizes of the output")
+    op.result_shape(shape)
+    op.batch(op.result(), 4)
+    if shape[3] != channels:
+        raise op.corrupt(f"an output of shape {shape} for {channels} channels")
+    padding, strides, start = options.integer(0, "b"), [], []
+    for axis, field in ((0, 2), (1, 1)):
+        stride = op.positive(options, field, "stride")
+        whole, taps = shape[1 + axis], kernel[axis]
+        if padding not in (SAME, VALID):
+            raise op.corrupt(f"padding {padding}")
+        made = math.ceil((whole if padding == SAME else whole - taps + 1) / stride)
+        if made != source.shape[1 + axis]:
+            raise op.corrupt(f"an input of shape {source.shape} for an output of shape {shape}")
+        before = max((made - 1) * stride + taps - whole, 0) // 2
+        strides.append(stride)
+        start.append(taps - 1 - before)
+    size = (shape[1] + kernel[0] - 1, shape[2] + kernel[1] - 1)
+    zero = op.step(source).zero_point
+    where, spread_strides = (start[0], start[1]), (strides[0], strides[1])
+    spread = Primitive(
+        op.position(),
+        op.where,
+        (op.value(source),),
+        kind="interleave",
+        write=lambda builder, inputs, name: movement.interleave(
+            builder, inputs[0], size, where, spread_strides, zero, name=name
+        ),
+    )
+    weight = constant_array(weights).transpose(0, 3, 1, 2)[:, :, ::-1, ::-1]
+    result = Conv(
+        op.position(1),
+        op.where,
+        (Activation((1, *size, inputs), spread),),
+        weight=np.ascontiguousarray(weight),
+        bias=_bias(op, 3, source, weights, channels),
+        ratios=_ratios(op, source, weights),
+        input_zero_point=zero,
+        output_zero_point=op.step(op.result()).zero_point,
+        clip=op.clip(options, 3),
+        strides=(1, 1),
+        padding=(0, 0, 0, 0),
+        dilation=(1, 1),
+        groups=1,
+        layout="NHWC",
+    )
+    return [result]
+
+
+def fully_connected(op: OperatorReader) -> Sequence[Operator]:
+    """FULLY_CONNECTED: weights (K, C); all axes but the last of the input are rows."""
+    op.count((2, 3))
+    source, weights = op.source(), op.weights(rank=2, axis=0)
+    options = op.options(8)
+    if options.integer(1, "b"):
+        raise op.unsupported("shuffled weights")
+    channels, features = weights.shape
+    elements = math.prod(source.shape)
+    if elements % features:
+        raise op.corrupt(f"an input of shape {source.shape} for weights of shape {weights.shape}")
+    rows = elements // features
+    keeps = options.integer(2, "B")
+    if keeps and source.shape[-1] != features:
+        raise op.corrupt(f"an input of shape {source.shape} for weights of shape {weights.shape}")
+    bias = _bias(op, 2, source, weights, channels)
+    clip = op.clip(options, 0)
+    shape = (*source.shape[:-1], channels) if keeps else (rows, channels)
+    declared = op.result().shape
+    if math.prod(declared) != rows * channels:
+        raise op.corrupt(f"an output of shape {declared} for {rows} rows of {channels} channels")
+    if keeps or len(declared) == 2:
+        op.result_shape(shape)
+    vector = op.value(source)
+    if source.shape != (rows, features):
+        flat = Reshape(op.position(), op.where, (vector,), (rows, features))
+        vector = Activation((rows, features), flat)
+    dense = Dense(
+        op.position(1),
+        op.where,
+        (vector,),
+        weight=constant_array(weights),
+        bias=bias,
+        ratios=_ratios(op, source, weights),
+        input_zero_point=op.step(source).zero_point,
+        output_zero_point=op.step(op.result()).zero_point,
+        clip=clip,
+    )
+    if declared == (rows, channels):
+        return [dense]
+    product = Activation((rows, channels), dense)
+    return [Reshape(op.position(2), op.where, (product,), declared)]
+
+
+# ------------------------------------------------------------------------------ parameters
+
+
+def _ratios(op: OperatorReader, source: TfliteTensor, weights: TfliteTensor) -> tuple[float, ...]:
+    """s_in * s_w / s_out, one or one per output channel."""
+    first, last = op.step(source).scale, op.step(op.result()).scale
+    return tuple(first * scale / last for scale in weights.scales)
+
+
+def _bias(
+    op: OperatorReader, at: int, source: TfliteTensor, weights: TfliteTensor, channels: int
+) -> Array:
+    """An optional constant int32 vector, in steps of s_in * s_w."""
+    tensor = op.operator.inputs[at] if at < len(op.operator.inputs) else None
+    if tensor is None:
+        return np.zeros(channels, "int32")
+    if tensor.data is None:
+        raise op.unsupported("its bias is computed at run time", "make it constant")
+    if tensor.dtype != "int32":
+        raise op.unsupported(f"a {tensor.dtype} bias ({tensor.place})", FULL_INT8)
+    given = tensor.scales
+    if tensor.shape != (channels,) or len(given) not in (0, 1, channels):
+        raise op.corrupt(
+            f"{tensor.place} of shape {tensor.shape} with {len(given)} scales for {channels} "
+            "channels"
+        )
+    if any(tensor.zero_points):
+        raise op.unsupported(f"a bias with a zero point ({tensor.place})")
+    # TFLite takes the integers as they are; another scale would be ignored silently.
+    for channel in range(channels if given else 0):
+        own = given[channel % len(given)]
+        product = op.step(source).scale * weights.scales[channel % len(weights.scales)]
+        if abs(own - product) > BIAS_TOLERANCE * product:
+            raise op.unsupported(
+                f"a bias in steps of {own:g} ({tensor.place})",
+                f"input scale times weight scale is {product:g}",
+            )
+    return tensor.data
+
+
+def window(
+    op: OperatorReader,
+    options: Table,
+    kernel: Sequence[int],
+    stride_fields: Pair,
+    dilation_fields: Pair | None,
+    channels: int,
+) -> tuple[Pair, Pads, Pair]:
+    """Strides, padding and dilation of windows over the first input, the output's shape checked.
+
+    Args:
+        op: the operator.
+        options: field 0 is the padding.
+        kernel: (y, x).
+        stride_fields, dilation_fields: (x, y).
+        channels: of the output.
+    """
+    padding = options.integer(0, "b")
+    if padding not in (SAME, VALID):
+        raise op.corrupt(f"padding {padding}")
+    sizes, strides, dilation, before, after = [], [], [], [], []
+    for axis, field in ((0, 1), (1, 0)):
+        size = op.source().shape[1 + axis]
+        strides.append(op.positive(options, stride_fields[field], "stride"))
+        dilation.append(1)
+        if dilation_fields is not None:
+            dilation[axis] = op.positive(options, dilation_fields[field], "dilation", 1)
+        reach = dilation[axis] * (kernel[axis] - 1) + 1
+        covered = size if padding == SAME else size - reach + 1
+        sizes.append(math.ceil(covered / strides[axis]))
+        # SAME padding puts the odd element at the bottom and at the right.
+        total = max((sizes[axis] - 1) * strides[axis] + reach - size, 0)
+        total = total if padding == SAME else 0
+        before.append(total // 2)
+        after.append(total - total // 2)
+    op.result_shape((1, sizes[0], sizes[1], channels))
+    pads = (before[0], before[1], after[0], after[1])
+    return (strides[0], strides[1]), pads, (dilation[0], dilation[1])

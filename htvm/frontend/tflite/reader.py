@@ -1,0 +1,253 @@
+"""Reading one operator of a file: its tensors and options, checked, and what its inputs stand for.
+
+A handler is given an `OperatorReader` and returns the operators that compute its outputs.  The
+first thing that is damaged raises `ModelError`, the first that is not supported
+`UnsupportedError`; both name operator and tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
+from byoc_dory.layer import Array
+from htvm.frontend.operators import Activation, Operator, Pair, Step
+from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
+from htvm.frontend.tflite.flatbuffer import Table
+
+__all__ = [
+    "FULL_INT8",
+    "INT8",
+    "SAME",
+    "VALID",
+    "Handler",
+    "OperatorReader",
+    "bound",
+    "constant_array",
+]
+
+INT8 = (-128, 127)
+SAME, VALID = 0, 1
+FULL_INT8 = "quantize the model fully to int8, activations and weights"
+
+_BOUNDS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+_LARGEST = 1 << 12  # of kernels and strides
+
+
+class OperatorReader:
+    """One operator of a file, and helpers to read it.
+
+    Args:
+        operator: the operator.
+        values: what the tensors computed so far stand for, by index.
+    """
+
+    def __init__(self, operator: TfliteOperator, values: Mapping[int, Activation]) -> None:
+        self.operator = operator
+        self._values = values
+
+    @property
+    def where(self) -> str:
+        """The operator, for messages."""
+        return self.operator.place
+
+    # ------------------------------------------------------------------------ errors
+
+    def corrupt(self, what: str) -> HtvmError:
+        """An error about something that contradicts itself."""
+        return ModelError(
+            f"corrupt model: {what}",
+            where=self.where,
+            hint="the file is damaged; fetch or export it again",
+        )
+
+    def unsupported(self, what: str, hint: str = "") -> HtvmError:
+        """An error about something that is not supported."""
+        return UnsupportedError(what, where=self.where, hint=hint)
+
+    # ------------------------------------------------------------------------ tensors
+
+    def count(self, inputs: Sequence[int], outputs: int = 1) -> None:
+        """The number of tensors, optional ones included."""
+        if len(self.operator.inputs) not in inputs or len(self.operator.outputs) != outputs:
+            raise self.corrupt(
+                f"{len(self.operator.inputs)} inputs and {len(self.operator.outputs)} outputs"
+            )
+
+    def tensor(self, at: int) -> TfliteTensor:
+        """An input that must be there."""
+        tensor = self.operator.inputs[at] if at < len(self.operator.inputs) else None
+        if tensor is None:
+            raise self.corrupt(f"input {at} is missing")
+        return tensor
+
+    def int8(self, tensor: TfliteTensor | None) -> TfliteTensor:
+        """An int8 tensor quantized per tensor, computed or constant."""
+        if tensor is None:
+            raise self.corrupt("an activation is missing")
+        if tensor.dtype == "float32":
+            raise self._float(tensor)
+        if tensor.dtype != "int8":
+            raise self.unsupported(f"{tensor.dtype} activations ({tensor.place})", FULL_INT8)
+        self.step(tensor)
+        return tensor
+
+    def activation(self, tensor: TfliteTensor | None) -> TfliteTensor:
+        """An int8 tensor quantized per tensor, computed at run time."""
+        if tensor is not None and tensor.data is not None:
+            raise self.unsupported(f"{tensor.place} is constant, not an activation")
+        return self.int8(tensor)
+
+    def _float(self, tensor: TfliteTensor) -> HtvmError:
+        weights = [
+            item for item in self.operator.inputs if item is not None and item.dtype == "int8"
+        ]
+        if weights:
+            return self.unsupported(
+                f"dynamic-range quantization: float32 activations ({tensor.place}) with int8 "
+                f"weights ({weights[0].place})",
+                FULL_INT8 + " (a representative dataset is needed)",
+            )
+        return self.unsupported(f"float32 activations ({tensor.place})", FULL_INT8)
+
+    def source(self, at: int = 0) -> TfliteTensor:
+        """An input, an activation."""
+        return self.activation(self.tensor(at))
+
+    def result(self, at: int = 0) -> TfliteTensor:
+        """An output, an activation."""
+        return self.activation(self.operator.outputs[at])
+
+    def value(self, tensor: TfliteTensor) -> Activation:
+        """What an activation stands for."""
+        return self._values[tensor.index]
+
+    def step(self, tensor: TfliteTensor) -> Step:
+        """Quantization of an 8-bit tensor, per tensor."""
+        if len(tensor.scales) != 1:
+            raise self.unsupported(
+                f"{tensor.place} has {len(tensor.scales)} scales", "quantize activations per tensor"
+            )
+        low, high = (0, 255) if tensor.dtype == "uint8" else INT8
+        if not low <= tensor.zero_points[0] <= high:
+            raise self.corrupt(f"zero point {tensor.zero_points[0]} of {tensor.place}")
+        return Step(tensor.scales[0], tensor.zero_points[0])
+
+    def close(self, first: TfliteTensor, second: TfliteTensor) -> bool:
+        """Whether two tensors have one scale and zero point."""
+        a, b = self.step(first), self.step(second)
+        return a.zero_point == b.zero_point and math.isclose(a.scale, b.scale, rel_tol=1e-6)
+
+    def same_step(self, at: int = 0) -> TfliteTensor:
+        """An input that has the scale and zero point of all outputs."""
+        source = self.source(at)
+        if not all(self.close(source, self.activation(tensor)) for tensor in self.operator.outputs):
+            raise self.unsupported("input and output differ in scale or zero point")
+        return source
+
+    def constant(self, at: int, role: str) -> tuple[int, ...]:
+        """An input that must be constant integers."""
+        tensor = self.tensor(at)
+        if tensor.data is None or tensor.dtype not in ("int32", "int64"):
+            raise self.unsupported(
+                f"{role} that are not constant int32 ({tensor.place})", "make them constant"
+            )
+        return tuple(int(value) for value in tensor.data)
+
+    def weights(self, rank: int, axis: int) -> TfliteTensor:
+        """Input 1: constant int8 weights, symmetric, per tensor or along ``axis``."""
+        tensor = self.tensor(1)
+        if tensor.data is None:
+            raise self.unsupported("its weights are computed at run time", "make them constant")
+        if tensor.dtype != "int8":
+            raise self.unsupported(f"{tensor.dtype} weights ({tensor.place})", FULL_INT8)
+        if len(tensor.shape) != rank:
+            raise self.corrupt(f"weights of shape {tensor.shape}")
+        if not tensor.scales:
+            raise self.corrupt(f"{tensor.place} has no scale")
+        if any(tensor.zero_points):
+            raise self.unsupported(
+                f"weights with a zero point ({tensor.place})", "quantize weights symmetrically"
+            )
+        if len(tensor.scales) > 1 and tensor.axis != axis:
+            raise self.unsupported(
+                f"{tensor.place} has scales along axis {tensor.axis}",
+                "quantize weights per output channel",
+            )
+        return tensor
+
+    # ------------------------------------------------------------------------ options
+
+    def options(self, kind: int) -> Table:
+        """The operator's options, which must be of that kind."""
+        if self.operator.options is None or self.operator.options_type != kind:
+            raise self.corrupt(f"options of type {self.operator.options_type} instead of {kind}")
+        return self.operator.options
+
+    def positive(self, table: Table, field: int, name: str, default: int = 0) -> int:
+        """A field that must be a sensible positive number."""
+        value = table.integer(field, "i", default)
+        if not 1 <= value <= _LARGEST:
+            raise self.corrupt(f"{name} {value}")
+        return value
+
+    def clip(self, table: Table, field: int, tensor: TfliteTensor | None = None) -> Pair:
+        """The fused activation function as bounds of the output."""
+        code = table.integer(field, "b")
+        if code not in _BOUNDS:
+            raise self.unsupported(
+                f"fused activation function {code}", "supported are none, ReLU, ReLU-1-to-1, ReLU6"
+            )
+        low, high = _BOUNDS[code]
+        step = self.step(tensor or self.result())
+        return bound(low, step, INT8[0]), bound(high, step, INT8[1])
+
+    # ------------------------------------------------------------------------ shapes
+
+    def batch(self, tensor: TfliteTensor, rank: int) -> None:
+        """A rank, and a batch of one."""
+        if len(tensor.shape) != rank:
+            raise self.unsupported(f"{tensor.place} of shape {tensor.shape}", f"use {rank} axes")
+        if tensor.shape[0] != 1:
+            raise self.unsupported(f"a batch of {tensor.shape[0]}", "export with a batch of 1")
+
+    def axis(self, number: int, rank: int) -> int:
+        """An axis, which may count from the end."""
+        if not -rank <= number < rank:
+            raise self.corrupt(f"axis {number} of {rank}")
+        return number % rank
+
+    def result_shape(self, shape: Sequence[int], at: int = 0) -> None:
+        """The declared shape of an output is what the operator computes."""
+        declared = self.operator.outputs[at].shape
+        if declared != tuple(shape):
+            raise self.corrupt(
+                f"an output of shape {declared}, but inputs and options give {tuple(shape)}"
+            )
+
+    def position(self, sub: int = 0) -> Pair:
+        """Place of an operator made from the one at hand."""
+        return (self.operator.index, sub)
+
+
+def bound(real: float, step: Step, otherwise: int) -> int:
+    """A real bound in steps, inside int8: divided as float32 and rounded half away from zero."""
+    if math.isinf(real):
+        return otherwise
+    scaled = float(np.float32(real) / np.float32(step.scale))
+    number = step.zero_point + int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
+    return min(max(number, INT8[0]), INT8[1])
+
+
+def constant_array(tensor: TfliteTensor) -> Array:
+    """The elements of a constant in their shape."""
+    assert tensor.data is not None
+    return tensor.data.reshape(tensor.shape)
+
+
+Handler: TypeAlias = Callable[[OperatorReader], Sequence[Operator]]
+"""Reads one operator: one record per output."""

@@ -1,0 +1,288 @@
+"""Operators that move elements: reshapes, paddings, concatenations, slices, transpositions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from htvm.frontend.operators import Activation, Convert, Operator, Pad, Primitive, Reshape
+from htvm.frontend.tflite.activations import clipped
+from htvm.frontend.tflite.file import TfliteTensor
+from htvm.frontend.tflite.reader import INT8, OperatorReader
+from patterns import movement
+
+__all__ = [
+    "concatenation",
+    "pad",
+    "reshape",
+    "same_elements",
+    "slices",
+    "split",
+    "split_v",
+    "strided_slice",
+    "transpose",
+]
+
+_MOST_PADDING = 1 << 12
+
+
+# ------------------------------------------------------------------------------ reshapes
+
+
+def reshape(op: OperatorReader) -> Sequence[Operator]:
+    """RESHAPE to a constant shape."""
+    op.count((1, 2))
+    source, result = op.same_step(), op.result()
+    if math.prod(source.shape) != math.prod(result.shape):
+        raise op.corrupt(f"a reshape of {source.shape} to {result.shape}")
+    if len(op.operator.inputs) == 2:
+        target = op.constant(1, "sizes")
+    else:
+        found = op.options(17).vector(0, "int32")
+        target = () if found is None else tuple(int(size) for size in found)
+    free = target.count(-1)
+    known = math.prod(size for size in target if size != -1)
+    whole = math.prod(source.shape)
+    if free > 1 or known < 1 or whole % known or (not free and known != whole):
+        raise op.corrupt(f"a reshape of {source.shape} to {target}")
+    op.result_shape([whole // known if size == -1 else size for size in target])
+    return [_reshaped(op, op.value(source), result.shape)]
+
+
+def same_elements(op: OperatorReader) -> Sequence[Operator]:
+    """SQUEEZE and EXPAND_DIMS: axes of size 1 come or go."""
+    op.count((1,) if op.operator.kind == "SQUEEZE" else (2,))
+    source, result = op.same_step(), op.result()
+    if [size for size in source.shape if size > 1] != [size for size in result.shape if size > 1]:
+        raise op.corrupt(f"an output of shape {result.shape} of an input of shape {source.shape}")
+    return [_reshaped(op, op.value(source), result.shape)]
+
+
+def _reshaped(
+    op: OperatorReader, source: Activation, shape: tuple[int, ...], sub: int = 0
+) -> Operator:
+    return Reshape(op.position(sub), op.where, (source,), shape)
+
+
+def transpose(op: OperatorReader) -> Sequence[Operator]:
+    """TRANSPOSE by a constant permutation."""
+    op.count((2,))
+    source = op.same_step()
+    rank = len(source.shape)
+    axes = tuple(op.axis(axis, rank) for axis in op.constant(1, "axes"))
+    if sorted(axes) != list(range(rank)):
+        raise op.corrupt(f"a permutation {axes} of {rank} axes")
+    op.result_shape([source.shape[axis] for axis in axes])
+    return [
+        _moved(
+            op, "transpose", (op.value(source),),
+            lambda builder, inputs, name: movement.transpose(builder, inputs[0], axes, name=name),
+        )
+    ]  # fmt: skip
+
+
+def _moved(
+    op: OperatorReader, kind: str, inputs: tuple[Activation, ...], write: Any, sub: int = 0
+) -> Operator:
+    return Primitive(op.position(sub), op.where, inputs, kind=kind, write=write)
+
+
+# ------------------------------------------------------------------------------ paddings
+
+
+def pad(op: OperatorReader) -> Sequence[Operator]:
+    """PAD with the number zero, PADV2 with a constant."""
+    op.count((2,) if op.operator.kind == "PAD" else (3,))
+    source = op.same_step()
+    rank = len(source.shape)
+    if op.tensor(1).shape != (rank, 2):
+        raise op.corrupt(f"paddings of shape {op.tensor(1).shape}")
+    numbers = op.constant(1, "paddings")
+    if any(not 0 <= width <= _MOST_PADDING for width in numbers):
+        raise op.corrupt(f"paddings {numbers}")
+    widths = list(zip(numbers[::2], numbers[1::2], strict=True))
+    shape = [size + sum(pair) for size, pair in zip(source.shape, widths, strict=True)]
+    op.result_shape(shape)
+    value = _padding_value(op, source)
+    inputs = (op.value(source),)
+    if rank == 4 and not any(widths[0]) and not any(widths[3]) and source.shape[0] == 1:
+        (top, bottom), (left, right) = widths[1:3]
+        return [Pad(op.position(), op.where, inputs, (top, left, bottom, right), value, "NHWC")]
+    return [
+        _moved(
+            op, "pad_axes", inputs,
+            lambda builder, inputs, name: movement.pad_axes(
+                builder, inputs[0], widths, value, name=name
+            ),
+        )
+    ]  # fmt: skip
+
+
+def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
+    if len(op.operator.inputs) == 2:
+        return op.step(source).zero_point
+    value = op.int8(op.tensor(2))
+    if value.data is None or value.data.size != 1:
+        raise op.unsupported(f"a padding with {value.place}", "give one constant value")
+    if not op.close(value, source):
+        raise op.unsupported(
+            f"a padding value with a scale of its own ({value.place})",
+            "quantize it like the input",
+        )
+    return int(value.data[0])
+
+
+# ------------------------------------------------------------------------------ concatenation
+
+
+def concatenation(op: OperatorReader) -> Sequence[Operator]:
+    """CONCATENATION; parts of another scale are rescaled to the output's first.
+
+    TFLite refuses such parts and TFLite Micro copies their integers; what is meant is the numbers.
+    """
+    op.count(range(1, 1 << 10))
+    options, result = op.options(10), op.result()
+    parts = [op.source(at) for at in range(len(op.operator.inputs))]
+    rank = len(result.shape)
+    axis = op.axis(options.integer(0, "i"), rank)
+    if any(len(part.shape) != rank for part in parts):
+        raise op.corrupt("parts of different rank")
+    frames = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
+    if len(frames) != 1:
+        raise op.corrupt(f"parts of shapes {', '.join(str(part.shape) for part in parts)}")
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    op.result_shape(shape)
+    clip = op.clip(options, 1)
+    inputs = tuple(_rescaled(op, part, result, at) for at, part in enumerate(parts))
+    whole = _moved(
+        op, "concat", inputs,
+        lambda builder, inputs, name: movement.concat(builder, inputs, axis, name=name),
+        sub=len(parts),
+    )  # fmt: skip
+    if clip == INT8:
+        return [whole]
+    return [clipped(op, Activation(tuple(shape), whole), clip, sub=len(parts) + 1)]
+
+
+def _rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: int) -> Activation:
+    source = op.value(part)
+    if op.close(part, result):
+        return source
+    steps = (op.step(part), op.step(result))
+    return Activation(part.shape, Convert(op.position(sub), op.where, (source,), steps, INT8))
+
+
+# ------------------------------------------------------------------------------ slices
+
+
+def strided_slice(op: OperatorReader) -> Sequence[Operator]:
+    """STRIDED_SLICE with constant bounds; neither an ellipsis nor a new axis."""
+    op.count((4,))
+    source, options = op.same_step(), op.options(32)
+    rank = len(source.shape)
+    begin, end, strides = (op.constant(at, "bounds") for at in (1, 2, 3))
+    masks = [options.integer(field, "i") for field in range(5)]
+    if masks[2] or masks[3]:
+        raise op.unsupported("a slice with an ellipsis or a new axis", "name all axes")
+    if not len(begin) == len(end) == len(strides) <= rank or 0 in strides:
+        raise op.corrupt(f"a slice from {begin} to {end} in steps of {strides} of {rank} axes")
+    first, sizes, steps, shape = [], [], [], []
+    for axis, size in enumerate(source.shape):
+        bit = 1 << axis
+        whole = axis >= len(begin)
+        step = 1 if whole else strides[axis]
+        low = None if whole or masks[0] & bit else begin[axis]
+        high = None if whole or masks[1] & bit else end[axis]
+        if not whole and masks[4] & bit:
+            low = op.axis(begin[axis], size)
+            places = range(low, low + 1)
+        else:
+            places = range(*slice(low, high, step).indices(size))
+            shape.append(len(places))
+        if not places:
+            raise op.corrupt(f"a slice of {source.shape} that leaves nothing of axis {axis}")
+        first.append(places[0])
+        sizes.append(len(places))
+        steps.append(places.step)
+    op.result_shape(shape)
+    if not shape:
+        raise op.unsupported("a slice to a scalar", "keep one axis")
+    part = _part(op, source, first, sizes, steps)
+    if len(shape) == rank:
+        return [part]
+    return [_reshaped(op, Activation(tuple(sizes), part), tuple(shape), sub=1)]
+
+
+def slices(op: OperatorReader) -> Sequence[Operator]:
+    """SLICE with constant begin and size."""
+    op.count((3,))
+    source = op.same_step()
+    begin, given = op.constant(1, "bounds"), op.constant(2, "sizes")
+    if not len(begin) == len(given) == len(source.shape):
+        raise op.corrupt(f"a slice from {begin} of {given} of {source.shape}")
+    sizes = [
+        size - first if count == -1 else count
+        for size, first, count in zip(source.shape, begin, given, strict=True)
+    ]
+    for size, first, count in zip(source.shape, begin, sizes, strict=True):
+        if first < 0 or count < 1 or first + count > size:
+            raise op.corrupt(f"a slice from {begin} of {given} of {source.shape}")
+    op.result_shape(sizes)
+    return [_part(op, source, begin, sizes, [1] * len(sizes))]
+
+
+def split(op: OperatorReader) -> Sequence[Operator]:
+    """SPLIT into equal parts along a constant axis."""
+    outputs = len(op.operator.outputs)
+    op.count((2,), outputs)
+    source = op.same_step(1)
+    (number,) = op.constant(0, "axes")[:1] or (len(source.shape),)
+    axis = op.axis(number, len(source.shape))
+    if op.options(35).integer(0, "i") != outputs or source.shape[axis] % outputs:
+        raise op.corrupt(f"{outputs} equal parts of {source.shape} along axis {axis}")
+    return _parts(op, source, axis, [source.shape[axis] // outputs] * outputs)
+
+
+def split_v(op: OperatorReader) -> Sequence[Operator]:
+    """SPLIT_V into parts of constant sizes."""
+    outputs = len(op.operator.outputs)
+    op.count((3,), outputs)
+    source = op.same_step()
+    (number,) = op.constant(2, "axes")[:1] or (len(source.shape),)
+    axis, sizes = op.axis(number, len(source.shape)), list(op.constant(1, "sizes"))
+    if sizes.count(-1) == 1:
+        sizes[sizes.index(-1)] = source.shape[axis] - sum(sizes) - 1
+    if len(sizes) != outputs or min(sizes) < 1 or sum(sizes) != source.shape[axis]:
+        raise op.corrupt(f"parts of {tuple(sizes)} of {source.shape} along axis {axis}")
+    return _parts(op, source, axis, sizes)
+
+
+def _parts(
+    op: OperatorReader, source: TfliteTensor, axis: int, sizes: Sequence[int]
+) -> Sequence[Operator]:
+    parts = []
+    for at, size in enumerate(sizes):
+        begin, shape = [0] * len(source.shape), list(source.shape)
+        begin[axis], shape[axis] = sum(sizes[:at]), size
+        op.result_shape(shape, at)
+        parts.append(_part(op, source, begin, shape, [1] * len(shape), sub=at))
+    return parts
+
+
+def _part(
+    op: OperatorReader,
+    source: TfliteTensor,
+    begin: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    sub: int = 0,
+) -> Operator:
+    return _moved(
+        op, "slice", (op.value(source),),
+        lambda builder, inputs, name: movement.slice_axes(
+            builder, inputs[0], begin, sizes, strides, name=name
+        ),
+        sub=sub,
+    )  # fmt: skip
