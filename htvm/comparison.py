@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tvm.ir import IRModule
 
+    from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.base import Target
     from htvm.model import TensorInfo
+    from htvm.policy import Policy
     from htvm.report.types import Published
 
 __all__ = ["agreement", "compare"]
@@ -44,6 +46,8 @@ class _Configuration:
     name: str
     target: str
     cpu_kernels: Literal["scheduled", "default"]
+    policy: Policy | None = None
+    schedule: ScheduleKind | None = None
 
 
 def compare(
@@ -51,6 +55,8 @@ def compare(
     target: str = "diana",
     inputs: Inputs | Sequence[Inputs] | None = None,
     *,
+    policy: Policy | None = None,
+    schedule: ScheduleKind | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Build and run a model as plain TVM, with our CPU schedules, and for the target.
@@ -60,6 +66,7 @@ def compare(
         target: the configuration to compare with the CPU of the same SoC.
         inputs: of one inference, or a list of dicts for several; seeded random ones without.
             Cycles are those of the first.
+        policy, schedule: of the target's configuration, as for `htvm.build`.
         progress: is told which stage the comparison is in.
 
     Returns:
@@ -79,7 +86,7 @@ def compare(
     with progress.stage("computing what the source model says"):
         oracle = build_llvm_reference(source.module)
         wanted = [oracle(sample) for sample in samples]
-    configurations = _configurations(target)
+    configurations = _configurations(target, policy, schedule)
     rows: list[ComparisonRow] = []
     for configuration in configurations:
         with progress.stage(configuration.name):
@@ -117,14 +124,21 @@ def _samples(
     return [bind_inputs(infos, inputs)]  # type: ignore[arg-type]
 
 
-def _configurations(target: str) -> list[_Configuration]:
+def _configurations(
+    target: str, policy: Policy | None, schedule: ScheduleKind | None
+) -> list[_Configuration]:
     cpu = f"{resolve(target).soc.name}.cpu"
     listed = [
         _Configuration(f"{cpu}, plain TVM", cpu, "default"),
         _Configuration(f"{cpu}, our schedules", cpu, "scheduled"),
     ]
     if target != cpu:
-        listed.append(_Configuration(target, target, "scheduled"))
+        name = target
+        if policy is not None:
+            name += f", policy {policy}" if isinstance(policy, str) else ", the user's policy"
+        if schedule is not None:
+            name += f", schedule {schedule}"
+        listed.append(_Configuration(name, target, "scheduled", policy, schedule))
     return listed
 
 
@@ -144,11 +158,13 @@ def _row(
 ) -> ComparisonRow:
     try:
         module = build(
-            source, configuration.target, cpu_kernels=configuration.cpu_kernels, progress=progress
-        )
+            source, configuration.target, cpu_kernels=configuration.cpu_kernels,
+            policy=configuration.policy, schedule=configuration.schedule, progress=progress,
+        )  # fmt: skip
     except L2OverflowError as error:
         _log.warning("%s: %s", configuration.name, error)
         return ComparisonRow(configuration.name, configuration.target, failure="does not fit L2")
+    compiled = module.compiled
     results = [module.run(list(sample)) for sample in samples]
     outputs = [result.outputs for result in results]
     exact = all(
@@ -163,6 +179,8 @@ def _row(
         memory=memory_of(module.compiled, module.sizes, results[0]),
         agreement=agreement(source.outputs, wanted, outputs),
         exact=exact,
+        policy=compiled.planned.policy if compiled.target.accelerators else "",
+        schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
     )
 
 

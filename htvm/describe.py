@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from byoc_dory.cost import cpu_cycles
+from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
+from htvm.placement import Estimator, executed_form
 from htvm.report.shapes import describe
 from htvm.report.types import (
     Explanation,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from htvm.pipeline import Compiled, Platform
     from htvm.result import RunResult
     from htvm.sim.runner import Sizes
+    from patterns.partition import OperatorVerdict
 
 __all__ = ["explanation_of", "layer_rows", "memory_of", "report_of"]
 
@@ -106,6 +108,8 @@ def report_of(
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,
             units=() if result is None else _units(compiled.target.soc, result),
+            policy=compiled.planned.policy if compiled.target.accelerators else "",
+            schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
         ),
         layers=layer_rows(compiled, result),
         sqnr=tuple(
@@ -128,32 +132,71 @@ def _units(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
 
 
 def explanation_of(compiled: Compiled) -> Explanation:
-    """Return where each operator runs, what each accelerator said, and estimated cycles."""
+    """Return where each operator runs, what each accelerator said, and estimated cycles.
+
+    An accelerator's answer is about the layer as it would be written for it, whoever runs it; only
+    one that was to run the layer and then refused what was written answers about that.
+    """
     dispatch = compiled.dispatch
-    predicted = {
-        (kernel.layer_name, kernel.accelerator): kernel.predicted_cycles
-        for code in compiled.regions.values()
-        for kernel in code.kernels
-        if kernel.kind == "layer"
-    }
-    offers: dict[str, list[Offer]] = {name: [] for name in dispatch.placement}
-    for verdict in dispatch.verdicts:
-        cycles = predicted.get((verdict.layer, verdict.accelerator))
-        offers[verdict.layer].append(
-            Offer(verdict.accelerator, verdict.accepted, verdict.reason, verdict.rule, cycles)
+    offers = _Offers(compiled)
+    rows = [
+        VerdictRow(
+            layer=name,
+            op=dispatch.kinds[name],
+            placed=place,
+            offers=offers.of(name),
+            cpu_cycles=_cpu_cycles(compiled, name),
+            shape=describe(dispatch.layers[name]) if name in dispatch.layers else "",
+            source=compiled.source.sources.get(name, ""),
         )
-    rows = []
-    for name, place in dispatch.placement.items():
-        layer = dispatch.layers.get(name)
-        rows.append(
-            VerdictRow(
-                layer=name,
-                op=dispatch.kinds[name],
-                placed=place,
-                offers=tuple(offers[name]),
-                cpu_cycles=None if layer is None else cpu_cycles(layer, compiled.target.soc),
-                shape="" if layer is None else describe(layer),
-                source=compiled.source.sources.get(name, ""),
-            )
-        )
+        for name, place in dispatch.placement.items()
+    ]
     return Explanation(tuple(rows))
+
+
+def _cpu_cycles(compiled: Compiled, name: str) -> int | None:
+    dispatch, soc = compiled.dispatch, compiled.target.soc
+    if name in dispatch.layers:
+        return cpu_cycles(dispatch.layers[name], soc)
+    return cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
+
+
+class _Offers:
+    """What the accelerators said to each operator of a build, with estimates."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._estimator = Estimator(compiled.target.soc, compiled.options.tiling)
+        self._predicted = {
+            (kernel.layer_name, kernel.accelerator): kernel.predicted_cycles
+            for code in compiled.regions.values()
+            for kernel in code.kernels
+            if kernel.kind == "layer"
+        }
+
+    def of(self, name: str) -> tuple[Offer, ...]:
+        """One per accelerator of the target."""
+        return tuple(
+            self._offer(name, verdict)
+            for verdict in self._compiled.dispatch.verdicts
+            if verdict.layer == name
+        )
+
+    def _offer(self, name: str, verdict: OperatorVerdict) -> Offer:
+        planned, where = self._compiled.planned, verdict.accelerator
+        candidate = next(
+            (offer for offer in planned.candidates.get(name, ()) if offer.name == where), None
+        )
+        if candidate is None or (planned.places[name] == where and not verdict.accepted):
+            return Offer(where, verdict.accepted, verdict.reason, verdict.rule)
+        if not candidate.accepted:
+            return Offer(where, False, candidate.reason, candidate.rule)
+        cycles = self._predicted.get((name, where))
+        return Offer(where, True, cycles=self._estimate(name, where) if cycles is None else cycles)
+
+    def _estimate(self, name: str, where: str) -> int:
+        accelerator = self._compiled.target.soc.accelerator(where)
+        layer = self._compiled.dispatch.layers[name]
+        if not self._compiled.planned.final:
+            layer = executed_form(layer, accelerator)
+        return self._estimator.cycles(layer, accelerator)

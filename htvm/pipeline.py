@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.soc.registry import resolve
 from htvm.model import Model
+from htvm.policy import check_policy
 from htvm.progress import Progress
 
 if TYPE_CHECKING:
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
     from tvm.ir import IRModule
 
+    from byoc_dory.options import ScheduleKind
     from byoc_dory.region import RegionCode
     from byoc_dory.soc.base import Target
     from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
     from htvm.module import Module
+    from htvm.placement import Placement
+    from htvm.policy import Policy
     from htvm.quantize import Retargeted
     from patterns.partition import Dispatch
 
@@ -39,16 +43,22 @@ class BuildOptions:
             comes).
         tiling: of the accelerators' layers.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
+        policy: who runs a layer that several cores could run (see `htvm.policy`); ``None`` leaves
+            that to the target.
 
     Raises:
         TargetError: there is no such kind of CPU kernels, or another option is none.
+        PolicyError: the policy is none.
     """
 
     cpu_kernels: Literal["scheduled", "default"] = "scheduled"
     tiling: TilingOptions = TilingOptions()
     l2_bytes: int | None = None
+    policy: Policy | None = None
 
     def __post_init__(self) -> None:
+        if self.policy is not None:
+            check_policy(self.policy)
         if self.cpu_kernels not in ("scheduled", "default"):
             raise TargetError(
                 f"unknown kind of CPU kernels {self.cpu_kernels!r}",
@@ -72,6 +82,7 @@ class Compiled:
         source: the model as imported.
         target: what it is compiled for.
         options: of the build.
+        planned: which core each layer shall run on, decided before retargeting.
         retargeted: the model in the scheme of the target's accelerators, and what that cost.
         dispatch: where each operator runs, and why.
         regions: code of the accelerators' regions, by name.
@@ -82,6 +93,7 @@ class Compiled:
     source: Model
     target: Target
     options: BuildOptions
+    planned: Placement
     retargeted: Retargeted
     dispatch: Dispatch
     regions: Mapping[str, RegionCode]
@@ -98,6 +110,8 @@ def build(
     platform: Platform = "rv32",
     *,
     cpu_kernels: Literal["scheduled", "default"] = "scheduled",
+    policy: Policy | None = None,
+    schedule: ScheduleKind | None = None,
     tiling: TilingOptions | None = None,
     l2_bytes: int | None = None,
     data: Any = None,
@@ -111,6 +125,10 @@ def build(
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"host"``:
             the same C compiled natively and linked with the same device models, without cycles.
         cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM as it comes).
+        policy: who runs a layer that several cores could run: ``"bitwidth"``, ``"latency"``,
+            ``"mixed"``, a function of a `htvm.policy.LayerInfo` and its candidates, or a dict from
+            layer to accelerator; the target's own by default.
+        schedule: ``"published"`` or ``"overlapped"``, instead of what ``tiling`` says.
         tiling: choices of the tiler.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting: arrays like the model's input; without, seeded
@@ -120,7 +138,10 @@ def build(
     Raises:
         ModelError: ``model`` is not a model.
         UnsupportedError: it uses an operator or quantization that is not supported.
-        TargetError: the target, the platform or the kind of CPU kernels is not known.
+        TargetError: the target, the platform, the schedule or the kind of CPU kernels is not
+            known.
+        PolicyError: the policy is none, or names an unknown layer or accelerator, or one that
+            cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed.
@@ -134,11 +155,19 @@ def build(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
         )
     progress = progress or Progress()
-    options = BuildOptions(cpu_kernels, TilingOptions() if tiling is None else tiling, l2_bytes)
+    options = BuildOptions(cpu_kernels, _tiling(tiling, schedule), l2_bytes, policy)
     compiled = compile_model(model, target, options, data=data, progress=progress)
     with progress.stage(f"compiling C for {platform}"):
         built = makers[platform](compiled.program, compiled.target.soc)
     return Module(compiled, platform, built)
+
+
+def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> TilingOptions:
+    """The tiler's options with the schedule asked for."""
+    options = TilingOptions() if tiling is None else tiling
+    if schedule is None or not isinstance(options, TilingOptions):
+        return options
+    return replace(options, schedule=schedule)
 
 
 def compile_model(
@@ -153,6 +182,7 @@ def compile_model(
     from htvm.aot.cpu import compile_cpu
     from htvm.aot.program import assemble
     from htvm.frontend import load
+    from htvm.placement import place
     from htvm.quantize import retarget
     from patterns.codegen import run_codegen
     from patterns.partition import dispatch, partition
@@ -163,11 +193,16 @@ def compile_model(
     soc, accelerators = resolved.soc, resolved.accelerators
     with progress.stage("importing"):
         source = model if isinstance(model, Model) else load(model)
+    with progress.stage("placing layers"):
+        planned = place(read_graph(source.module), resolved, options.tiling, options.policy)
     with progress.stage("retargeting"):
         retargeted = retarget(source, accelerators, data=data)
     module = retargeted.model.module
     with progress.stage("partitioning"):
-        placed = dispatch(read_graph(module), output_names(module), soc, accelerators)
+        placed = dispatch(
+            read_graph(module), output_names(module), soc, accelerators,
+            planned.places, planned.binding,
+        )  # fmt: skip
         parts = partition(module, placed, soc, accelerators)
     with progress.stage("generating accelerator code"):
         generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
@@ -180,5 +215,6 @@ def compile_model(
             [str(parameter.name) for parameter in cpu.module["main"].params],
         )  # fmt: skip
     return Compiled(
-        source, resolved, options, retargeted, placed, generated.code, cpu.kernels, program
-    )
+        source, resolved, options, planned, retargeted, placed, generated.code, cpu.kernels,
+        program,
+    )  # fmt: skip

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import IntegerFormError
+from byoc_dory.errors import IntegerFormError, PolicyError
 from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.verdict import Refused
@@ -72,6 +73,8 @@ class Dispatch:
         verdicts: one per operator and accelerator, in execution order.
         kinds: what each operator is: conv2d, depthwise, dense, add, softmax, ...
         layers: the operators a pattern describes, by name.
+        elements: how many elements each operator reads (those of a window as often as they are
+            read) and writes.
         absorbed: conversions between scales that the host does while their tensor enters a region:
             name -> family of accelerators of the region.
         tables: what each source byte becomes, for every absorbed conversion: uint8 [256].
@@ -81,6 +84,7 @@ class Dispatch:
     verdicts: tuple[OperatorVerdict, ...]
     kinds: Mapping[str, str]
     layers: Mapping[str, Layer]
+    elements: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
     tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
@@ -111,24 +115,30 @@ def dispatch(
     results: Sequence[str],
     soc: Soc,
     accelerators: Sequence[Accelerator],
+    wanted: Mapping[str, str] | None = None,
+    binding: Container[str] = (),
 ) -> Dispatch:
-    """Judge every operator and place it on the first accelerator that accepts it.
+    """Judge every operator, and place it where it is wanted or on the first that accepts it.
 
     Args:
         nodes: the operators of a module in integer form, as `patterns.read.read_graph` gives them.
         results: what the module returns, as `patterns.read.output_names` gives it.
         soc: passed to the rules.
         accelerators: in order of preference; none places everything on the CPU.
+        wanted: operator -> accelerator or "cpu", as a plan made before retargeting has it.  Where
+            that accelerator refuses what was written, the first that accepts gets the operator.
+        binding: operators of ``wanted`` that must not go elsewhere.
+
+    Raises:
+        PolicyError: an operator that must run on an accelerator is refused by it.
     """
+    wanted = wanted or {}
     placement: dict[str, str] = {}
     verdicts: list[OperatorVerdict] = []
     for node in nodes:
-        placement[node.name] = CPU
-        for accelerator in accelerators:
-            verdict = _judge(node, soc, accelerator)
-            verdicts.append(verdict)
-            if verdict.accepted and placement[node.name] == CPU:
-                placement[node.name] = accelerator.name
+        said = [_judge(node, soc, accelerator) for accelerator in accelerators]
+        verdicts += said
+        placement[node.name] = _placed(said, wanted.get(node.name), node.name in binding)
     families = {entry.name: entry.family for entry in accelerators}
     kinds = {node.name: node.kind for node in nodes}
     layers = {node.name: node.layer for node in nodes if node.layer is not None}
@@ -139,7 +149,36 @@ def dispatch(
         and (home := _home(node, nodes, placement, families)) is not None
     }
     tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
-    return Dispatch(placement, tuple(verdicts), kinds, layers, absorbed, tables)
+    elements = {node.name: _elements(node) for node in nodes}
+    return Dispatch(placement, tuple(verdicts), kinds, layers, elements, absorbed, tables)
+
+
+def _elements(node: Node) -> tuple[int, int]:
+    """Elements an operator reads and writes."""
+    written = prod(node.output_shape)
+    if node.kind in ("average_pool", "max_pool"):
+        kernel = node.attrs["kernel"]
+        assert isinstance(kernel, tuple)
+        return written * prod(kernel), written
+    return sum(prod(shape) for shape in node.input_shapes), written
+
+
+def _placed(said: Sequence[OperatorVerdict], wanted: str | None, binding: bool) -> str:
+    """Where an operator of these verdicts goes."""
+    if wanted == CPU:
+        return CPU
+    for verdict in said:
+        if verdict.accelerator != wanted:
+            continue
+        if verdict.accepted:
+            return wanted
+        if binding:
+            raise PolicyError(
+                f"'{wanted}' cannot take the layer as it was written: {verdict.reason}",
+                where=f"layer '{verdict.layer}'",
+                hint=f"its rule: {verdict.rule}",
+            )
+    return next((verdict.accelerator for verdict in said if verdict.accepted), CPU)
 
 
 def _home(

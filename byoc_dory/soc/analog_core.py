@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.accelerator import Accelerator, Scheme
 from byoc_dory.soc.base import round_up
 
 __all__ = ["AnalogCore"]
@@ -64,6 +64,11 @@ class AnalogCore(Accelerator):
     max_gain: int
     unrolls: tuple[int, ...]
     unroll_channels: int
+
+    @property
+    def scheme(self) -> Scheme:
+        """Ternary weights, converters, and one multiplier per column."""
+        return "ternary"
 
     @property
     def activation_range(self) -> tuple[int, int]:

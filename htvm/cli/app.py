@@ -72,6 +72,17 @@ _target = click.option(
     callback=_known_target,
     help="What to build for; `htvm targets` lists them.",
 )
+_policy = click.option(
+    "--policy",
+    type=click.Choice(["bitwidth", "latency", "mixed"]),
+    help="Who runs what several cores could run: by bits of the weights, by estimated cycles, or "
+    "by the published rule; the target's own by default.",
+)
+_schedule = click.option(
+    "--schedule",
+    type=click.Choice(["published", "overlapped"]),
+    help="Layer by layer as published, or transfers beside the cores.",
+)
 _platform = click.option(
     "--platform",
     type=click.Choice(["rv32", "host"]),
@@ -92,14 +103,20 @@ _input = click.option(
 @app.command("compile")
 @_model
 @_target
+@_policy
+@_schedule
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help=_FOLDER)
 @_common
-def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
+def compile_command(
+    model: str, target: str, policy: str | None, schedule: Any, out: Path, as_json: bool
+) -> None:
     """Write a self-contained C project for MODEL into a folder."""
     from htvm.report.layers import report_json
 
     with shown_progress() as progress:
-        module = htvm.build(open_model(model), target=target, progress=progress)
+        module = htvm.build(
+            open_model(model), target=target, policy=policy, schedule=schedule, progress=progress
+        )
         with progress.stage("writing the project"):
             folder = module.export(out)
     report = module.report()
@@ -109,6 +126,8 @@ def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
 @app.command()
 @_model
 @_target
+@_policy
+@_schedule
 @_platform
 @_input
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
@@ -117,6 +136,8 @@ def compile_command(model: str, target: str, out: Path, as_json: bool) -> None:
 def run(
     model: str,
     target: str,
+    policy: str | None,
+    schedule: Any,
     platform: Any,
     given: str,
     out: Path | None,
@@ -128,7 +149,10 @@ def run(
     opened = open_model(model)
     inputs = read_inputs(given, opened.inputs)
     with shown_progress() as progress:
-        module = htvm.build(opened, target=target, platform=platform, progress=progress)
+        module = htvm.build(
+            opened, target=target, platform=platform, policy=policy, schedule=schedule,
+            progress=progress,
+        )  # fmt: skip
         with progress.stage("simulating"):
             result = module.run(inputs)
         equal = None
@@ -202,6 +226,8 @@ def _brief(array: np.ndarray) -> str:
 @app.command()
 @_model
 @_target
+@_policy
+@_schedule
 @_input
 @click.option(
     "--count",
@@ -212,23 +238,37 @@ def _brief(array: np.ndarray) -> str:
     help="Inputs to try: seeds from SEED on, or entries of the file.",
 )
 @_common
-def compare(model: str, target: str, given: str, count: int, as_json: bool) -> None:
+def compare(
+    model: str,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    given: str,
+    count: int,
+    as_json: bool,
+) -> None:
     """Compare MODEL on a target with plain TVM, on the same simulated SoC."""
     from htvm.report.compare import comparison_json
 
     opened = open_model(model)
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
-        found = htvm.compare(opened, target=target, inputs=samples, progress=progress)
+        found = htvm.compare(
+            opened, target=target, inputs=samples, policy=policy, schedule=schedule,
+            progress=progress,
+        )  # fmt: skip
     click.echo(comparison_json(found) if as_json else str(found))
 
 
 @app.command()
 @_model
 @_target
+@_policy
+@_schedule
 @_common
-def explain(model: str, target: str, as_json: bool) -> None:
+def explain(model: str, target: str, policy: str | None, schedule: Any, as_json: bool) -> None:
     """Say where each operator of MODEL runs, and why not elsewhere."""
+    from byoc_dory.options import TilingOptions
     from htvm.describe import explanation_of
     from htvm.pipeline import BuildOptions, compile_model
     from htvm.report.explain import explain_json
@@ -236,7 +276,9 @@ def explain(model: str, target: str, as_json: bool) -> None:
     opened = open_model(model)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
-        found = explanation_of(compile_model(opened, target, BuildOptions(), progress=progress))
+        tiling = TilingOptions() if schedule is None else TilingOptions(schedule=schedule)
+        options = BuildOptions(tiling=tiling, policy=policy)
+        found = explanation_of(compile_model(opened, target, options, progress=progress))
     click.echo(explain_json(found.rows) if as_json else str(found))
 
 

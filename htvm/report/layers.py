@@ -109,6 +109,8 @@ def units_text(summary: Summary) -> str:
 def _headline(report: Report) -> str:
     summary = report.summary
     line = f"{summary.network} for {summary.target}, platform {summary.platform}"
+    if summary.policy:
+        line += f", policy {summary.policy}, schedule {summary.schedule}"
     if summary.cycles is None:
         why = "this platform counts none" if summary.platform == "host" else "not run yet"
         return f"{line}: no cycles, {why}"

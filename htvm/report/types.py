@@ -111,6 +111,7 @@ class Summary:
         cycles: of the whole inference; None before a run and on a platform without cycles.
         units: busy cycles per unit of the SoC; empty without a run.
         notes: sentences to print below the tables, e.g. what the numbers leave out.
+        policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
 
     network: str
@@ -121,6 +122,8 @@ class Summary:
     cycles: int | None = None
     units: tuple[Unit, ...] = ()
     notes: tuple[str, ...] = ()
+    policy: str = ""
+    schedule: str = ""
 
     @property
     def latency_ms(self) -> float | None:
@@ -261,6 +264,7 @@ class ComparisonRow:
         agreement: with the source model; None if it was not compared.
         failure: why there are no numbers, in a few words; empty if there are.
         exact: whether the outputs equal `Module.reference`; None if it was not checked.
+        policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
 
     configuration: str
@@ -270,6 +274,8 @@ class ComparisonRow:
     agreement: Agreement | None = None
     failure: str = ""
     exact: bool | None = None
+    policy: str = ""
+    schedule: str = ""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Net:
         return self.bb.get()
 
 
-def cut(module: relax.IRModule, target: str = "diana") -> Partition:
+def cut(module: relax.IRModule, target: str = "diana.digital") -> Partition:
     place = resolve(target)
     placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
     return partition(module, placed, place.soc, place.accelerators)
@@ -99,7 +99,7 @@ def test_an_inner_tensor_that_is_also_a_result_is_an_output_of_its_region() -> N
     parts = cut(Net().finish(body))
     (region,) = parts.regions.values()
     assert {tensor.name for tensor in region.outputs} == {"conv2d_0", "conv2d_1"}
-    place = resolve("diana")
+    place = resolve("diana.digital")
     made = run_codegen(parts, place.soc, place.accelerators, TilingOptions(), "net")
     (code,) = made.code.values()
     assert [tensor.name for tensor in code.outputs] == [tensor.name for tensor in region.outputs]
@@ -128,7 +128,7 @@ def test_without_accelerators_nothing_is_grouped() -> None:
     assert cut(module, "diana.cpu").regions == {}
 
 
-def _no_stride_two(layer: Layer, _soc: Soc) -> Verdict:
+def _no_stride_two(layer: Layer, _core: Accelerator, _soc: Soc) -> Verdict:
     """Stride is 1x1."""
     if layer.stride != (1, 1):
         return Refused(f"stride is {layer.stride[0]}x{layer.stride[1]}")
@@ -143,7 +143,7 @@ def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
         return average_pool2d(net.bb, a, kernel=(4, 4), strides=(4, 4), name="average_pool_0")
 
     module = Net().finish(body)
-    place = resolve("diana")
+    place = resolve("diana.digital")
     monkeypatch.setattr(Accelerator, "rules", (_no_stride_two,))
     placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
     assert placed.placement == {"conv2d_0": CPU, "average_pool_0": CPU}
@@ -154,7 +154,7 @@ def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
 
 def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     module = Net().finish(lambda net: net.conv(net.x, "conv2d_0"))
-    place = resolve("diana")
+    place = resolve("diana.digital")
     (core,) = place.accelerators
     twin = replace(core, name="twin")
     soc = replace(place.soc, accelerators=(twin, core))

@@ -1,0 +1,279 @@
+"""Placement: which core shall run each layer, decided from shapes before retargeting.
+
+The cores of a SoC may differ in their arithmetic, so that the choice changes the numbers: it is a
+*plan*.  Here each layer of the source is offered to each accelerator in the form it would be
+retargeted to (`executed_form`), judged, estimated where the policy wants to know, and placed.
+Retargeting then writes the layers in their cores' forms, and `patterns.partition.dispatch` judges
+what was really written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.cost import cpu_cycles, layout_cycles
+from byoc_dory.errors import PolicyError
+from byoc_dory.layer import AnalogRequant, Layer, Shift
+from byoc_dory.planning import tile_layer
+from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.verdict import Refused
+from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Soc, Target
+    from htvm.policy import Decide, Policy
+    from patterns.read import Node
+
+__all__ = ["Estimator", "Placement", "executed_form", "is_final", "place"]
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The plan.
+
+    Attributes:
+        policy: name of the policy that decided, ``"a function"`` or ``"a table"``.
+        places: layer -> accelerator or ``"cpu"``, in execution order.
+        candidates: layer -> what was offered, in the order of the accelerators, the CPU last.
+        binding: layers that the user placed; they must be executed there.
+        final: whether the model's layers are executed as they are, without retargeting.
+    """
+
+    policy: str
+    places: Mapping[str, str]
+    candidates: Mapping[str, tuple[Candidate, ...]]
+    binding: frozenset[str] = frozenset()
+    final: bool = False
+
+
+def place(
+    nodes: Sequence[Node],
+    target: Target,
+    options: TilingOptions,
+    policy: Policy | None = None,
+) -> Placement:
+    """Plan who runs each layer of a model.
+
+    Args:
+        nodes: of the source model, as `patterns.read.read_graph` gives them.
+        target: whose accelerators are asked.
+        options: of the tiler, whose tiles are estimated.
+        policy: name, function or table; the target's own by default.
+
+    Raises:
+        PolicyError: the policy is none, or names an unknown layer or accelerator, or one that
+            cannot take the layer.
+    """
+    chosen = target.policy if policy is None else policy
+    check_policy(chosen)
+    layers = _layers(nodes)
+    final = is_final(nodes)
+    asked = _Asked(target, Estimator(target.soc, options), final=final)
+    estimates = callable(chosen) or "latency" in (chosen, target.policy)
+    offers = {layer.name: asked.candidates(layer, estimates) for layer in layers}
+    infos = _infos(layers)
+    places: dict[str, str] = {}
+    if isinstance(chosen, Mapping):
+        _check_layers(chosen, offers)
+        default = POLICIES[target.policy]
+        for name, candidates in offers.items():
+            if name in chosen:
+                places[name] = _checked(chosen[name], name, candidates, "the table")
+            else:
+                places[name] = default(infos[name], candidates)
+        return Placement("a table", places, offers, frozenset(chosen), final)
+    if isinstance(chosen, str):
+        decide = POLICIES[chosen]
+        places = {name: decide(infos[name], candidates) for name, candidates in offers.items()}
+        return Placement(chosen, places, offers, final=final)
+    for name, candidates in offers.items():
+        places[name] = _checked(_ask(chosen, infos[name], candidates), name, candidates, "it")
+    return Placement("a function", places, offers, frozenset(places), final)
+
+
+def is_final(nodes: Sequence[Node]) -> bool:
+    """Whether a model has layers in a ternary core's form, which cannot be retargeted again."""
+    return any(n.layer is not None and isinstance(n.layer.requant, AnalogRequant) for n in nodes)
+
+
+# ------------------------------------------------------------------------------ layers
+
+
+def _layers(nodes: Sequence[Node]) -> list[Layer]:
+    """The layers as they will be after retargeting, which takes paddings into them."""
+    pads = {node.name: node for node in nodes if node.kind == "pad"}
+    return [_behind_pad(node.layer, pads) for node in nodes if node.layer is not None]
+
+
+def _behind_pad(layer: Layer, pads: Mapping[str, Node]) -> Layer:
+    source = layer.inputs[0]
+    if source.name not in pads or layer.op not in ("conv2d", "depthwise") or any(layer.pad):
+        return layer
+    node = pads[source.name]
+    padding: Any = node.attrs["padding"]
+    top, left, bottom, right = padding
+    channels, iy, ix = source.shape
+    inner = (channels, iy - top - bottom, ix - left - right)
+    name = node.inputs[0]
+    return replace(
+        layer, inputs=(replace(source, name=name, shape=inner),), iy=inner[1], ix=inner[2],
+        pad=(top, left, bottom, right),
+    )  # fmt: skip
+
+
+def _infos(layers: Sequence[Layer]) -> dict[str, LayerInfo]:
+    kinds = {layer.op for layer in layers}
+    inner = "conv2d" if "conv2d" in kinds else "dense"
+    products = [layer.name for layer in layers if layer.op == inner]
+    border = {*products[:1], *products[-1:]}
+    return {
+        layer.name: info_of(
+            layer, border=layer.name in border, convolutional=bool({"conv2d"} & kinds)
+        )
+        for layer in layers
+    }
+
+
+def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
+    """A layer as retargeting would write it for an accelerator, with numbers that stand for any.
+
+    Shapes are the layer's own; types, weights, requantization and clip satisfy the arithmetic of
+    the accelerator's scheme, so that only rules about shapes can object.  Layers for which no such
+    form exists (an add has no ternary one) keep their shift form.
+    """
+    rectified = layer.relu
+    common: dict[str, Any] = {
+        "inputs": tuple(replace(tensor, dtype="int8") for tensor in layer.inputs),
+        "output": replace(layer.output, dtype="int8"),
+        "clip": (0, 127) if rectified else (-128, 127),
+    }
+    if layer.weight is None:
+        return replace(layer, requant=Shift(0), **common)
+    if isinstance(accelerator, AnalogCore):
+        return replace(
+            layer,
+            weight=np.zeros(layer.weight.shape, np.int8),
+            bias=None,
+            requant=AnalogRequant(1, (1,), (0,), 0, accelerator.rows),
+            input_range=accelerator.activation_range,
+            **common,
+        )
+    return replace(layer, bias=np.zeros(layer.K, np.int32), requant=Shift(0), **common)
+
+
+# ------------------------------------------------------------------------------ asking
+
+
+class Estimator:
+    """Predicted cycles of layers with the tiles the tiler picks; each geometry is solved once.
+
+    Args:
+        soc: description of the SoC.
+        options: of the tiler; their kind of schedule is what is estimated.
+    """
+
+    def __init__(self, soc: Soc, options: TilingOptions) -> None:
+        self._soc = soc
+        self._options = options
+        self._known: dict[tuple[object, ...], int] = {}
+
+    def cycles(self, layer: Layer, accelerator: Accelerator) -> int:
+        """Cycles of a layer alone on an accelerator that accepts it.
+
+        Raises:
+            TargetError: the accelerator has no such tiling objective.
+            TilingError: no tile fits the budget.
+        """
+        key = (accelerator.name, layer.geometry)
+        if key not in self._known:
+            tile = tile_layer(layer, self._soc, accelerator, self._options).tile
+            schedule = self._options.schedule
+            self._known[key] = accelerator.cost(layer, tile, self._soc, schedule)
+        return self._known[key]
+
+
+class _Asked:
+    """The accelerators of a target, asked layer by layer."""
+
+    def __init__(self, target: Target, estimator: Estimator, *, final: bool) -> None:
+        self._soc = target.soc
+        self._accelerators = target.accelerators
+        self._estimator = estimator
+        self._final = final
+
+    def candidates(self, layer: Layer, estimates: bool) -> tuple[Candidate, ...]:
+        """What each accelerator says, and the CPU."""
+        offers = [self._offer(layer, entry, estimates) for entry in self._accelerators]
+        cycles = self._cpu(layer) if estimates else None
+        return (*offers, Candidate(CPU, True, cycles=cycles))
+
+    def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
+        form = layer if self._final else executed_form(layer, accelerator)
+        verdict = accelerator.judge(form, self._soc)
+        name, scheme = accelerator.name, accelerator.scheme
+        if isinstance(verdict, Refused):
+            return Candidate(name, False, verdict.reason, verdict.rule, scheme)
+        cycles = self._estimator.cycles(form, accelerator) if estimates else None
+        return Candidate(name, True, scheme=scheme, cycles=cycles)
+
+    def _cpu(self, layer: Layer) -> int:
+        """The layer on the host, and its tensors in and out of the accelerators' layout."""
+        if not self._accelerators:
+            return cpu_cycles(layer, self._soc)
+        moved = sum(tensor.elements for tensor in (*layer.inputs, layer.output))
+        return cpu_cycles(layer, self._soc) + layout_cycles(moved, self._soc)
+
+
+# ------------------------------------------------------------------------------ the user's own
+
+
+def _ask(policy: Callable[..., str] | Decide, info: LayerInfo, offers: Sequence[Candidate]) -> str:
+    try:
+        answer = policy(info, offers)
+    except Exception as error:
+        raise PolicyError(
+            f"the policy failed: {type(error).__name__}: {error}",
+            where=f"layer '{info.name}'",
+            hint="it is called with a LayerInfo and a tuple of Candidates, and names one of them",
+        ) from error
+    if not isinstance(answer, str):
+        raise PolicyError(
+            f"the policy answered {answer!r}",
+            where=f"layer '{info.name}'",
+            hint=f"answer one of {', '.join(offer.name for offer in offers)}",
+        )
+    return answer
+
+
+def _check_layers(table: Mapping[str, str], known: Mapping[str, object]) -> None:
+    for name in table:
+        if name not in known:
+            raise PolicyError(
+                f"there is no layer {name!r}",
+                where="option 'policy'",
+                hint=f"layers that can be placed: {', '.join(known) or 'none'}",
+            )
+
+
+def _checked(answer: str, layer: str, offers: Sequence[Candidate], who: str) -> str:
+    """The answer, if it names a candidate that takes the layer."""
+    for offer in offers:
+        if offer.name == answer:
+            if offer.accepted:
+                return answer
+            raise PolicyError(
+                f"'{answer}' cannot take the layer: {offer.reason}",
+                where=f"layer '{layer}', by {who}",
+                hint=f"its rule: {offer.rule}",
+            )
+    raise PolicyError(
+        f"there is no accelerator {answer!r} on this target",
+        where=f"layer '{layer}', by {who}",
+        hint=f"one of {', '.join(offer.name for offer in offers)}",
+    )

@@ -1,0 +1,193 @@
+"""Dispatch policies: who runs a layer that several could run.
+
+A policy is a function of a layer's shape and of the candidates that offer to run it; it names one.
+The built-in ones are such functions as well.  They decide before anything is retargeted, because
+cores of different arithmetic give different results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import PolicyError
+
+if TYPE_CHECKING:
+    from byoc_dory.layer import Array, Layer
+    from byoc_dory.soc.accelerator import Scheme
+
+__all__ = [
+    "CPU",
+    "POLICIES",
+    "Candidate",
+    "Decide",
+    "LayerInfo",
+    "Policy",
+    "bitwidth",
+    "check_policy",
+    "info_of",
+    "is_ternary",
+    "latency",
+    "mixed",
+]
+
+CPU = "cpu"
+"""Name of the candidate that takes every layer."""
+
+
+@dataclass(frozen=True)
+class LayerInfo:
+    """What a policy is told about a layer.
+
+    Attributes:
+        name: of the layer, as in reports.
+        op: ``conv2d``, ``depthwise``, ``dense`` or ``add``.
+        K, C: output and input channels.
+        iy, ix, oy, ox: input and output height and width (1 for vectors).
+        fy, fx: kernel height and width.
+        stride: (y, x).
+        macs: multiply-accumulates; 0 for an add.
+        ternary: whether the weights of each output channel are -t, 0 and t.
+        border: whether it is the first or the last convolution of the network (of a network
+            without convolutions: the first or last dense layer).
+        convolutional: whether the network has convolutions.
+    """
+
+    name: str
+    op: str
+    K: int
+    C: int
+    iy: int
+    ix: int
+    oy: int
+    ox: int
+    fy: int
+    fx: int
+    stride: tuple[int, int]
+    macs: int
+    ternary: bool = False
+    border: bool = False
+    convolutional: bool = True
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Somewhere a layer might run.
+
+    Attributes:
+        name: of the accelerator, or ``"cpu"``, which is always the last candidate.
+        accepted: whether it can take the layer once retargeting has written it in its form.
+        reason: if not, one sentence with the offending value.
+        rule: public statement of the rule that objects.
+        scheme: its arithmetic; ``None`` for the CPU, which has all.
+        cycles: estimate; ``None`` if refused or not asked for.
+    """
+
+    name: str
+    accepted: bool
+    reason: str = ""
+    rule: str = ""
+    scheme: Scheme | None = None
+    cycles: int | None = None
+
+
+Decide: TypeAlias = Callable[[LayerInfo, Sequence[Candidate]], str]
+Policy: TypeAlias = "str | Decide | Mapping[str, str]"
+"""Name of a built-in policy, a function, or a table by layer name."""
+
+
+def bitwidth(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
+    """Ternary weights go to a ternary core, all others to one with 8-bit weights.
+
+    Where the target has only one kind of core, that core takes both.
+    """
+    return _preferring(candidates, "ternary" if layer.ternary else "shift")
+
+
+def latency(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
+    """The cheapest estimate wins; of equal ones the first."""
+    del layer
+    open_ = [c for c in candidates if c.accepted and c.cycles is not None]
+    return min(open_, key=lambda c: c.cycles or 0).name if open_ else CPU
+
+
+def mixed(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
+    """Convolutions go to a ternary core but for the first and the last; all else to 8 bits.
+
+    The published rule for DIANA (HTVM, DAC 2023, IV): first and last eligible layer, depthwise
+    convolutions, additions and dense layers on the digital core.  In a network without
+    convolutions the dense layers are what convolutions are elsewhere.
+    """
+    product = layer.op == "conv2d" or (layer.op == "dense" and not layer.convolutional)
+    scheme: Scheme = "ternary" if product and not layer.border else "shift"
+    return _preferring(candidates, scheme)
+
+
+POLICIES: Mapping[str, Decide] = {"bitwidth": bitwidth, "latency": latency, "mixed": mixed}
+"""The built-in policies by name."""
+
+
+def _preferring(candidates: Sequence[Candidate], scheme: Scheme) -> str:
+    """The first candidate of a scheme that accepts, else one that keeps at least as many bits.
+
+    Eight bits hold ternary weights, but not the other way round: only a target without any core
+    of 8 bits gives those layers to a ternary one.
+    """
+    kinds = {c.scheme for c in candidates}
+    schemes = [scheme, "shift"] if "shift" in kinds else [scheme, "ternary"]
+    for wanted in schemes:
+        for candidate in candidates:
+            if candidate.scheme == wanted and candidate.accepted:
+                return candidate.name
+    return CPU
+
+
+def is_ternary(weight: Array | None) -> bool:
+    """Whether the weights ``[K, ...]`` of each output channel are -t, 0 and t for some t.
+
+    A channel of a single weight says nothing about bits.
+    """
+    if weight is None or weight[0].size < 2:
+        return False
+    rows = np.abs(weight.reshape(len(weight), -1).astype(np.int64))
+    return bool(((rows == 0) | (rows == rows.max(axis=1, keepdims=True))).all())
+
+
+def info_of(layer: Layer, *, border: bool = False, convolutional: bool = True) -> LayerInfo:
+    """What a policy is told about a layer (see `LayerInfo`)."""
+    return LayerInfo(
+        layer.name, layer.op, layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox,
+        layer.fy, layer.fx, layer.stride, layer.macs, is_ternary(layer.weight), border,
+        convolutional,
+    )  # fmt: skip
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is no policy.
+
+    Raises:
+        PolicyError: neither the name of one, nor a function, nor a table of names.
+    """
+    if isinstance(policy, str):
+        if policy in POLICIES:
+            return
+        raise PolicyError(
+            f"there is no policy {policy!r}",
+            where="option 'policy'",
+            hint=f"one of {', '.join(POLICIES)}, a function, or a dict from layer to accelerator",
+        )
+    if callable(policy):
+        return
+    if isinstance(policy, Mapping) and all(
+        isinstance(name, str) and isinstance(place, str) for name, place in policy.items()
+    ):
+        return
+    raise PolicyError(
+        f"a {type(policy).__name__} is no policy",
+        where="option 'policy'",
+        hint=f"give one of {', '.join(POLICIES)}, a function of a LayerInfo and its candidates, "
+        "or a dict from layer to accelerator",
+    )
