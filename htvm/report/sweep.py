@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.explore import Tried
 
-__all__ = ["Exploration", "log_axes", "optional"]
+__all__ = ["Exploration", "below", "log_axes", "optional"]
 
 # Beyond this, small multiples are too small to read.
 _MOST_PANELS = 12
@@ -116,8 +116,7 @@ class Exploration:
             axes.set_title(name, fontsize=8)
             axes.set_ylabel(axis, fontsize=8)
             axes.tick_params(labelsize=7)
-        if panels:
-            figure.axes[0].legend(fontsize=7)
+        below(figure)
         return figure
 
     def _panels(self) -> list[tuple[str, list[tuple[str, Tried]]]]:
@@ -252,6 +251,14 @@ def _lines(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
             label=label,
         )  # fmt: skip
     log_axes(axes, sorted({row.l1_budget for _, row in rows}))
+
+
+def below(figure: Figure) -> None:
+    """One legend for all panels, under them: that of the first, if there is any."""
+    if figure.axes:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        columns = max(1, min(5, len(labels), int(1.4 * figure.get_figwidth() / 3)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
 
 
 def log_axes(axes: Axes, budgets: Sequence[int]) -> None:

@@ -41,7 +41,8 @@ ARRAY = Objective(
             "tiles of whole maps are contiguous over channels: one DMA command",
         ),
         Heuristic(
-            "whole rows", Whole(("x",)), 100 * _UNIT,
+            # More than the rows and the filling of the largest images: whole rows come first.
+            "whole rows", Whole(("x",)), 1_000 * _UNIT,
             "tiles of whole rows are contiguous over rows: one DMA command per channel",
         ),
     ),
