@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
     from byoc_dory.soc.base import Soc, Target
     from byoc_dory.tiling import Objective
+    from htvm.policy import Policy
 
 __all__ = ["explore"]
 
@@ -38,6 +39,7 @@ def explore(
     betas: Mapping[str, Sequence[int]] | None = None,
     l1_budgets: Sequence[int] = (),
     tiling: TilingOptions | None = None,
+    policy: Policy | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
     """Tile layers under every combination of objective, weights and L1 budget.
@@ -55,9 +57,11 @@ def explore(
         betas: weights to try by name of the heuristic; the objectives' own by default.
         l1_budgets: bytes of L1; what the target has by default.
         tiling: solver, schedule and limits (its objective and budget are not used where swept).
+        policy: who runs a model's layers, as in `htvm.build`.
         progress: is told which layer is explored.
 
     Raises:
+        PolicyError: the policy is none, or not possible.
         TargetError: an unknown target, objective or heuristic, or a bad number.
         UnsupportedError: no accelerator of the target takes a layer.
         ModelError: ``what`` is not a model.
@@ -77,7 +81,7 @@ def explore(
         l1_budgets=tuple(l1_budgets),
         options=tiling or TilingOptions(),
     )
-    placed = _placed(what, place, progress)
+    placed = _placed(what, place, sweep.options, policy, progress)
     for accelerator in dict.fromkeys(home for _, home in placed):
         # What cannot be tried shall be said before the first hour of a sweep, not after.
         sweep.variants(accelerator)
@@ -114,21 +118,27 @@ def _renamed(row: Tried, name: str) -> Tried:
 
 
 def _placed(
-    what: Layer | Sequence[Layer] | Model | IRModule | str | Path, place: Target, progress: Progress
+    what: Layer | Sequence[Layer] | Model | IRModule | str | Path,
+    target: Target,
+    options: TilingOptions,
+    policy: Policy | None,
+    progress: Progress,
 ) -> _Placed:
     """The layers to explore, each with an accelerator that takes it."""
     if isinstance(what, Layer):
-        return _takers(what, place)
+        return _takers(what, target)
     if isinstance(what, (list, tuple)):
-        return [pair for layer in what for pair in _takers(layer, place)]
-    return _of_model(what, place, progress)
+        return [pair for layer in what for pair in _takers(layer, target)]
+    with progress.stage("importing"):
+        source = _model(what)
+    return _of_model(source, target, options, policy, progress)
 
 
-def _takers(layer: Layer, place: Target) -> _Placed:
+def _takers(layer: Layer, target: Target) -> _Placed:
     refusals = []
     found: _Placed = []
-    for accelerator in place.accelerators:
-        verdict = accelerator.judge(layer, place.soc)
+    for accelerator in target.accelerators:
+        verdict = accelerator.judge(layer, target.soc)
         if isinstance(verdict, Refused):
             refusals.append(f"{accelerator.name}: {verdict.reason} (rule: {verdict.rule})")
         else:
@@ -136,25 +146,36 @@ def _takers(layer: Layer, place: Target) -> _Placed:
     if not found:
         raise UnsupportedError(
             "no accelerator takes the layer",
-            where=f"layer '{layer.name}' on target '{place.name}'",
+            where=f"layer '{layer.name}' on target '{target.name}'",
             hint="; ".join(refusals),
         )
     return found
 
 
-def _of_model(model: Model | IRModule | str | Path, place: Target, progress: Progress) -> _Placed:
-    """The layers of a model where a build would place them."""
+def _model(what: Model | IRModule | str | Path) -> Model:
     from htvm.frontend import load
+
+    return what if isinstance(what, Model) else load(what)
+
+
+def _of_model(
+    source: Model, target: Target, options: TilingOptions, policy: Policy | None, progress: Progress
+) -> _Placed:
+    """The layers of a model where a build would place them."""
+    from htvm.placement import place
     from htvm.quantize import retarget
     from patterns.partition import dispatch
     from patterns.read import output_names, read_graph
 
-    with progress.stage("importing"):
-        source = model if isinstance(model, Model) else load(model)
+    with progress.stage("placing layers"):
+        planned = place(read_graph(source.module), target, options, policy)
     with progress.stage("retargeting"):
-        module = retarget(source, place.accelerators).model.module
-    placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
-    homes = {accelerator.name: accelerator for accelerator in place.accelerators}
+        module = retarget(source, target.accelerators).model.module
+    placed = dispatch(
+        read_graph(module), output_names(module), target.soc, target.accelerators,
+        planned.places, planned.binding,
+    )  # fmt: skip
+    homes = {accelerator.name: accelerator for accelerator in target.accelerators}
     return [
         (placed.layers[name], homes[home])
         for name, home in placed.placement.items()

@@ -1,4 +1,4 @@
-"""The commands: compile, run, compare, explain, targets."""
+"""The commands: compile, run, compare, explain, explore, targets."""
 
 from __future__ import annotations
 
@@ -280,6 +280,31 @@ def explain(model: str, target: str, policy: str | None, schedule: Any, as_json:
         options = BuildOptions(tiling=tiling, policy=policy)
         found = explanation_of(compile_model(opened, target, options, progress=progress))
     click.echo(explain_json(found.rows) if as_json else str(found))
+
+
+@app.command()
+@_model
+@_target
+@_policy
+@_schedule
+@click.option("--objective", "objectives", multiple=True, help="Which to try; all by default.")
+@click.option("--l1", "budgets", multiple=True, type=click.IntRange(min=1), help="Bytes of L1.")
+@click.option("--alpha", "alphas", multiple=True, type=int, help="Weight of a byte of L1.")
+@click.option("--beta", "betas", multiple=True, metavar="HEURISTIC=W[,W...]", help="Weights.")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for CSV and figures.")
+@_common
+def explore(model: str, as_json: bool, out: Path | None, **choices: Any) -> None:
+    """Tile the layers of MODEL under every choice of objective, weights and L1 budget."""
+    from htvm.cli.sweeps import explored, write_sweep
+
+    with shown_progress() as progress:
+        found = explored(open_model(model), progress=progress, **choices)
+    files = [] if out is None else write_sweep(found, out)
+    click.echo(json.dumps(found.records, indent=2) if as_json else str(found))
+    for path in files:
+        click.echo(f"written: {path}", err=True)
+    if found.interrupted:
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
 
 
 @app.command()

@@ -64,6 +64,15 @@ class Exploration:
         )
 
     @property
+    def records(self) -> list[dict[str, object]]:
+        """Everything as plain values, with the columns of `frame`; None is what is missing."""
+        names = dict.fromkeys(name for row in self.rows for name, _ in row.betas)
+        return [
+            {**_record(row), **{f"beta: {name}": dict(row.betas).get(name) for name in names}}
+            for row in self.rows
+        ]
+
+    @property
     def frame(self) -> DataFrame:
         """Everything as a pandas data frame, one column per figure.
 
@@ -74,12 +83,7 @@ class Exploration:
             DependencyError: pandas is not installed.
         """
         pandas = optional("pandas", "data frames")
-        names = dict.fromkeys(name for row in self.rows for name, _ in row.betas)
-        records = [
-            {**_record(row), **{f"beta: {name}": dict(row.betas).get(name) for name in names}}
-            for row in self.rows
-        ]
-        frame = pandas.DataFrame(records)
+        frame = pandas.DataFrame(self.records)
         whole = [name for name in frame.columns if name in _WHOLE or name.startswith("beta: ")]
         # Integers that may be missing; as floats they would lose their look and, if large, digits.
         return frame.astype({name: "Int64" for name in whole})

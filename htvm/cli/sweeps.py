@@ -1,0 +1,90 @@
+"""What ``htvm explore`` takes from the command line, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import htvm
+from byoc_dory.options import ScheduleKind, TilingOptions
+from htvm.errors import ExportError, TargetError
+from htvm.progress import Progress
+from htvm.report.table import csv_text
+
+if TYPE_CHECKING:
+    from htvm.model import Model
+    from htvm.report.sweep import Exploration
+
+__all__ = ["explored", "write_sweep"]
+
+
+def explored(
+    model: Model,
+    target: str,
+    policy: str | None,
+    objectives: Sequence[str],
+    budgets: Sequence[int],
+    alphas: Sequence[int],
+    betas: Sequence[str],
+    schedule: ScheduleKind | None,
+    progress: Progress,
+) -> Exploration:
+    """Do what the command line says; errors as those of `htvm.explore`."""
+    tiling = TilingOptions()
+    return htvm.explore(
+        model,
+        target,
+        objectives=objectives,
+        alphas=alphas,
+        betas=dict(map(_weights, betas)),
+        l1_budgets=budgets,
+        policy=policy,
+        tiling=tiling if schedule is None else replace(tiling, schedule=schedule),
+        progress=progress,
+    )
+
+
+def _weights(text: str) -> tuple[str, tuple[int, ...]]:
+    """A heuristic and its weights, from ``NAME=1,2``.
+
+    Raises:
+        TargetError: the text is something else.
+    """
+    name, equals, weights = text.rpartition("=")
+    try:
+        if not equals:
+            raise ValueError
+        return name, tuple(int(weight) for weight in weights.split(","))
+    except ValueError as error:
+        raise TargetError(
+            f"{text!r} is no heuristic with weights",
+            where="--beta",
+            hint="e.g. --beta 'long DMA=0,400000'",
+        ) from error
+
+
+def write_sweep(found: Exploration, folder: Path) -> list[Path]:
+    """Write ``tilings.csv``, ``latency.png`` and ``memory.png``; returns their paths.
+
+    Raises:
+        DependencyError: matplotlib is not installed; nothing is written.
+        ExportError: the folder cannot be written.
+    """
+    figures = {"latency.png": found.plot_latency(), "memory.png": found.plot_memory()}
+    records = found.records
+    columns = list(records[0]) if records else []
+    table = csv_text(columns, [list(record.values()) for record in records])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tilings.csv").write_text(table, encoding="utf-8")
+        for name, figure in figures.items():
+            figure.savefig(folder / name, dpi=110)
+    except OSError as error:
+        raise ExportError(
+            f"cannot write the sweep: {error.strerror or error}",
+            where=f"--out {folder}",
+            hint="name a folder that is writable",
+        ) from error
+    return [folder / name for name in ("tilings.csv", *figures)]

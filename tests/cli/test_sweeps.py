@@ -1,0 +1,67 @@
+"""``htvm explore``."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from htvm.cli.app import main
+
+COMMON = ["explore", "zoo:toyadmos", "-t", "diana.digital", "--l1", "300", "--l1", "64000"]
+
+
+def test_table_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [*COMMON, "--objective", "array", "--objective", "latency"]
+    assert main([*chosen, "--out", str(tmp_path / "new")]) == 0
+    shown = capsys.readouterr()
+    assert "latency" in shown.out and "over quickest" in shown.out
+    # 640 inputs do not fit 300 bytes.
+    assert "infeasible" in shown.out and "raise the L1 budget to 656 B" in shown.out
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert names == ["latency.png", "memory.png", "tilings.csv"]
+    with (tmp_path / "new" / "tilings.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 10 * 2 * 2 and rows[-1]["cycles"].isdecimal()
+    assert main([*chosen, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert len(listed) == len(rows)
+    assert {row["status"] for row in listed} == {"infeasible", "optimal", "feasible"}
+
+
+def test_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    weights = ["--objective", "array", "--alpha", "0", "--beta", "long DMA=0,-5"]
+    assert main([*COMMON, *weights, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {(row["alpha"], row["beta: long DMA"]) for row in listed} == {(0, 0), (0, -5)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--beta", "long DMA"], ["long DMA", "--beta"]),
+        (["--beta", "long DMA=many"], ["many", "--beta"]),
+        (["--beta", "speed=1"], ["speed", "long DMA"]),
+        (["--objective", "speed"], ["speed", "latency"]),
+        (["--l1", "0"], ["--l1"]),
+    ],
+)
+def test_what_the_user_can_mend(
+    arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*COMMON, *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and "Traceback" not in shown.err
+    for word in words:
+        assert word in shown.err
+
+
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    arguments = [*COMMON, "--objective", "array", "--out", str(tmp_path / "file" / "folder")]
+    assert main(arguments) == 2
+    assert "cannot write the sweep" in capsys.readouterr().err
