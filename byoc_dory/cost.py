@@ -3,18 +3,22 @@
 The model of a trigger is that of `DigitalCore`: a constant, the weights at the width of their port,
 and per block of maps, block of columns and output row ``C*fx*fy' + alpha*C*fy' + beta`` cycles,
 where fy' counts the filter rows inside the tile.
+
+A layer under the published schedule costs the sum over its transfers and triggers.  Where the DMA
+works beside the core, a tile costs ``max(core, load of the next + store of the one before)``, and
+the first load and the last store are waited for.  The host that fills the DMA's queue with many
+commands cannot go on to the second trigger of a tile meanwhile (depthwise: its second channel).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TypeVar
+from dataclasses import dataclass, replace
 
 from byoc_dory.layer import Layer
-from byoc_dory.schedule import ChannelTile, Schedule, SpatialTile
+from byoc_dory.schedule import Schedule
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Dma, Soc
-from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Step, Store
+from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Store, Trigger
 
 __all__ = [
     "array_cycles",
@@ -31,10 +35,23 @@ def _blocks(value: int, step: int) -> int:
     return -(-value // step)
 
 
-def dma_cycles(block: Block, dma: Dma) -> int:
-    """Cycles of one DMA call that moves ``block``."""
+def dma_cycles(block: Block, dma: Dma, by_rows: bool = False) -> int:
+    """Cycles of one DMA call that moves ``block``, as one command per row if ``by_rows``."""
     commands, size = block.commands()
+    if by_rows:
+        rows = block.channels * block.rows
+        # A call of one row is not collapsed either: it pays for its command.
+        return dma.cycles(block.bytes, rows) + (dma.command_cycles if rows == 1 else 0)
     return dma.cycles(size, commands)
+
+
+def queued_cycles(block: Block, dma: Dma) -> int:
+    """Cycles of moving ``block`` by commands that are queued without waiting for each.
+
+    The host's work for a further command is done while the one before runs.
+    """
+    commands, _ = block.commands()
+    return dma_cycles(block, dma) - (commands - 1) * dma.driver_next_cycles
 
 
 def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
@@ -53,66 +70,162 @@ def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
     return _blocks(k, core.lanes) * _blocks(trigger.ox, core.columns) * total
 
 
-def step_cycles(step: Step, dma: Dma, core: DigitalCore) -> int:
-    """Cycles of one DMA call or of one driver call of the core, host code included."""
+def step_cycles(
+    step: Load | Store | Trigger, dma: Dma, core: DigitalCore, ahead: bool = False
+) -> int:
+    """Cycles of one DMA call or of one driver call of the core, host code included.
+
+    ``ahead``: the registers of each trigger but the first are written while the one before runs.
+    """
     if isinstance(step, Load | Store):
-        return dma_cycles(step.block, dma)
+        return dma_cycles(step.block, dma, isinstance(step, Load) and step.by_rows)
     width = core.weight_bytes_per_cycle
     if isinstance(step, ConvTrigger):
         if step.depthwise:
             weights = core.conv_weight_bytes(1, 1, step.fy, step.fx)
-            each = core.depthwise_trigger_cycles + _blocks(weights, width)
-            return step.k * (each + array_cycles(step, core))
+            each = core.depthwise_trigger_cycles - (core.depthwise_ahead_cycles if ahead else 0)
+            return step.k * (each + _blocks(weights, width) + array_cycles(step, core))
         weights = core.conv_weight_bytes(step.k, step.c, step.fy, step.fx)
         return core.conv_trigger_cycles + _blocks(weights, width) + array_cycles(step, core)
     if isinstance(step, DenseTrigger):
         weights = core.dense_weight_bytes(step.c)
-        array = _blocks(step.c, core.columns) * _blocks(step.k, core.lanes)
-        return core.dense_trigger_cycles + _blocks(weights, width) + array
+        triggers = _blocks(step.k, core.lanes)
+        array = _blocks(step.c, core.columns)
+        hidden = (triggers - 1) * core.dense_ahead_cycles if ahead else 0
+        each = core.dense_trigger_cycles + _blocks(weights, width) + array
+        return triggers * each - hidden
     assert isinstance(step, AddTrigger)
     return core.add_trigger_cycles + _blocks(step.elements, core.columns)
 
 
 def layer_cycles(schedule: Schedule, soc: Soc, core: DigitalCore) -> int:
-    """Cycles of all steps of a layer, DMA and triggers with the driver code they contain.
+    """Cycles of a layer: DMA and triggers with the driver code they contain.
 
     Host code around the calls is not counted: what is generated here needs a few tens of cycles.
     Tiles of one shape cost the same, so each shape is looked at once.
     """
     if soc.dma is None:
         raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
-    dma, s = soc.dma, schedule
-    per_channel_tile = s.input_follows_k or (
-        s.loop_order == "kyx" and len(s.y_tiles) * len(s.x_tiles) > 1
-    )
-    total = 0
-    channel_tiles = _distinct(s.k_tiles)
-    for y, y_count in _distinct(s.y_tiles):
-        for x, x_count in _distinct(s.x_tiles):
-            for number, (k, k_count) in enumerate(channel_tiles):
-                tiles = k_count * y_count * x_count
-                loads = tiles if per_channel_tile else (y_count * x_count if number == 0 else 0)
-                total += loads * len(s.l1_in) * dma_cycles(s.load_block(k, y, x), dma)
-                total += tiles * dma_cycles(s.store_block(k, y, x), dma)
-                total += tiles * sum(step_cycles(t, dma, core) for t in s.triggers(k, y, x))
-    return total
+    shapes = _Shapes(schedule, soc.dma, core)
+    return shapes.pipelined() if schedule.pipelined else shapes.one_by_one()
 
 
-_TileT = TypeVar("_TileT", ChannelTile, SpatialTile)
+@dataclass(frozen=True)
+class _TileCost:
+    """Cycles of one tile's load, triggers and store, and the number of triggers and commands."""
+
+    load: int
+    core: int
+    store: int
+    triggers: int
+    load_commands: int
+    store_commands: int
 
 
-def _distinct(tiles: tuple[_TileT, ...]) -> list[tuple[_TileT, int]]:
-    """One tile of each shape, and how many there are of it."""
-    first: dict[tuple[int, ...], _TileT] = {}
-    count: Counter[tuple[int, ...]] = Counter()
-    for tile in tiles:
-        if isinstance(tile, ChannelTile):
-            shape: tuple[int, ...] = (tile.size,)
+class _Shapes:
+    """The costs of a schedule's tiles, by shape.
+
+    Of each axis, ``kinds`` has the different tiles and ``number`` the kind of each tile.
+    """
+
+    def __init__(self, schedule: Schedule, dma: Dma, core: DigitalCore) -> None:
+        self.schedule, self.dma, self.core = schedule, dma, core
+        self.moved = schedule.resident_in.count(False)
+        self._costs: dict[tuple[int, int, int], _TileCost] = {}
+        self.k, self.k_number = _kinds([(tile.size,) for tile in schedule.k_tiles])
+        self.y, self.y_number = _kinds([(t.out_size, t.in_size, t.pad) for t in schedule.y_tiles])
+        self.x, self.x_number = _kinds([(t.out_size, t.in_size, t.pad) for t in schedule.x_tiles])
+
+    def of(self, k: int, y: int, x: int) -> _TileCost:
+        """The costs of a tile of these kinds."""
+        if (k, y, x) not in self._costs:
+            self._costs[k, y, x] = self._cost(k, y, x)
+        return self._costs[k, y, x]
+
+    def _cost(self, k: int, y: int, x: int) -> _TileCost:
+        s = self.schedule
+        index = s.k_tiles[self.k[k]], s.y_tiles[self.y[y]], s.x_tiles[self.x[x]]
+        load, loads = self._transfer(s.load_block(*index), s.op == "add")
+        store, stores = self._transfer(s.store_block(*index), False)
+        trigger = s.trigger(index, s.l1_in, s.l1_out)
+        triggers = 1
+        if s.op == "depthwise":
+            triggers = index[0].size
+        elif s.op == "dense":
+            triggers = _blocks(index[0].size, self.core.lanes)
+        return _TileCost(
+            load=self.moved * load,
+            core=step_cycles(trigger, self.dma, self.core, s.kind == "overlapped"),
+            store=0 if s.resident_out else store,
+            triggers=triggers,
+            load_commands=self.moved * loads,
+            store_commands=0 if s.resident_out else stores,
+        )
+
+    def _transfer(self, block: Block, operand_of_add: bool) -> tuple[int, int]:
+        if self.schedule.kind == "published":
+            return dma_cycles(block, self.dma, operand_of_add), 0
+        return queued_cycles(block, self.dma), block.commands()[0]
+
+    def one_by_one(self) -> int:
+        """Sum over all tiles, and over those that load."""
+        s, total = self.schedule, 0
+        first = self.k_number[0]
+        for y in range(len(self.y)):
+            for x in range(len(self.x)):
+                maps = self.y_number.count(y) * self.x_number.count(x)
+                for k in range(len(self.k)):
+                    cost = self.of(k, y, x)
+                    tiles = maps * self.k_number.count(k)
+                    loads = tiles if s.loads_each_tile else (maps if k == first else 0)
+                    total += loads * cost.load + tiles * (cost.core + cost.store)
+        return total
+
+    def pipelined(self) -> int:
+        """Sum over all tiles of what takes longer, and what both ends expose."""
+        tiles = self._in_order()
+        total = tiles[0].load
+        for number, tile in enumerate(tiles):
+            moved = commands = 0
+            if number > 0:
+                before = tiles[number - 1]
+                moved, commands = before.store, before.store_commands
+            if number + 1 < len(tiles):
+                following = tiles[number + 1]
+                moved, commands = moved + following.load, commands + following.load_commands
+            # While the queue is full, the host waits for room.
+            filling = moved * max(0, commands - self.dma.queue_depth) // max(1, commands)
+            first = tile.core // tile.triggers
+            total += max(moved, max(first, filling) + tile.core - first)
+        return total + tiles[-1].store
+
+    def _in_order(self) -> list[_TileCost]:
+        """The costs of every tile; no load where it keeps the input of the one before."""
+        s = self.schedule
+        if s.loop_order == "kyx":
+            kinds = [(k, y, x) for k in self.k_number for y in self.y_number for x in self.x_number]
+            kept = len(kinds)
         else:
-            shape = (tile.out_size, tile.in_size, tile.pad)
-        first.setdefault(shape, tile)
-        count[shape] += 1
-    return [(first[shape], count[shape]) for shape in first]
+            kinds = [(k, y, x) for y in self.y_number for x in self.x_number for k in self.k_number]
+            kept = len(self.k_number)
+        costs = [self.of(*kind) for kind in kinds]
+        if s.loads_each_tile:
+            return costs
+        return [
+            cost if number % kept == 0 else replace(cost, load=0, load_commands=0)
+            for number, cost in enumerate(costs)
+        ]
+
+
+def _kinds(shapes: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:
+    """(first tile of each shape, number of the shape of each tile)."""
+    first: dict[tuple[int, ...], int] = {}
+    numbers = []
+    order: dict[tuple[int, ...], int] = {}
+    for position, shape in enumerate(shapes):
+        first.setdefault(shape, position)
+        numbers.append(order.setdefault(shape, len(order)))
+    return list(first.values()), numbers
 
 
 def cpu_cycles(layer: Layer, soc: Soc) -> int:

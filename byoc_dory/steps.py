@@ -1,6 +1,9 @@
 """What a schedule is made of: DMA transfers and triggers, as plain data.
 
-Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to its start.
+A transfer or trigger by itself is a driver call that ends when it is done.  Where devices work at
+the same time, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and
+when it has to be over.  Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to
+its start.
 """
 
 from __future__ import annotations
@@ -13,9 +16,15 @@ __all__ = [
     "Block",
     "ConvTrigger",
     "DenseTrigger",
+    "Finish",
     "Load",
+    "Prepare",
+    "Queue",
+    "Start",
     "Step",
     "Store",
+    "Trigger",
+    "Wait",
 ]
 
 
@@ -43,12 +52,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Load:
-    """Move a block of input operand ``operand`` from L2 to L1."""
+    """Move a block of input operand ``operand`` from L2 to L1.
+
+    ``by_rows``: one command per row, even where rows follow each other.
+    """
 
     operand: int
     l2_offset: int
     l1_offset: int
     block: Block
+    by_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,7 @@ class ConvTrigger:
 
 @dataclass(frozen=True)
 class DenseTrigger:
-    """Up to one block of outputs of a fully connected layer."""
+    """Outputs of a fully connected layer: one trigger for each block of them."""
 
     k: int
     c: int
@@ -111,4 +124,40 @@ class AddTrigger:
     l1_out: int
 
 
-Step: TypeAlias = Load | Store | ConvTrigger | DenseTrigger | AddTrigger
+Trigger: TypeAlias = ConvTrigger | DenseTrigger | AddTrigger
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Hand a transfer to the DMA, which executes all it is given in order."""
+
+    transfer: Load | Store
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until the DMA has done all it was given."""
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Write the registers of the core, which may be at work on something else."""
+
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start what was prepared; where it takes several triggers, the first of them."""
+
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Run the other triggers, and wait for the core."""
+
+    trigger: Trigger
+
+
+Step: TypeAlias = Load | Store | Trigger | Queue | Wait | Prepare | Start | Finish

@@ -13,7 +13,8 @@ from byoc_dory.verdict import Rule, Verdict, judge
 if TYPE_CHECKING:
     from byoc_dory.emit import Emitter
     from byoc_dory.layer import Layer
-    from byoc_dory.options import ScheduleKind
+    from byoc_dory.options import ScheduleKind, TilingOptions
+    from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Soc
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
@@ -43,6 +44,11 @@ class Toolkit(Protocol):
 
     def cost(self, layer: Layer, tile: Tile, core: Any, soc: Soc, schedule: ScheduleKind) -> int:
         """Return the predicted cycles of ``layer`` alone, with this tile and kind of schedule."""
+
+    def plan_cost(
+        self, layer: Layer, plan: LayerPlan, core: Any, soc: Soc, options: TilingOptions
+    ) -> int:
+        """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
 
     def emitter(self, core: Any, soc: Soc) -> Emitter:
         """Return what turns plans into C for ``core``."""
@@ -112,6 +118,10 @@ class Accelerator:
         """Return the predicted cycles of ``layer`` alone, with this tile and kind of schedule."""
         return self.toolkit.cost(layer, tile, self, soc, schedule)
 
+    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+        """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
+        return self.toolkit.plan_cost(layer, plan, self, soc, options)
+
 
 @dataclass(frozen=True)
 class DigitalCore(Accelerator):
@@ -134,6 +144,8 @@ class DigitalCore(Accelerator):
         row_cycles, output_cycles: alpha and beta of the cycle model.
         *_trigger_cycles: constant of one trigger, driver included (depthwise: per channel).
         *_driver_cycles: host cycles in it (depthwise: of each channel, loop included).
+        *_ahead_cycles: what each further trigger of one call saves when its registers are written
+            while the one before runs.
         filters: filter sizes per axis.
         strides: strides (both axes alike).
         max_shift: largest right shift of the requantization.
@@ -158,6 +170,8 @@ class DigitalCore(Accelerator):
     depthwise_driver_cycles: int
     dense_driver_cycles: int
     add_driver_cycles: int
+    depthwise_ahead_cycles: int
+    dense_ahead_cycles: int
     filters: tuple[int, ...]
     strides: tuple[int, ...]
     max_shift: int

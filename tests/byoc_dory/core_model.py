@@ -9,7 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.steps import AddTrigger, ConvTrigger, DenseTrigger, Load, Store
+from byoc_dory.steps import (
+    AddTrigger,
+    ConvTrigger,
+    DenseTrigger,
+    Finish,
+    Load,
+    Prepare,
+    Queue,
+    Start,
+    Store,
+    Wait,
+)
 
 WEIGHT_MEMORY = 64_000
 
@@ -24,27 +35,72 @@ def flip(count: int) -> np.ndarray:
 
 
 class Core:
-    """L1 with a shadow of what was written, and the operations."""
+    """L1 with a shadow of what was written, and the operations.
 
-    def __init__(self, l1_bytes: int, weights: np.ndarray) -> None:
+    ``late_dma`` and ``late_core`` say when queued transfers and started triggers happen: at once,
+    or only when they are waited for.  A schedule is free of races if its results do not depend on
+    that.
+    """
+
+    def __init__(
+        self, l1_bytes: int, weights: np.ndarray, late_dma: bool = False, late_core: bool = False
+    ) -> None:
         self.l1 = np.full(l1_bytes, 0xA5, np.uint8)
         self.written = np.zeros(l1_bytes, bool)
         self.weights = weights
+        self.late_dma = late_dma
+        self.late_core = late_core
+        self.prepared = None  # what the registers hold
+        self.running = None
+        self.queued: list[Load | Store] = []
 
     def run(self, steps, inputs: list[np.ndarray], output: np.ndarray) -> None:
         for step in steps:
-            if isinstance(step, Load):
-                self._dma(step, inputs[step.operand], to_l1=True)
-            elif isinstance(step, Store):
-                self._dma(step, output, to_l1=False)
-            elif isinstance(step, DenseTrigger):
-                self._dense(step)
-            elif isinstance(step, AddTrigger):
-                self._add(step)
-            elif step.depthwise:
-                self._depthwise(step)
+            if isinstance(step, Queue):
+                self.queued.append(step.transfer)
+                if not self.late_dma:
+                    self._drain(inputs, output)
+            elif isinstance(step, Wait):
+                self._drain(inputs, output)
+            elif isinstance(step, Prepare):
+                # The other triggers of what runs have been started: its registers are free.
+                self.prepared = step.trigger
+            elif isinstance(step, Start):
+                assert self.running is None and self.prepared == step.trigger
+                self.running = step.trigger
+                if not self.late_core:
+                    self._trigger(step.trigger)
+            elif isinstance(step, Finish):
+                assert self.running == step.trigger == self.prepared
+                if self.late_core:
+                    self._trigger(step.trigger)
+                self.running = None
+            elif isinstance(step, Load | Store):
+                self._transfer(step, inputs, output)
             else:
-                self._conv(step, step.l1_in, step.l1_out, step.weight_offset, step.c, step.k)
+                self._trigger(step)
+        assert self.running is None and not self.queued, "still at work at the end"
+
+    def _drain(self, inputs: list[np.ndarray], output: np.ndarray) -> None:
+        for transfer in self.queued:
+            self._transfer(transfer, inputs, output)
+        self.queued = []
+
+    def _transfer(self, step: Load | Store, inputs: list[np.ndarray], output: np.ndarray) -> None:
+        if isinstance(step, Load):
+            self._dma(step, inputs[step.operand], to_l1=True)
+        else:
+            self._dma(step, output, to_l1=False)
+
+    def _trigger(self, step) -> None:
+        if isinstance(step, DenseTrigger):
+            self._dense(step)
+        elif isinstance(step, AddTrigger):
+            self._add(step)
+        elif step.depthwise:
+            self._depthwise(step)
+        else:
+            self._conv(step, step.l1_in, step.l1_out, step.weight_offset, step.c, step.k)
 
     # ------------------------------------------------------------------ DMA
 
@@ -165,20 +221,21 @@ class Core:
             self.written[void : out + 16 * t.oy * up16(t.ox)] = False
 
     def _dense(self, t: DenseTrigger) -> None:
-        assert 1 <= t.k <= 16
+        """One trigger for each block of 16 outputs."""
         size = 16 * up16(t.c) + 256
         assert size <= WEIGHT_MEMORY, "weight memory overrun"
-        values = self._read(t.l1_in, (1,), t.c)[0].astype(np.int64)
-        raw = self._packed(t.weight_offset, size)
-        weight = raw[: size - 256].view(np.int8).reshape(-1, 16, 16).astype(np.int64)
-        values = np.pad(values, (0, up16(t.c) - t.c))
-        biases = raw[size - 256 :].reshape(16, 16)[:, :4]
-        out = np.zeros(16, np.int8)
-        for lane in range(16):
-            bias = int.from_bytes(biases[lane].tobytes(), "little", signed=True)
-            acc = np.int64(weight[:, lane, :].reshape(-1) @ values + bias)
-            out[lane] = self._requantize(np.array([acc]), t.shift, t.relu)[0]
-        self._write(t.l1_out, out)
+        for block in range((t.k + 15) // 16):
+            values = self._read(t.l1_in, (1,), t.c)[0].astype(np.int64)
+            raw = self._packed(t.weight_offset + block * size, size)
+            weight = raw[: size - 256].view(np.int8).reshape(-1, 16, 16).astype(np.int64)
+            values = np.pad(values, (0, up16(t.c) - t.c))
+            biases = raw[size - 256 :].reshape(16, 16)[:, :4]
+            out = np.zeros(16, np.int8)
+            for lane in range(16):
+                bias = int.from_bytes(biases[lane].tobytes(), "little", signed=True)
+                acc = np.int64(weight[:, lane, :].reshape(-1) @ values + bias)
+                out[lane] = self._requantize(np.array([acc]), t.shift, t.relu)[0]
+            self._write(t.l1_out + 16 * block, out)
 
     def _add(self, t: AddTrigger) -> None:
         index = flip(t.elements)

@@ -9,11 +9,16 @@ import numpy as np
 from byoc_dory.codegen import generate
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer, Tensor
-from byoc_dory.options import TilingOptions
+from byoc_dory.options import ScheduleKind, TilingOptions
+from byoc_dory.planning import tile_layer
 from byoc_dory.region import Constant, Region, RegionCode
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, int8, random_layer
+from tests.byoc_dory.plans import all_plans
 from tests.byoc_dory.reference import run_layer
+
+CORE = DIANA.accelerator("digital")
+HEADERS = ("diana_driver.h",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +64,42 @@ def random_cases(count: int, start: int = 100, largest: int = 24) -> list[Case]:
         layer = random_layer(rng, op, f"layer{seed}", largest)
         region = region_of(layer, f"r{seed}", ("NHWC", "NCHW")[seed // 4 % 2])
         order = ("yxk", "kyx")[seed // 8 % 2]
+        kind: ScheduleKind = ("published", "overlapped")[seed // 16 % 2]
         for budget in (1_500, 5_000, 256_000):
             # Dense tiles are small; everything else at least needs a row.
             chosen = 150 if op == "dense" and budget == 1_500 else budget
-            options = TilingOptions(chosen, ("array", "none")[seed % 3 == 0], loop_order=order)
+            objective = ("array", "none")[seed % 3 == 0]
+            options = TilingOptions(chosen, objective, loop_order=order, schedule=kind)
             try:
                 cases.append(make_case(region, options, f"p{seed}", seed))
                 break
             except TilingError:
                 continue
+    return cases
+
+
+def planned_cases(count: int, start: int, largest: int = 20) -> list[Case]:
+    """Random layers by themselves in every plan: buffers, and tensors that stay in L1.
+
+    The case has one kernel and no conversions, and is not for running as it is.
+    """
+    cases = []
+    for seed in range(start, start + count):
+        op = OPS[seed % len(OPS)]
+        layer = random_layer(np.random.default_rng(seed), op, f"layer{seed}", largest)
+        region = region_of(layer, f"r{seed}", "NHWC")
+        order = ("yxk", "kyx")[seed // 4 % 2]
+        for budget in (900, 2_500, 9_000):
+            options = TilingOptions(budget, "none", loop_order=order, schedule="overlapped")
+            try:
+                solution = tile_layer(layer, DIANA, CORE, options)
+            except TilingError:
+                continue
+            for number, plan in enumerate(all_plans(layer, solution)):
+                symbol = f"s{seed}_{budget}_{number}"
+                kernel = CORE.emitter(DIANA).layer(layer, plan, options, symbol)
+                code = RegionCode(symbol, (kernel,), (), region.inputs, region.outputs, HEADERS)
+                cases.append(Case(code, (), ()))
     return cases
 
 

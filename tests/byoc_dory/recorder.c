@@ -47,6 +47,23 @@ int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block)
     return dma(2, l2, l1, block);
 }
 
+int32_t diana_dma_in_rows(uint32_t l1, const void *l2, const diana_block_t *block)
+{
+    return dma(7, l2, l1, block);
+}
+
+void diana_dma_in_start(uint32_t l1, const void *l2, const diana_block_t *block)
+{
+    (void)dma(11, l2, l1, block);
+}
+
+void diana_dma_out_start(void *l2, uint32_t l1, const diana_block_t *block)
+{
+    (void)dma(12, l2, l1, block);
+}
+
+int32_t diana_dma_wait(void) { return note(10, 0, 0, 0); }
+
 static int32_t conv(int64_t kind, const diana_conv_t *t, const void *weights)
 {
     const int64_t fields[] = {
@@ -56,24 +73,30 @@ static int32_t conv(int64_t kind, const diana_conv_t *t, const void *weights)
     return note(kind, weights, fields, 15);
 }
 
-int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights)
-{
-    return conv(3, t, weights);
-}
-
-int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
-{
-    return conv(4, t, weights);
-}
-
-int32_t diana_digital_dense(const diana_dense_t *t, const void *weights)
+static int32_t dense(int64_t kind, const diana_dense_t *t, const void *weights)
 {
     const int64_t fields[] = {t->k, t->c, t->shift, t->relu, t->in, t->out};
-    return note(5, weights, fields, 6);
+    return note(kind, weights, fields, 6);
 }
 
-int32_t diana_digital_add(const diana_add_t *t)
+static int32_t add(int64_t kind, const diana_add_t *t)
 {
     const int64_t fields[] = {t->elements, t->shift, t->relu, t->a, t->b, t->out};
-    return note(6, 0, fields, 6);
+    return note(kind, 0, fields, 6);
 }
+
+/* The call that waits has the operation's kind; prepare, start and finish add 20, 30 and 40. */
+#define WITH_WEIGHTS(name, type, function, kind) \
+    int32_t name(const type *t, const void *w) { return function(kind, t, w); } \
+    void name##_prepare(const type *t, const void *w) { (void)function(20 + kind, t, w); } \
+    void name##_start(void) { (void)note(30 + kind, 0, 0, 0); } \
+    int32_t name##_finish(const type *t, const void *w) { return function(40 + kind, t, w); }
+
+WITH_WEIGHTS(diana_digital_conv2d, diana_conv_t, conv, 3)
+WITH_WEIGHTS(diana_digital_depthwise, diana_conv_t, conv, 4)
+WITH_WEIGHTS(diana_digital_dense, diana_dense_t, dense, 5)
+
+int32_t diana_digital_add(const diana_add_t *t) { return add(6, t); }
+void diana_digital_add_prepare(const diana_add_t *t) { (void)add(26, t); }
+void diana_digital_add_start(void) { (void)note(36, 0, 0, 0); }
+int32_t diana_digital_add_finish(const diana_add_t *t) { return add(46, t); }

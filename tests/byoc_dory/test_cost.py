@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from byoc_dory.cost import array_cycles, cpu_cycles, dma_cycles, layer_cycles, step_cycles
+from byoc_dory.cost import (
+    array_cycles,
+    cpu_cycles,
+    dma_cycles,
+    layer_cycles,
+    queued_cycles,
+    step_cycles,
+)
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer
-from byoc_dory.options import TilingOptions
+from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.planning import alone, tile_layer
-from byoc_dory.schedule import LoopOrder, Schedule, schedule_layer
+from byoc_dory.schedule import LoopOrder, Schedule
+from byoc_dory.scheduling import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.steps import Block, ConvTrigger
+from byoc_dory.steps import Block, ConvTrigger, Finish, Prepare, Queue, Start, Step, Wait
 from byoc_dory.tiling.problem import Tile, solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
+from tests.byoc_dory.plans import plan_of
 
 _core = DIANA.accelerator("digital")
 assert isinstance(_core, DigitalCore)
@@ -24,9 +35,11 @@ DMA = DIANA.dma
 assert DMA is not None
 
 
-def _scheduled(layer: Layer, tile: Tile, order: LoopOrder = "yxk") -> Schedule:
+def _scheduled(
+    layer: Layer, tile: Tile, order: LoopOrder = "yxk", kind: ScheduleKind = "published"
+) -> Schedule:
     solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
-    return schedule_layer(layer, alone(layer, solution, CORE.name), CORE, order)
+    return schedule_layer(layer, alone(layer, solution, CORE.name), CORE, kind, order)
 
 
 def whole(layer: Layer):
@@ -82,23 +95,64 @@ def test_dma() -> None:
     assert dma_cycles(Block(2, 3, 32, 96, 32, 96, 32), DMA) == 50 + 12
 
 
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("order", ["yxk", "kyx"])
-def test_grouping_equals_the_sum_over_steps(op: str, order) -> None:
-    tiled = 0
+def test_queued_commands_cost_the_host_nothing() -> None:
+    rows = Block(2, 3, 20, 96, 32, 48, 16)
+    assert queued_cycles(rows, DMA) == dma_cycles(rows, DMA) - 5 * DMA.driver_next_cycles
+    whole = Block(2, 3, 32, 96, 32, 96, 32)
+    assert queued_cycles(whole, DMA) == dma_cycles(whole, DMA)
+    # The operands of an add move row by row, even if they are one row.
+    assert dma_cycles(whole, DMA, by_rows=True) == 50 + 6 * (36 + 2)
+    assert dma_cycles(Block(1, 1, 64, 0, 0, 0, 0), DMA, by_rows=True) == 50 + 36 + 4
+
+
+def tiled_layers(op: str, order: LoopOrder, kind: ScheduleKind) -> Iterator[tuple[Layer, Tile]]:
     for seed in range(12):
         layer = random_layer(np.random.default_rng([seed, 31]), op)
         for budget in (256_000, 9_000, 2_500):
-            options = TilingOptions(budget, solver="exhaustive", loop_order=order)
+            options = TilingOptions(
+                budget, "array", solver="exhaustive", loop_order=order, schedule=kind
+            )
             try:
-                tile = tile_layer(layer, DIANA, CORE, options).tile
+                yield layer, tile_layer(layer, DIANA, CORE, options).tile
             except TilingError:
                 continue
-            schedule = _scheduled(layer, tile, order)
-            total = sum(step_cycles(step, DMA, CORE) for step in schedule.steps())
-            assert layer_cycles(schedule, DIANA, CORE) == total
-            tiled += schedule.tiles > 1
+
+
+def alone_cycles(step: Step) -> int:
+    """What a step costs when nothing runs beside it."""
+    if isinstance(step, Queue):
+        return queued_cycles(step.transfer.block, DMA)
+    if isinstance(step, Start):
+        return step_cycles(step.trigger, DMA, CORE, ahead=True)
+    return 0 if isinstance(step, Prepare | Finish | Wait) else step_cycles(step, DMA, CORE)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("order", ["yxk", "kyx"])
+@pytest.mark.parametrize("kind", ["published", "overlapped"])
+def test_grouping_equals_the_sum_over_steps(op: str, order, kind: ScheduleKind) -> None:
+    tiled = 0
+    for layer, tile in tiled_layers(op, order, kind):
+        schedule = _scheduled(layer, tile, order, kind)
+        total = sum(alone_cycles(step) for step in schedule.steps())
+        assert layer_cycles(schedule, DIANA, CORE) == total
+        tiled += schedule.tiles > 1
     assert tiled >= (0 if op == "dense" else 5)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> None:
+    pipelined = 0
+    for layer, tile in tiled_layers(op, "yxk", "overlapped"):
+        solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
+        schedule = schedule_layer(layer, plan_of(layer, solution, 2), CORE, "overlapped")
+        cycles = layer_cycles(schedule, DIANA, CORE)
+        steps = list(schedule.steps())
+        core = sum(alone_cycles(step) for step in steps if isinstance(step, Start))
+        moved = sum(alone_cycles(step) for step in steps if isinstance(step, Queue))
+        assert max(core, moved) <= cycles <= core + moved
+        pipelined += schedule.pipelined
+    assert pipelined >= (0 if op == "dense" else 5)
 
 
 def test_toolkit_cost() -> None:

@@ -11,20 +11,34 @@ import pytest
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.header import render
-from byoc_dory.steps import AddTrigger, ConvTrigger, DenseTrigger, Load, Step, Store
+from byoc_dory.steps import (
+    AddTrigger,
+    ConvTrigger,
+    DenseTrigger,
+    Finish,
+    Load,
+    Prepare,
+    Queue,
+    Start,
+    Step,
+    Store,
+    Trigger,
+    Wait,
+)
 from htvm.sim import host
 from htvm.sim.toolchain import Compiler
-from tests.byoc_dory.program import Case, random_cases, sources
+from tests.byoc_dory.program import Case, planned_cases, random_cases, sources
 
 RECORD = 20
 CAPACITY = 20_000
+ORDERS = (Queue, Prepare, Start)
 
 Library = ctypes.CDLL
 
 
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
-    return random_cases(48, start=500)
+    return [*random_cases(48, start=500), *planned_cases(16, start=700)]
 
 
 @pytest.fixture(scope="module")
@@ -43,26 +57,37 @@ def library(cases: list[Case], tmp_path_factory: pytest.TempPathFactory) -> Libr
 
 
 def call(library: Library, kernel: Kernel) -> tuple[int, np.ndarray, list[int], int]:
-    """(result, records, input addresses, output address) of one call with dummy buffers."""
+    """(result, records, input addresses, output address) of one call with dummy buffers.
+
+    Tensors that stay in L1 are no arguments; their addresses are 0.
+    """
     ctypes.c_uint32.in_dll(library, "record_count").value = 0
-    buffers = [np.zeros(1 << 20, np.int8) for _ in range(len(kernel.inputs) + 1)]
-    addresses = [buffer.ctypes.data for buffer in buffers]
-    result = library[kernel.symbol](*(ctypes.c_void_p(address) for address in addresses))
+    assert kernel.schedule is not None
+    in_l1 = [*kernel.schedule.resident_in, kernel.schedule.resident_out]
+    buffers = [None if resident else np.zeros(1 << 20, np.int8) for resident in in_l1]
+    addresses = [0 if buffer is None else buffer.ctypes.data for buffer in buffers]
+    given = [address for address in addresses if address != 0]
+    assert len(given) == len(kernel.inputs) + len(kernel.outputs)
+    result = library[kernel.symbol](*(ctypes.c_void_p(address) for address in given))
     count = ctypes.c_uint32.in_dll(library, "record_count").value
     table = (ctypes.c_int64 * (RECORD * CAPACITY)).in_dll(library, "records")
     records = np.ctypeslib.as_array(table).reshape(CAPACITY, RECORD)[:count].copy()
     return result, records, addresses[:-1], addresses[-1]
 
 
-def expected(step: Step, inputs: list[int], output: int, weights: int) -> list[int]:
-    if isinstance(step, Load | Store):
-        block = step.block
-        kind, base = (1, inputs[step.operand]) if isinstance(step, Load) else (2, output)
-        fields = [
-            step.l1_offset, block.channels, block.rows, block.bytes, block.l2_channel_stride,
-            block.l2_row_stride, block.l1_channel_stride, block.l1_row_stride,
-        ]  # fmt: skip
-        return [kind, base + step.l2_offset, *fields]
+def transfer(step: Load | Store, inputs: list[int], output: int) -> list[int]:
+    block = step.block
+    kind, base = (1, inputs[step.operand]) if isinstance(step, Load) else (2, output)
+    if isinstance(step, Load) and step.by_rows:
+        kind = 7
+    fields = [
+        step.l1_offset, block.channels, block.rows, block.bytes, block.l2_channel_stride,
+        block.l2_row_stride, block.l1_channel_stride, block.l1_row_stride,
+    ]  # fmt: skip
+    return [kind, base + step.l2_offset, *fields]
+
+
+def trigger(step: Trigger, weights: int) -> list[int]:
     if isinstance(step, ConvTrigger):
         fields = [
             step.k, step.c, step.iy, step.ix, step.oy, step.ox, step.fy, step.fx, step.stride,
@@ -77,12 +102,29 @@ def expected(step: Step, inputs: list[int], output: int, weights: int) -> list[i
     return [6, 0, step.elements, step.shift, relu, step.l1_a, step.l1_b, step.l1_out]
 
 
+def expected(step: Step, inputs: list[int], output: int, weights: int) -> list[int]:
+    """The record of a step: kind, pointer, fields."""
+    if isinstance(step, Load | Store):
+        return transfer(step, inputs, output)
+    if isinstance(step, Queue):
+        kind, *rest = transfer(step.transfer, inputs, output)
+        return [10 + kind, *rest]
+    if isinstance(step, Wait):
+        return [10]
+    if isinstance(step, Prepare | Start | Finish):
+        kind, *rest = trigger(step.trigger, weights)
+        if isinstance(step, Start):
+            return [30 + kind]
+        return [(20 if isinstance(step, Prepare) else 40) + kind, *rest]
+    return trigger(step, weights)
+
+
 def layer_kernels(cases: list[Case]) -> list[Kernel]:
     return [kernel for case in cases for kernel in case.code.kernels if kernel.kind == "layer"]
 
 
 def test_calls_are_the_schedules_steps(cases: list[Case], library: Library) -> None:
-    tiled = 0
+    tiled = pipelined = resident = 0
     for kernel in layer_kernels(cases):
         result, records, inputs, output = call(library, kernel)
         assert result == 0
@@ -97,21 +139,27 @@ def test_calls_are_the_schedules_steps(cases: list[Case], library: Library) -> N
             wanted = expected(step, inputs, output, weights)
             got = record[: len(wanted)].tolist()
             # A one-row, one-channel block needs no strides; the emitter leaves them out for dense.
-            if kernel.layer is not None and kernel.layer.op == "dense" and wanted[0] in (1, 2):
+            of_dense = kernel.layer is not None and kernel.layer.op == "dense"
+            if of_dense and wanted[0] in (1, 2, 11, 12):
                 got, wanted = got[:6], wanted[:6]
             assert got == wanted, f"{step}\n{kernel.source}"
         tiled += kernel.schedule.tiles > 1
-    assert tiled >= 20
+        pipelined += kernel.schedule.pipelined
+        resident += kernel.schedule.resident_out or any(kernel.schedule.resident_in)
+    assert tiled >= 20 and pipelined >= 15 and resident >= 20
 
 
 def test_first_error_is_returned(cases: list[Case], library: Library) -> None:
     """Whichever call fails, the function stops there and returns its code."""
     failing = ctypes.c_int32.in_dll(library, "fail_at")
+    kernels = layer_kernels(cases)
     try:
-        for kernel in layer_kernels(cases)[:12]:
+        for kernel in (*kernels[:12], *kernels[48::7]):
             assert kernel.schedule is not None
-            count = len(list(kernel.schedule.steps()))
-            for at in sorted({0, 1, count // 2, count - 1}):
+            steps = list(kernel.schedule.steps())
+            # Orders are not answered: what is wrong with them shows when they are waited for.
+            answers = [at for at, step in enumerate(steps) if not isinstance(step, ORDERS)]
+            for at in {answers[0], answers[len(answers) // 2], answers[-1]}:
                 failing.value = at
                 result, records, _, _ = call(library, kernel)
                 assert (result, len(records)) == (42, at + 1)

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from byoc_dory.codegen import generate
 from byoc_dory.options import TilingOptions
+from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, random_layer
+from tests.byoc_dory.plans import plan_of
 from tests.byoc_dory.program import region_of, sources
 from tests.byoc_dory.test_emit_native import residual_region
 
@@ -33,14 +34,27 @@ def check(name: str, text: str, update: bool) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def kernels(budget: int | None) -> str:
-    code = generate(residual_region(), DIANA, TilingOptions(l1_budget=budget), "net")
+def kernels(options: TilingOptions) -> str:
+    code = generate(residual_region(), DIANA, options, "net")
     return "\n".join(kernel.source for kernel in code.kernels)
 
 
-@pytest.mark.parametrize(("name", "budget"), [("whole", None), ("tiled", 2_600)])
-def test_region(name: str, budget: int | None, update_golden: bool) -> None:
-    check(name, kernels(budget), update_golden)
+def test_published(update_golden: bool) -> None:
+    options = TilingOptions(l1_budget=2_600, schedule="published")
+    check("published", kernels(options), update_golden)
+
+
+def test_overlapped_and_alone(update_golden: bool) -> None:
+    """Each layer by itself: untiled, tiled with one buffer, and tiled with two."""
+    core = DIANA.accelerator("digital")
+    parts = []
+    for number, layer in enumerate(residual_region().layers):
+        for budget, buffers in ((None, 1), (2_600, 1), (2_600, 2)):
+            options = TilingOptions(l1_budget=budget, schedule="overlapped")
+            plan = plan_of(layer, tile_layer(layer, DIANA, core, options), buffers)
+            symbol = f"net_{number}_{buffers if budget else 'whole'}"
+            parts.append(core.emitter(DIANA).layer(layer, plan, options, symbol).source)
+    check("overlapped", "\n".join(parts), update_golden)
 
 
 DIGEST = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.layer import Shift, Tensor, add_layer
-from byoc_dory.options import TilingOptions
+from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.region import Kernel, Region
 from byoc_dory.soc.diana.description import DIANA
 from htvm.sim import host, rv32
@@ -83,17 +83,24 @@ def whole_network(layers, name: str) -> Region:
     )
 
 
+@pytest.mark.parametrize("kind", ["published", "overlapped"])
 @pytest.mark.parametrize("budget", [None, 16_000])
-def test_resnet8_cycles_are_as_predicted(budget: int | None, tmp_path: Path) -> None:
+def test_resnet8_cycles_are_as_predicted(
+    budget: int | None, kind: ScheduleKind, tmp_path: Path
+) -> None:
     region = whole_network(resnet8(), "resnet8")
-    measured = measure(make_case(region, TilingOptions(budget), "resnet8", 1), tmp_path)
+    options = TilingOptions(budget, schedule=kind)
+    measured = measure(make_case(region, options, "resnet8", 1), tmp_path)
     for kernel, cycles in measured:
         if kernel.kind == "layer":
             ratio = cycles / kernel.predicted_cycles
-            assert 0.98 < ratio < 1.06, (kernel.symbol, cycles, kernel.predicted_cycles)
+            # Thousands of equal row commands all meet the poll loop in the same phase.
+            low = 0.93 if kernel.layer is not None and kernel.layer.op == "add" else 0.98
+            assert low < ratio < 1.06, (kernel.symbol, cycles, kernel.predicted_cycles)
     if budget is None:
         # Everything but the dense head, softmax and pooling of a network published at 309 400.
-        assert sum(cycles for _, cycles in measured) < 230_000
+        limit = 260_000 if kind == "published" else 205_000
+        assert sum(cycles for _, cycles in measured) < limit
 
 
 def test_mobilenet_start_with_a_small_l1(tmp_path: Path) -> None:

@@ -67,6 +67,16 @@ static void time_core(uint16_t n)
     add = (diana_add_t){.elements = 16u * n, .a = 0, .b = 1024, .out = OUT};
     begin(10, n);
     end(10, n, diana_digital_add(&add));
+    /* registers written ahead: calls of several triggers */
+    begin(12, n);
+    diana_digital_depthwise_prepare(&conv, l2);
+    diana_digital_depthwise_start();
+    end(12, n, diana_digital_depthwise_finish(&conv, l2));
+    dense.k = 64;
+    begin(13, n);
+    diana_digital_dense_prepare(&dense, l2);
+    diana_digital_dense_start();
+    end(13, n, diana_digital_dense_finish(&dense, l2));
     analog = (diana_analog_conv_t){.k = 16, .c = 1, .iy = 2, .ix = n, .oy = 2, .ox = n, .fy = 1,
                                    .fx = 1, .stride = 1, .gain = 4, .shift = 4, .out = OUT,
                                    .mode = 1u | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST};

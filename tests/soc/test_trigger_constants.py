@@ -36,6 +36,8 @@ NAMES = {
     9: "dense",
     10: "add",
     11: "analog",
+    12: "depthwise ahead",
+    13: "dense ahead",
 }
 TOLERANCE = 0.02
 POLL = 5
@@ -142,6 +144,21 @@ def test_depthwise_costs_the_published_constant_per_channel(calls: dict[str, lis
         assert call.overhead == pytest.approx(total, rel=TOLERANCE)
     measured = mean(call.driver / call.commands for call in calls["depthwise"])
     assert measured == pytest.approx(core().depthwise_driver_cycles, abs=1), averages(calls)
+
+
+@pytest.mark.parametrize(("name", "triggers"), [("depthwise", 32), ("dense", 4)])
+def test_registers_written_ahead_save_what_is_described(
+    calls: dict[str, list[Call]], name: str, triggers: int
+) -> None:
+    constant = getattr(core(), f"{name}_trigger_cycles")
+    saved = getattr(core(), f"{name}_ahead_cycles")
+    for call in calls[f"{name} ahead"]:
+        assert call.commands == triggers
+        want = triggers * constant - (triggers - 1) * saved
+        assert call.overhead == pytest.approx(want, rel=TOLERANCE), averages(calls)
+    overhead = mean(call.overhead for call in calls[f"{name} ahead"])
+    measured = (triggers * constant - overhead) / (triggers - 1)
+    assert measured == pytest.approx(saved, abs=1.5)
 
 
 @pytest.mark.parametrize("name", ["row", "whole in", "whole out"])

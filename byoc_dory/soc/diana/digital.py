@@ -11,10 +11,11 @@ from typing import Any
 from byoc_dory.cost import layer_cycles
 from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer, Shift
-from byoc_dory.options import ScheduleKind
+from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.packing import pad_filter
+from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import alone
-from byoc_dory.schedule import schedule_layer
+from byoc_dory.scheduling import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.emit import DianaEmitter
@@ -22,7 +23,7 @@ from byoc_dory.soc.diana.heuristics import OBJECTIVES
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
 from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
 
-__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "tiling_problem"]
+__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
 
 _ACCEPTED = Accepted()
 
@@ -247,7 +248,15 @@ def cost(
     """Predicted cycles of the layer with this tile: DMA and triggers with their driver code."""
     problem = tiling_problem(layer, core, soc, soc.memory(core.l1).size)
     plan = alone(layer, solution_of(problem, tile), core.name)
-    return layer_cycles(schedule_layer(layer, plan, core), soc, core)
+    return layer_cycles(schedule_layer(layer, plan, core, schedule), soc, core)
+
+
+def plan_cost(
+    layer: Layer, plan: LayerPlan, core: DigitalCore, soc: Soc, options: TilingOptions
+) -> int:
+    """Predicted cycles of the layer under a plan: DMA and triggers with their driver code."""
+    schedule = schedule_layer(layer, plan, core, options.schedule, options.loop_order)
+    return layer_cycles(schedule, soc, core)
 
 
 def emitter(core: DigitalCore, soc: Soc) -> DianaEmitter:

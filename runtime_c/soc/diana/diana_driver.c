@@ -219,25 +219,32 @@ static inline void write_shape(const void *descriptor, uint32_t words)
     }
 }
 
-static inline void conv_start(const diana_conv_t *t, const void *weights)
+static inline void digital_start(uint32_t operation)
+{
+    htvm_hal_write(DIGITAL(DIGITAL_START), operation);
+}
+
+static inline void conv_prepare(const diana_conv_t *t, const void *weights)
 {
     write_shape(t, 5);
     htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
     htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
     htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
-    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_CONV);
 }
 
 int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights)
 {
-    conv_start(t, weights);
+    conv_prepare(t, weights);
+    digital_start(DIANA_DIGITAL_OP_CONV);
     return digital_finish();
 }
 
-void diana_digital_conv2d_start(const diana_conv_t *t, const void *weights)
+void diana_digital_conv2d_prepare(const diana_conv_t *t, const void *weights)
 {
-    conv_start(t, weights);
+    conv_prepare(t, weights);
 }
+
+void diana_digital_conv2d_start(void) { digital_start(DIANA_DIGITAL_OP_CONV); }
 
 int32_t diana_digital_conv2d_finish(const diana_conv_t *t, const void *weights)
 {
@@ -298,17 +305,15 @@ int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
     return 0;
 }
 
-void diana_digital_depthwise_start(const diana_conv_t *t, const void *weights)
+void diana_digital_depthwise_prepare(const diana_conv_t *t, const void *weights)
 {
-    write_shape(t, 5);
+    conv_prepare(t, weights);
     /* k = 16, c = 1; without a channel the trigger is none, and the device refuses it */
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE0),
                    t->k == 0 ? 0u : DIANA_DIGITAL_LANES | 1u << 16);
-    htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
-    htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
-    htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
-    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DEPTHWISE);
 }
+
+void diana_digital_depthwise_start(void) { digital_start(DIANA_DIGITAL_OP_DEPTHWISE); }
 
 int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weights)
 {
@@ -336,24 +341,25 @@ int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weight
         if (error != 0) {
             return error;
         }
-        htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DEPTHWISE);
+        digital_start(DIANA_DIGITAL_OP_DEPTHWISE);
     }
     return digital_finish();
 }
 
-static inline void dense_start(const diana_dense_t *t, uint32_t k, const void *weights)
+/* All but SHAPE0. */
+static inline void dense_prepare(const diana_dense_t *t, const void *weights)
 {
-    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), k | (uint32_t)t->c << 16);
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);
     htvm_hal_write(DIGITAL(DIGITAL_IN), t->in);
     htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
     htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), htvm_hal_addr(weights));
-    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DENSE);
 }
 
 int32_t diana_digital_dense(const diana_dense_t *t, const void *weights)
 {
-    dense_start(t, t->k, weights);
+    write_shape(t, 1);
+    dense_prepare(t, weights);
+    digital_start(DIANA_DIGITAL_OP_DENSE);
     return digital_finish();
 }
 
@@ -362,10 +368,13 @@ static inline uint32_t block_of(uint32_t outputs)
     return outputs < DIANA_DIGITAL_DENSE_MAX_K ? outputs : DIANA_DIGITAL_DENSE_MAX_K;
 }
 
-void diana_digital_dense_start(const diana_dense_t *t, const void *weights)
+void diana_digital_dense_prepare(const diana_dense_t *t, const void *weights)
 {
-    dense_start(t, block_of(t->k), weights);
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), block_of(t->k) | (uint32_t)t->c << 16);
+    dense_prepare(t, weights);
 }
+
+void diana_digital_dense_start(void) { digital_start(DIANA_DIGITAL_OP_DENSE); }
 
 int32_t diana_digital_dense_finish(const diana_dense_t *t, const void *weights)
 {
@@ -386,28 +395,30 @@ int32_t diana_digital_dense_finish(const diana_dense_t *t, const void *weights)
         if (error != 0) {
             return error;
         }
-        htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_DENSE);
+        digital_start(DIANA_DIGITAL_OP_DENSE);
     }
     return digital_finish();
 }
 
-static inline void add_start(const diana_add_t *t)
+static inline void add_prepare(const diana_add_t *t)
 {
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), t->elements);
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);
     htvm_hal_write(DIGITAL(DIGITAL_IN), t->a);
     htvm_hal_write(DIGITAL(DIGITAL_IN2), t->b);
     htvm_hal_write(DIGITAL(DIGITAL_OUT), t->out);
-    htvm_hal_write(DIGITAL(DIGITAL_START), DIANA_DIGITAL_OP_ADD);
 }
 
 int32_t diana_digital_add(const diana_add_t *t)
 {
-    add_start(t);
+    add_prepare(t);
+    digital_start(DIANA_DIGITAL_OP_ADD);
     return digital_finish();
 }
 
-void diana_digital_add_start(const diana_add_t *t) { add_start(t); }
+void diana_digital_add_prepare(const diana_add_t *t) { add_prepare(t); }
+
+void diana_digital_add_start(void) { digital_start(DIANA_DIGITAL_OP_ADD); }
 
 int32_t diana_digital_add_finish(const diana_add_t *t)
 {

@@ -2,8 +2,9 @@
  *
  * There are two ways to use a device.  diana_dma_in, diana_digital_conv2d and so on start it and
  * poll until it is done.  The functions *_start only give it its orders, so that DMA, core and host
- * work at the same time; diana_dma_wait and *_finish then poll.  What the host does before it
- * waits costs nothing as long as the device takes longer.
+ * work at the same time; diana_dma_wait and *_finish then poll.  A core is told in two steps:
+ * *_prepare writes its registers, which it may be while it works on something else, and *_start
+ * starts it.  What the host does before it waits costs nothing as long as the device takes longer.
  *
  * Functions that poll return 0, or the DIANA_ERROR_* code (diana_regs.h) with which the device
  * refused; an order that was refused shows when it is waited for.  L1 places are byte offsets in
@@ -57,15 +58,17 @@ typedef struct {
 
 /* Weights in L2: per block of 16 k [c][fy][fx][16] int8, then 16 biases byte-planar (64 B). */
 int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights);
-void diana_digital_conv2d_start(const diana_conv_t *t, const void *weights);
+void diana_digital_conv2d_prepare(const diana_conv_t *t, const void *weights);
+void diana_digital_conv2d_start(void);
 int32_t diana_digital_conv2d_finish(const diana_conv_t *t, const void *weights);
 /* Weights in L2: per block of 4 channels [fy][fx][16] int8, then 16 biases byte-planar (64 B);
  * channel j of a block in lane 4*j of both.  The last channel's load ends up to 12 bytes behind its
  * block: these must be memory too. */
 int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights);
 /* One trigger per channel: start runs the first channel, finish the others; it sets up each while
- * the one before runs, and must be given what start was given. */
-void diana_digital_depthwise_start(const diana_conv_t *t, const void *weights);
+ * the one before runs, and must be given what was prepared. */
+void diana_digital_depthwise_prepare(const diana_conv_t *t, const void *weights);
+void diana_digital_depthwise_start(void);
 int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weights);
 
 /* Dense: k outputs of c inputs; writes ceil(k/16)*16 bytes. */
@@ -80,7 +83,8 @@ typedef struct {
 int32_t diana_digital_dense(const diana_dense_t *t, const void *weights);
 /* Any k, the weights of its blocks one after another.  One trigger per block: start runs the first
  * block, finish the others, as with depthwise. */
-void diana_digital_dense_start(const diana_dense_t *t, const void *weights);
+void diana_digital_dense_prepare(const diana_dense_t *t, const void *weights);
+void diana_digital_dense_start(void);
 int32_t diana_digital_dense_finish(const diana_dense_t *t, const void *weights);
 
 /* out = clip((a + b) >> shift), byte by byte. */
@@ -91,7 +95,8 @@ typedef struct {
 } diana_add_t;
 
 int32_t diana_digital_add(const diana_add_t *t);
-void diana_digital_add_start(const diana_add_t *t);
+void diana_digital_add_prepare(const diana_add_t *t);
+void diana_digital_add_start(void);
 int32_t diana_digital_add_finish(const diana_add_t *t);
 
 #endif

@@ -308,17 +308,20 @@ static void compare(int operation, uint32_t k)
         int32_t code = 0;
         const uint64_t start = bench->now;
         if (operation == 0 && second) {
-            diana_digital_conv2d_start(&conv, w);
+            diana_digital_conv2d_prepare(&conv, w);
+            diana_digital_conv2d_start();
             code = diana_digital_conv2d_finish(&conv, w);
         } else if (operation == 0) {
             code = diana_digital_conv2d(&conv, w);
         } else if (operation == 1 && second) {
-            diana_digital_depthwise_start(&conv, w);
+            diana_digital_depthwise_prepare(&conv, w);
+            diana_digital_depthwise_start();
             code = diana_digital_depthwise_finish(&conv, w);
         } else if (operation == 1) {
             code = diana_digital_depthwise(&conv, w);
         } else if (operation == 2 && second) {
-            diana_digital_dense_start(&dense, w);
+            diana_digital_dense_prepare(&dense, w);
+            diana_digital_dense_start();
             code = diana_digital_dense_finish(&dense, w);
         } else if (operation == 2) {
             for (uint32_t at = 0; at < k && code == 0; at += 16) {
@@ -328,7 +331,8 @@ static void compare(int operation, uint32_t k)
                 code = diana_digital_dense(&block, w + at / 16 * (48 * 16 + 256));
             }
         } else if (second) {
-            diana_digital_add_start(&add);
+            diana_digital_add_prepare(&add);
+            diana_digital_add_start();
             code = diana_digital_add_finish(&add);
         } else {
             code = diana_digital_add(&add);
@@ -357,19 +361,23 @@ static void test_finish_returns_the_error(void)
     const diana_conv_t none = {.k = 0, .iy = 8, .ix = 8, .oy = 8, .ox = 8, .fy = 3, .fx = 3,
                                .stride = 1};
     begin();
-    diana_digital_depthwise_start(&none, bench->l2);
+    diana_digital_depthwise_prepare(&none, bench->l2);
+    diana_digital_depthwise_start();
     CHECK_EQ(diana_digital_depthwise_finish(&none, bench->l2), DIANA_ERROR_PARAMETER);
-    diana_digital_conv2d_start(&none, bench->l2);
+    diana_digital_conv2d_prepare(&none, bench->l2);
+    diana_digital_conv2d_start();
     CHECK_EQ(diana_digital_conv2d_finish(&none, bench->l2), DIANA_ERROR_PARAMETER);
     end();
     const diana_dense_t dense = {.k = 20, .c = 16, .shift = 0, .relu = 0, .in = 0, .out = 32};
     const diana_add_t add = {.elements = 16, .shift = 0, .relu = 0, .a = 0, .b = 0, .out = 48};
     begin();
-    diana_digital_dense_start(&dense, bench->l2);
+    diana_digital_dense_prepare(&dense, bench->l2);
+    diana_digital_dense_start();
     CHECK_EQ(diana_digital_dense_finish(&dense, bench->l2), DIANA_ERROR_UNINITIALISED);
     end();
     begin();
-    diana_digital_add_start(&add);
+    diana_digital_add_prepare(&add);
+    diana_digital_add_start();
     CHECK_EQ(diana_digital_add_finish(&add), DIANA_ERROR_UNINITIALISED);
     end();
 }

@@ -56,14 +56,14 @@ int32_t net_v_to_core(const int8_t *in, int8_t *out)
 /* first: conv2d C=3 18x18 -> K=20 18x18, kernel 4x3, stride 1x1
  * tile k=16, c=3, y=3, x=18 (12 in all); L1: input 672 B, output 1536 B
  * weight memory: 784 B
- * predicted: 19080 cycles */
+ * predicted: 20256 cycles */
 extern const uint8_t net_first_weights[1568];
 
 int32_t net_first(const int8_t *in, int8_t *out)
 {
     enum {
         L1_IN = 0, L1_OUT = 672, /* byte offsets in L1 */
-        IN_ROW = 32, IN_MAP = 576, /* bytes in L2 */
+        IN_ROW = 32, IN_MAP = 576, /* bytes of a row and of a channel */
         OUT_ROW = 32, OUT_MAP = 576,
         WEIGHT_BYTES = 784, /* weights and biases of a full channel tile */
     };
@@ -82,21 +82,21 @@ int32_t net_first(const int8_t *in, int8_t *out)
     };
     int32_t code;
 
-    for (uint32_t y = 0; y < 6; ++y) { /* rows */
-        const diana_block_t in_block = {
-            .channels = 3,
-            .rows = y_tiles[y].in_size,
-            .bytes = 32,
-            .l2_channel_stride = 576,
-            .l2_row_stride = 32,
-            .l1_channel_stride = y_tiles[y].in_size * 32,
-            .l1_row_stride = 32,
-        };
-        code = diana_dma_in(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
-        if (code != 0) {
-            return code;
-        }
-        for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+    for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+        for (uint32_t y = 0; y < 6; ++y) { /* rows */
+            const diana_block_t in_block = {
+                .channels = 3,
+                .rows = y_tiles[y].in_size,
+                .bytes = 32,
+                .l2_channel_stride = 576,
+                .l2_row_stride = 32,
+                .l1_channel_stride = y_tiles[y].in_size * 32,
+                .l1_row_stride = 32,
+            };
+            code = diana_dma_in(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
+            if (code != 0) {
+                return code;
+            }
             const diana_conv_t tile = {
                 .k = (k + 1 < 2 ? 16 : 4),
                 .c = 3,
@@ -147,7 +147,7 @@ int32_t net_dw_down(const int8_t *in, int8_t *out)
 {
     enum {
         L1_IN = 0, L1_OUT = 544, /* byte offsets in L1 */
-        IN_ROW = 32, IN_MAP = 576, /* bytes in L2 */
+        IN_ROW = 32, IN_MAP = 576, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
         WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
     };
@@ -162,8 +162,8 @@ int32_t net_dw_down(const int8_t *in, int8_t *out)
     };
     int32_t code;
 
-    for (uint32_t y = 0; y < 2; ++y) { /* rows */
-        for (uint32_t k = 0; k < 20; ++k) { /* output channels */
+    for (uint32_t k = 0; k < 20; ++k) { /* output channels */
+        for (uint32_t y = 0; y < 2; ++y) { /* rows */
             const diana_block_t in_block = {
                 .channels = 1,
                 .rows = y_tiles[y].in_size,
@@ -220,14 +220,14 @@ int32_t net_dw_down(const int8_t *in, int8_t *out)
 /* pw: conv2d C=20 9x9 -> K=20 9x9, kernel 1x1, stride 1x1
  * tile k=16, c=20, y=4, x=9 (6 in all); L1: input 1280 B, output 1024 B
  * weight memory: 384 B
- * predicted: 9412 cycles */
+ * predicted: 11922 cycles */
 extern const uint8_t net_pw_weights[768];
 
 int32_t net_pw(const int8_t *in, int8_t *out)
 {
     enum {
         L1_IN = 0, L1_OUT = 1280, /* byte offsets in L1 */
-        IN_ROW = 16, IN_MAP = 144, /* bytes in L2 */
+        IN_ROW = 16, IN_MAP = 144, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
         WEIGHT_BYTES = 384, /* weights and biases of a full channel tile */
     };
@@ -243,21 +243,21 @@ int32_t net_pw(const int8_t *in, int8_t *out)
     };
     int32_t code;
 
-    for (uint32_t y = 0; y < 3; ++y) { /* rows */
-        const diana_block_t in_block = {
-            .channels = 20,
-            .rows = y_tiles[y].in_size,
-            .bytes = 16,
-            .l2_channel_stride = 144,
-            .l2_row_stride = 16,
-            .l1_channel_stride = y_tiles[y].in_size * 16,
-            .l1_row_stride = 16,
-        };
-        code = diana_dma_in(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
-        if (code != 0) {
-            return code;
-        }
-        for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+    for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+        for (uint32_t y = 0; y < 3; ++y) { /* rows */
+            const diana_block_t in_block = {
+                .channels = 20,
+                .rows = y_tiles[y].in_size,
+                .bytes = 16,
+                .l2_channel_stride = 144,
+                .l2_row_stride = 16,
+                .l1_channel_stride = y_tiles[y].in_size * 16,
+                .l1_row_stride = 16,
+            };
+            code = diana_dma_in(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
+            if (code != 0) {
+                return code;
+            }
             const diana_conv_t tile = {
                 .k = (k + 1 < 2 ? 16 : 4),
                 .c = 20,
@@ -300,18 +300,18 @@ int32_t net_pw(const int8_t *in, int8_t *out)
 
 /* dw:down: add 20x9x9
  * tile k=6, c=1, y=9, x=9 (4 in all); L1: input 1728 B, output 864 B
- * predicted: 3260 cycles */
+ * predicted: 16580 cycles */
 int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum {
         L1_A = 0, L1_B = 864, L1_OUT = 1728, /* byte offsets in L1 */
-        IN_ROW = 16, IN_MAP = 144, /* bytes in L2 */
+        IN_ROW = 16, IN_MAP = 144, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
     };
     int32_t code;
 
     for (uint32_t k = 0; k < 4; ++k) { /* output channels */
-        const diana_block_t block = {
+        const diana_block_t in_block = {
             .channels = (k + 1 < 4 ? 6 : 2),
             .rows = 9,
             .bytes = 16,
@@ -320,11 +320,11 @@ int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
             .l1_channel_stride = 144,
             .l1_row_stride = 16,
         };
-        code = diana_dma_in(L1_A, in0 + (k * 6) * IN_MAP, &block);
+        code = diana_dma_in_rows(L1_A, in0 + (k * 6) * IN_MAP, &in_block);
         if (code != 0) {
             return code;
         }
-        code = diana_dma_in(L1_B, in1 + (k * 6) * IN_MAP, &block);
+        code = diana_dma_in_rows(L1_B, in1 + (k * 6) * IN_MAP, &in_block);
         if (code != 0) {
             return code;
         }
@@ -340,7 +340,16 @@ int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
         if (code != 0) {
             return code;
         }
-        code = diana_dma_out(out + (k * 6) * OUT_MAP, L1_OUT, &block);
+        const diana_block_t out_block = {
+            .channels = (k + 1 < 4 ? 6 : 2),
+            .rows = 9,
+            .bytes = 16,
+            .l2_channel_stride = 144,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 144,
+            .l1_row_stride = 16,
+        };
+        code = diana_dma_out(out + (k * 6) * OUT_MAP, L1_OUT, &out_block);
         if (code != 0) {
             return code;
         }
@@ -351,18 +360,18 @@ int32_t net_dw_down_2(const int8_t *in0, const int8_t *in1, int8_t *out)
 
 /* twice: add 20x9x9
  * tile k=6, c=1, y=9, x=9 (4 in all); L1: input 1728 B, output 864 B
- * predicted: 3260 cycles */
+ * predicted: 16580 cycles */
 int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum {
         L1_A = 0, L1_B = 864, L1_OUT = 1728, /* byte offsets in L1 */
-        IN_ROW = 16, IN_MAP = 144, /* bytes in L2 */
+        IN_ROW = 16, IN_MAP = 144, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
     };
     int32_t code;
 
     for (uint32_t k = 0; k < 4; ++k) { /* output channels */
-        const diana_block_t block = {
+        const diana_block_t in_block = {
             .channels = (k + 1 < 4 ? 6 : 2),
             .rows = 9,
             .bytes = 16,
@@ -371,11 +380,11 @@ int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
             .l1_channel_stride = 144,
             .l1_row_stride = 16,
         };
-        code = diana_dma_in(L1_A, in0 + (k * 6) * IN_MAP, &block);
+        code = diana_dma_in_rows(L1_A, in0 + (k * 6) * IN_MAP, &in_block);
         if (code != 0) {
             return code;
         }
-        code = diana_dma_in(L1_B, in1 + (k * 6) * IN_MAP, &block);
+        code = diana_dma_in_rows(L1_B, in1 + (k * 6) * IN_MAP, &in_block);
         if (code != 0) {
             return code;
         }
@@ -391,7 +400,16 @@ int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
         if (code != 0) {
             return code;
         }
-        code = diana_dma_out(out + (k * 6) * OUT_MAP, L1_OUT, &block);
+        const diana_block_t out_block = {
+            .channels = (k + 1 < 4 ? 6 : 2),
+            .rows = 9,
+            .bytes = 16,
+            .l2_channel_stride = 144,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 144,
+            .l1_row_stride = 16,
+        };
+        code = diana_dma_out(out + (k * 6) * OUT_MAP, L1_OUT, &out_block);
         if (code != 0) {
             return code;
         }
@@ -401,44 +419,52 @@ int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
 }
 
 /* fc: dense C=70 -> K=37
- * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
+ * tile k=16, c=70, y=1, x=1 (3 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
- * predicted: 1868 cycles */
+ * predicted: 2082 cycles */
 extern const uint8_t net_fc_weights[4608];
 
 int32_t net_fc(const int8_t *in, int8_t *out)
 {
     enum {
         L1_IN = 0, L1_OUT = 80, /* byte offsets in L1 */
-        OUTPUTS = 37, /* of the layer */
-        TILE = 37, /* outputs that leave L1 together */
-        LANES = 16, /* outputs of one trigger */
-        TRIGGER_BYTES = 1536, /* weights and biases of one trigger */
+        WEIGHT_BYTES = 1536, /* weights and biases of a full channel tile */
     };
     int32_t code;
 
-    static const diana_block_t in_block = {.channels = 1, .rows = 1, .bytes = 80};
-    code = diana_dma_in(L1_IN, in, &in_block);
-    if (code != 0) {
-        return code;
-    }
-    for (uint32_t k = 0; k < OUTPUTS; k += LANES) {
-        const diana_dense_t tile = {
-            .k = k + LANES < OUTPUTS ? LANES : OUTPUTS - k, .c = 70,
-            .shift = 9, .relu = 0,
-            .in = L1_IN, .out = L1_OUT + k,
+    for (uint32_t k = 0; k < 3; ++k) { /* output channels */
+        static const diana_block_t in_block = {
+            .channels = 1,
+            .rows = 1,
+            .bytes = 80,
         };
-        code = diana_digital_dense(&tile, net_fc_weights + k / LANES * TRIGGER_BYTES);
+        code = diana_dma_in(L1_IN, in, &in_block);
+        if (code != 0) {
+            return code;
+        }
+        const diana_dense_t tile = {
+            .k = (k + 1 < 3 ? 16 : 5),
+            .c = 70,
+            .shift = 9,
+            .relu = 0,
+            .in = L1_IN,
+            .out = L1_OUT,
+        };
+        code = diana_digital_dense(&tile, net_fc_weights + k * WEIGHT_BYTES);
+        if (code != 0) {
+            return code;
+        }
+        const diana_block_t out_block = {
+            .channels = 1,
+            .rows = 1,
+            .bytes = ((k + 1 < 3 ? 16 : 5) + 15u) & ~15u,
+        };
+        code = diana_dma_out(out + k * 16, L1_OUT, &out_block);
         if (code != 0) {
             return code;
         }
     }
-    /* whole blocks: the surplus outputs of the last one lie in the padding of the vector */
-    static const diana_block_t out_block = {.channels = 1, .rows = 1, .bytes = 48};
-    code = diana_dma_out(out, L1_OUT, &out_block);
-    if (code != 0) {
-        return code;
-    }
+
     return 0;
 }
 
@@ -452,35 +478,40 @@ int32_t net_fc2(const int8_t *in, int8_t *out)
 {
     enum {
         L1_IN = 0, L1_OUT = 48, /* byte offsets in L1 */
-        OUTPUTS = 5, /* of the layer */
-        TILE = 5, /* outputs that leave L1 together */
-        LANES = 16, /* outputs of one trigger */
-        TRIGGER_BYTES = 1024, /* weights and biases of one trigger */
     };
     int32_t code;
 
-    static const diana_block_t in_block = {.channels = 1, .rows = 1, .bytes = 48};
+    static const diana_block_t in_block = {
+        .channels = 1,
+        .rows = 1,
+        .bytes = 48,
+    };
     code = diana_dma_in(L1_IN, in, &in_block);
     if (code != 0) {
         return code;
     }
-    for (uint32_t k = 0; k < OUTPUTS; k += LANES) {
-        const diana_dense_t tile = {
-            .k = k + LANES < OUTPUTS ? LANES : OUTPUTS - k, .c = 37,
-            .shift = 8, .relu = 0,
-            .in = L1_IN, .out = L1_OUT + k,
-        };
-        code = diana_digital_dense(&tile, net_fc2_weights + k / LANES * TRIGGER_BYTES);
-        if (code != 0) {
-            return code;
-        }
+    static const diana_dense_t tile = {
+        .k = 5,
+        .c = 37,
+        .shift = 8,
+        .relu = 0,
+        .in = L1_IN,
+        .out = L1_OUT,
+    };
+    code = diana_digital_dense(&tile, net_fc2_weights);
+    if (code != 0) {
+        return code;
     }
-    /* whole blocks: the surplus outputs of the last one lie in the padding of the vector */
-    static const diana_block_t out_block = {.channels = 1, .rows = 1, .bytes = 16};
+    static const diana_block_t out_block = {
+        .channels = 1,
+        .rows = 1,
+        .bytes = 16,
+    };
     code = diana_dma_out(out, L1_OUT, &out_block);
     if (code != 0) {
         return code;
     }
+
     return 0;
 }
 

@@ -1,0 +1,104 @@
+"""From a layer and its plan to a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from byoc_dory.geometry import Map, channel_tiles, spatial_tiles
+from byoc_dory.layer import Layer, Shift
+from byoc_dory.options import ScheduleKind
+from byoc_dory.packing import pad_filter
+from byoc_dory.plan import LayerPlan
+from byoc_dory.schedule import LoopOrder, Schedule
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import round_up
+from byoc_dory.tiling.problem import Tile
+
+__all__ = ["schedule_layer"]
+
+
+def schedule_layer(
+    layer: Layer,
+    plan: LayerPlan,
+    core: DigitalCore,
+    kind: ScheduleKind = "published",
+    loop_order: LoopOrder = "yxk",
+) -> Schedule:
+    """The schedule of a layer that follows a plan.
+
+    The layer must satisfy the core's rules; the tile must come from its tiling problem.  The
+    published schedule has a loop order of its own (kyx) and one dense trigger per tile.
+
+    Raises:
+        TypeError: the layer is not requantized by one shift.
+        ValueError: the plan asks for what the schedule or the tile does not allow.
+    """
+    if not isinstance(layer.requant, Shift):
+        raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
+    _check_plan(layer, plan, kind)
+    solution, tile = plan.solution, plan.solution.tile
+    if kind == "published":
+        loop_order = "kyx"
+        if layer.op == "dense":
+            tile = replace(tile, k=min(tile.k, core.dense_max_k))
+    k_size, ix, ox = layer.K, layer.ix, layer.ox
+    if layer.op == "add" and len(layer.output.shape) == 1:
+        # A vector is one padded row.
+        k_size, ix, ox = 1, layer.K, layer.K
+    fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
+    pitch = core.row_pitch
+    source, result = Map(layer.iy, round_up(ix, pitch)), Map(layer.oy, round_up(ox, pitch))
+    if layer.op == "dense":
+        # The input is one vector, the output of a tile a run of bytes: channels are unpadded.
+        source, result = Map(1, round_up(layer.C, pitch)), Map(1, 1)
+    (top, left, _, _), (sy, sx) = layer.pad, layer.stride
+    return Schedule(
+        kind=kind,
+        op=layer.op,
+        layer_name=layer.name,
+        tile=tile,
+        loop_order=loop_order,
+        k_tiles=channel_tiles(k_size, tile.k),
+        y_tiles=spatial_tiles(layer.oy, tile.y, layer.iy, fy, sy, top, 1),
+        x_tiles=spatial_tiles(ox, tile.x, ix, fx, sx, left, core.group),
+        source=source,
+        result=result,
+        channels=0 if layer.op in ("depthwise", "add") else layer.C,
+        fy=fy,
+        fx=fx,
+        stride=sy,
+        shift=layer.requant.shift,
+        relu=layer.relu,
+        buffers=plan.buffers,
+        resident_in=plan.resident_inputs,
+        resident_out=plan.resident_output,
+        l1_in=plan.l1_inputs,
+        l1_out=plan.l1_output,
+        in_bytes=solution.l1_in // len(layer.inputs),
+        out_bytes=solution.l1_out,
+        pitch=pitch,
+        group=core.group,
+        lanes=core.lanes,
+        k_weight_bytes=_weight_bytes(layer, tile, core, fy, fx),
+    )
+
+
+def _check_plan(layer: Layer, plan: LayerPlan, kind: ScheduleKind) -> None:
+    tile = plan.solution.tile
+    resident = plan.resident_output or any(plan.resident_inputs)
+    if kind == "published" and (resident or plan.buffers != 1):
+        raise ValueError(f"layer '{layer.name}': the published schedule keeps nothing in L1")
+    columns = layer.K if layer.op == "add" and len(layer.output.shape) == 1 else layer.ox
+    if resident and (tile.y < layer.oy or tile.x < columns):
+        raise ValueError(f"layer '{layer.name}': a map that is tiled cannot stay in L1")
+
+
+def _weight_bytes(layer: Layer, tile: Tile, core: DigitalCore, fy: int, fx: int) -> int:
+    """Packed bytes of a full channel tile."""
+    if layer.op == "add":
+        return 0
+    if layer.op == "dense":
+        return -(-tile.k // core.lanes) * core.dense_weight_bytes(layer.C)
+    if layer.op == "depthwise":
+        return core.depthwise_weight_bytes(tile.k, fy, fx)
+    return core.conv_weight_bytes(tile.k, layer.C, fy, fx)

@@ -1,0 +1,122 @@
+"""C for the conversions between a source model's layout and the cores' at borders of a region."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from byoc_dory.emit.text import environment
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.geometry import stored_bytes
+from byoc_dory.layer import Tensor
+from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.base import round_up
+
+__all__ = ["epilogue", "prologue"]
+
+_ENVIRONMENT = environment("byoc_dory.soc.diana")
+
+
+def prologue(
+    tensor: Tensor, target: str, core: DigitalCore, symbol: str, mapped: BorderMap | None
+) -> Kernel:
+    """The function that converts a source tensor into the accelerator's layout."""
+    source = tensor.name if mapped is None else mapped.source
+    table = None
+    if mapped is not None:
+        comment = f"{tensor.name}: what each byte of {source} becomes"
+        table = Constant(f"{symbol}_table", mapped.table, comment)
+    return _conversion(tensor, core, symbol, "prologue", source, target, table)
+
+
+def epilogue(tensor: Tensor, source: str, core: DigitalCore, symbol: str) -> Kernel:
+    """The function that converts a result into the layout of ``tensor``."""
+    return _conversion(tensor, core, symbol, "epilogue", source, tensor.name)
+
+
+def _conversion(
+    tensor: Tensor,
+    core: DigitalCore,
+    symbol: str,
+    kind: Literal["prologue", "epilogue"],
+    source: str,
+    target: str,
+    table: Constant | None = None,
+) -> Kernel:
+    signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
+    template = "to_accelerator" if kind == "prologue" else "from_accelerator"
+    walk = _walk(tensor, core)
+    text = _ENVIRONMENT.get_template(f"{template}.c.jinja").render(
+        signature=signature,
+        tensor=tensor,
+        core=core,
+        stored=stored_bytes(tensor.shape, core.row_pitch),
+        source=source,
+        table=table,
+        **walk,
+    )
+    return Kernel(
+        symbol=symbol,
+        layer_name=tensor.name,
+        kind=kind,
+        source=text,
+        prototype=f"{signature};",
+        inputs=(source,),
+        outputs=(target,),
+        constants=() if table is None else (table,),
+        layer=None,
+        plan=None,
+        schedule=None,
+        predicted_cycles=_walk_cycles(walk, kind, table is not None),
+        accelerator="cpu",
+    )
+
+
+def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
+    """Host cycles of a conversion, counted on the instructions of its loops (RV32IMC).
+
+    A word takes four byte accesses, three or six operations, one word access and the loop; how far
+    the compiler unrolls decides the rest, so this holds within about a third.
+    """
+    rows = walk["channels"] * walk["rows"]
+    if looked_up:
+        # An addition and a load more for each byte.
+        return rows * (25 * walk["words"] + 2 + 6 * walk["rest"] + walk["void_words"])
+    if kind == "prologue":
+        return rows * (15 * walk["words"] + 2 + 3 * walk["rest"] + walk["void_words"])
+    return rows * (12 * walk["words"] + 2 + 3 * walk["rest"])
+
+
+def _walk(tensor: Tensor, core: DigitalCore) -> dict[str, Any]:
+    """How a conversion walks a source tensor.
+
+    ``channels`` passes, each from its own first element and with ``step`` elements from one
+    column to the next; rows follow each other without a gap in the source, so rows that need no
+    padding either are joined.
+    """
+    if len(tensor.shape) == 1:
+        channels, rows, columns, step = 1, 1, tensor.shape[0], 1
+    elif tensor.layout == "NHWC":
+        channels, rows, columns = tensor.shape
+        step = channels
+    elif tensor.layout == "NCHW":
+        channels, rows, columns = 1, tensor.shape[0] * tensor.shape[1], tensor.shape[2]
+        step = 1
+    else:
+        raise UnsupportedError(
+            f"layout '{tensor.layout}' of shape {tensor.shape} cannot be converted",
+            where=f"tensor '{tensor.name}'",
+            hint="borders of regions are NHWC or NCHW, or C for vectors",
+        )
+    if columns == round_up(columns, core.row_pitch):
+        rows, columns = 1, rows * columns
+    pitch = round_up(columns, core.row_pitch)
+    words, rest = divmod(columns, core.group)
+    return {
+        "channels": channels,
+        "rows": rows,
+        "step": step,
+        "words": words,
+        "rest": rest,
+        "void_words": pitch // core.group - words - (1 if rest else 0),
+    }
