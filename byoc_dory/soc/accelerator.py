@@ -77,7 +77,7 @@ class Accelerator:
     toolkit_module: str
 
     @property
-    def peak_macs(self) -> int | None:
+    def peak_macs(self) -> float | None:
         """Multiply-accumulates per cycle at best; None where there is no such figure."""
         return None
 
@@ -178,7 +178,7 @@ class DigitalCore(Accelerator):
     dense_max_k: int
 
     @property
-    def peak_macs(self) -> int | None:
+    def peak_macs(self) -> float:
         """One per cycle and cell of the array."""
         return self.lanes * self.columns
 

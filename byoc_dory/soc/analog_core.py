@@ -66,6 +66,11 @@ class AnalogCore(Accelerator):
     unroll_channels: int
 
     @property
+    def peak_macs(self) -> float:
+        """All cells, once for each output position."""
+        return self.rows * self.columns / self.position_cycles
+
+    @property
     def scheme(self) -> Scheme:
         """Ternary weights, converters, and one multiplier per column."""
         return "ternary"

@@ -10,6 +10,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
+from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.heuristics import ARRAY, MEMORY
 from byoc_dory.tiling import Fill, Heuristic, Objective
@@ -109,3 +110,11 @@ def test_budgets_default_to_the_options_then_to_l1() -> None:
 def test_what_cannot_be_tried(choices, message: str) -> None:
     with pytest.raises(TargetError, match=message):
         tried(**choices)
+
+
+def test_peaks() -> None:
+    """The digital array has 16 x 16 cells; the analog one computes all columns of a position."""
+    assert CORE.peak_macs == 256
+    analog = DIANA.accelerator("analog")
+    assert isinstance(analog, AnalogCore)
+    assert analog.peak_macs == 1152 * 512 / analog.position_cycles
