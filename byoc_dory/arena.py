@@ -2,10 +2,10 @@
 
 Two buffers may share bytes exactly if no step needs both.  The largest sum of simultaneously live
 bytes is a lower bound of any arena; a plan that reaches it is optimal, and nothing more is tried.
-Otherwise the search goes on: greedy orders, a hill climb over orders, then an exact search (branch
-and bound in the manner of MiniMalloc, or an integer program where few pairs overlap) that either
-finds better offsets or proves that there are none.  All limits are counts, never the clock, so a
-plan depends on its buffers alone.
+Otherwise the search goes on: greedy orders, a sweep through time, a hill climb over orders, then an
+exact search (branch and bound in the manner of MiniMalloc, or an integer program where few pairs
+overlap) that either finds better offsets or proves that there are none.  All limits are counts,
+never the clock, so a plan depends on its buffers alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from byoc_dory.arena_exact import Item, branch_and_bound, integer_program
+from byoc_dory.arena_sweep import sweep
 from byoc_dory.errors import HtvmError
 
 __all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "plan_memory", "check_plan"]
@@ -116,6 +117,10 @@ def _live(items: Sequence[Item]) -> int:
     )
 
 
+def _peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
+    return max(offset + item.most for offset, item in zip(offsets, items, strict=True))
+
+
 def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
     """First fit: each buffer at the lowest offset free of the overlapping ones before it."""
     offsets = [-1] * len(items)
@@ -178,7 +183,7 @@ def _hill_climb(
     best_offsets, best = offsets, peak
     current, current_offsets, current_peak = order, offsets, peak
     for _ in range(_HILL_CLIMB_STEPS):
-        if best == bound:
+        if best <= bound:
             break
         chain = _top(items, current_offsets, current_peak)
         moved = chain[draw.randrange(len(chain))]
@@ -199,7 +204,10 @@ def _hill_climb(
 
 
 def plan_memory(
-    buffers: Sequence[BufferUse], alignment: int = ALIGNMENT, memory: str = "L2 arena"
+    buffers: Sequence[BufferUse],
+    alignment: int = ALIGNMENT,
+    memory: str = "L2 arena",
+    enough: int = 0,
 ) -> MemoryPlan:
     """Give every buffer an offset so that no two needed at once overlap, with a small peak.
 
@@ -207,6 +215,7 @@ def plan_memory(
         buffers: with distinct names; sizes in bytes.
         alignment: of every offset, in bytes.
         memory: what is planned, for messages.
+        enough: bytes below which no smaller peak is looked for.
 
     Returns:
         The plan.  It depends on the arguments alone.
@@ -221,7 +230,7 @@ def plan_memory(
             raise ValueError(f"not a buffer: {buffer}")
     items = _items(buffers, alignment)
     live = _live(items)
-    offsets, peak, bound, method = _solve(items, live, alignment)
+    offsets, peak, bound, method = _solve(items, live, alignment, max(live, enough))
     _log.info("%s: peak %d B, bound %d B (%s)", memory, peak, bound, method)
     plan = MemoryPlan(
         offsets=tuple((b.name, offset) for b, offset in zip(buffers, offsets, strict=True)),
@@ -234,8 +243,10 @@ def plan_memory(
     return plan
 
 
-def _solve(items: Sequence[Item], live: int, alignment: int) -> tuple[list[int], int, int, str]:
-    """Return offsets, peak, proven bound and method: cheap searches first, stop at the bound."""
+def _solve(
+    items: Sequence[Item], live: int, alignment: int, goal: int
+) -> tuple[list[int], int, int, str]:
+    """Return offsets, peak, proven bound and method: cheap searches first, stop at the goal."""
     if not live:
         return [0] * len(items), 0, 0, "nothing to plan"
     best: tuple[int, list[int], str, list[int]] | None = None
@@ -247,21 +258,23 @@ def _solve(items: Sequence[Item], live: int, alignment: int) -> tuple[list[int],
             break
     assert best is not None
     peak, offsets, method, order = best
-    if peak == live:
+    if peak <= goal:
         return offsets, peak, live, method
-    climbed, lower = _hill_climb(items, order, offsets, peak, live)
+    swept = sweep(items, goal // alignment * alignment)
+    if swept is not None:
+        return swept, _peak(items, swept), live, "sweep"
+    climbed, lower = _hill_climb(items, order, offsets, peak, goal)
     if lower < peak:
         offsets, peak, method = climbed, lower, "hill climb"
-    if peak > live and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
-        found, lower, proven = branch_and_bound(items, offsets, peak, live)
+    if peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
+        found, lower, proven = branch_and_bound(items, offsets, peak, goal)
         if lower < peak:
             offsets, peak, method = found, lower, "branch and bound"
-        if proven:
-            # A peak at the sum of live buffers needs no proof by search.
-            searched = peak > live and method != "branch and bound"
+        if proven and peak > goal:
+            searched = method != "branch and bound"
             return offsets, peak, peak, method + ", proven by branch and bound" * searched
     bound = live
-    if peak > live and sum(len(item.others) for item in items) // 2 <= _MILP_PAIRS:
+    if peak > goal and sum(len(item.others) for item in items) // 2 <= _MILP_PAIRS:
         found, lower, bound = integer_program(items, offsets, peak, live, alignment)
         if lower < peak:
             offsets, peak, method = found, lower, "integer program"

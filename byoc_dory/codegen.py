@@ -10,7 +10,7 @@ from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.planning import plan_layers
+from byoc_dory.planning import plan_region
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
@@ -96,10 +96,10 @@ class _Generator:
         }
         kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
         kernels += [self._prologue(mapped, renamed, entry) for mapped, entry in self._maps()]
-        plans = plan_layers(region.layers, self.homes, self.soc, self.options)
+        planned = plan_region(region, self.homes, self.soc, self.options)
         kernels += [
             _rename(self._layer(layer, plan), renamed)
-            for layer, plan in zip(region.layers, plans, strict=True)
+            for layer, plan in zip(region.layers, planned.layers, strict=True)
         ]
         kernels += [
             self.border.epilogue(
@@ -111,7 +111,7 @@ class _Generator:
         return RegionCode(
             name=region.name,
             kernels=tuple(kernels),
-            buffers=self._buffers(entering, renamed),
+            buffers=self._buffers(entering, renamed, set(planned.resident)),
             inputs=region.inputs,
             outputs=region.outputs,
             headers=tuple(
@@ -119,6 +119,7 @@ class _Generator:
                     header for emitter in self._emitters.values() for header in emitter.headers
                 )
             ),
+            plan=planned,
         )
 
     def _maps(self) -> Iterator[tuple[Tensor, BorderMap]]:
@@ -151,8 +152,10 @@ class _Generator:
         self._symbols.add(symbol)
         return symbol
 
-    def _buffers(self, entering: list[Tensor], renamed: dict[str, str]) -> tuple[Buffer, ...]:
-        """Everything in the accelerator's layout that is not handed in from outside."""
+    def _buffers(
+        self, entering: list[Tensor], renamed: dict[str, str], resident: set[str]
+    ) -> tuple[Buffer, ...]:
+        """All in the accelerator's layout that neither comes from outside nor stays in L1."""
         outside = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
         tensors: list[Tensor] = [
             *entering,
@@ -162,7 +165,7 @@ class _Generator:
         return tuple(
             Buffer(renamed.get(tensor.name, tensor.name), self.border.stored_bytes(tensor))
             for tensor in tensors
-            if tensor.name in renamed or tensor.name not in outside
+            if tensor.name in renamed or tensor.name not in outside | resident
         )
 
 

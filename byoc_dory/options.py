@@ -24,6 +24,7 @@ class TilingOptions:
         objective: name of one of the accelerator's objectives, e.g. on DIANA ``"array"`` (fill
             the array's own dimensions), ``"paper"`` (HTVM paper Eq. 3-5 taken literally) or
             ``"none"`` (memory only); or on any ``"latency"`` (fewest predicted cycles).
+            ``None`` takes the schedule's own: ``"array"`` when published, else ``"latency"``.
         solver: ``"milp"`` or, for small layers and for checking, ``"exhaustive"``.
         loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
             is the order DORY publishes for DIANA.  The weights come with every trigger in both.
@@ -36,11 +37,18 @@ class TilingOptions:
     """
 
     l1_budget: int | None = None
-    objective: str = "array"
+    objective: str | None = None
     solver: Literal["milp", "exhaustive"] = "milp"
     loop_order: Literal["yxk", "kyx"] = "yxk"
     node_limit: int = 20_000
     schedule: ScheduleKind = "published"
+
+    @property
+    def tiles_for(self) -> str:
+        """The name of the objective, the schedule's own where none was asked for."""
+        if self.objective is not None:
+            return self.objective
+        return "array" if self.schedule == "published" else "latency"
 
     def __post_init__(self) -> None:
         for what, value, known in (

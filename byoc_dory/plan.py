@@ -1,4 +1,4 @@
-"""`LayerPlan`: how one layer of a region is executed: its tile, and where that lies in L1."""
+"""How the layers of a region are executed: their tiles, and where everything lies in L1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.tiling.problem import Solution
 
-__all__ = ["LayerPlan"]
+__all__ = ["LayerPlan", "RegionPlan"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class LayerPlan:
         resident_inputs: for each operand, whether it already is in L1.
         resident_output: whether the result stays in L1 (it then is not stored to L2).
         l1_inputs: byte offset in L1 of each operand: of the whole tensor if resident, else of its
-            first tile buffer; the others follow it directly.
+            first tile buffer; the others follow it directly.  A tensor of which only one tile is
+            moved has one buffer.
         l1_output: the same of the result.
     """
 
@@ -35,3 +36,37 @@ class LayerPlan:
     resident_output: bool
     l1_inputs: tuple[int, ...]
     l1_output: int
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """The plans of all layers of a region, and how good they are together.
+
+    Attributes:
+        layers: in execution order.
+        resident: names of the tensors that stay in L1, in the order in which they are written.
+        l1_limit: bytes of L1 there are.
+        l1_peak: bytes that are used.
+        l1_live: largest sum of what is in L1 at a time: no placement needs less.
+        l1_used: for each layer, bytes in L1 while it runs.
+        cycles: predicted for all layers.
+        apart: predicted for the best plan of each layer alone, nothing resident.
+        bound: no plan made of the same tiles has fewer cycles.
+        method: what found the plan.
+    """
+
+    layers: tuple[LayerPlan, ...]
+    resident: tuple[str, ...]
+    l1_limit: int
+    l1_peak: int
+    l1_live: int
+    l1_used: tuple[int, ...]
+    cycles: int
+    apart: int
+    bound: int
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """By which part of the cycles another plan could at most be quicker; 0 is optimal."""
+        return (self.cycles - self.bound) / self.cycles if self.cycles else 0.0

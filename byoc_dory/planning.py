@@ -9,27 +9,33 @@ from typing import Any
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan
+from byoc_dory.plan import LayerPlan, RegionPlan
+from byoc_dory.region import Region
+from byoc_dory.residency import plan_jointly
+from byoc_dory.residency.choices import Tiler
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.tiling import LATENCY, Objective, Solution, quickest, solve
 from byoc_dory.verdict import Refused
 
-__all__ = ["alone", "plan_layers", "tile_layer"]
+__all__ = ["alone", "plan_region", "tile_layer"]
 
 _LOG = logging.getLogger(__name__)
 
 
-def plan_layers(
-    layers: Sequence[Layer],
+def plan_region(
+    region: Region,
     homes: Mapping[str, Accelerator],
     soc: Soc,
     options: TilingOptions,
-) -> tuple[LayerPlan, ...]:
+) -> RegionPlan:
     """The plan of each layer of a region.
 
+    Under the published schedule every layer has L1 for itself, single-buffered.  Under the
+    overlapped one, tiles, double buffers and what stays in L1 between layers are chosen together.
+
     Args:
-        layers: in execution order.
+        region: its layers, and what leaves it.
         homes: the accelerator of each layer, by the layer's name.
         soc: description of the SoC.
         options: choices of the tiler.
@@ -39,18 +45,63 @@ def plan_layers(
         TargetError: the objective is unknown.
         TilingError: no tile of a layer fits.
     """
+    for layer in region.layers:
+        _require_accepted(layer, homes[layer.name], soc)
+    if options.schedule == "published":
+        return _one_by_one(region.layers, homes, soc, options)
+    stored = {
+        layer.output.name: homes[layer.name].emitter(soc).stored_bytes(layer.output)
+        for layer in region.layers
+    }
+    tilers = [_tiler(layer, homes[layer.name], soc, options) for layer in region.layers]
+    leaving = [tensor.name for tensor in region.outputs]
+    return plan_jointly(region.layers, tilers, stored, leaving, region.name)
+
+
+def _one_by_one(
+    layers: Sequence[Layer],
+    homes: Mapping[str, Accelerator],
+    soc: Soc,
+    options: TilingOptions,
+) -> RegionPlan:
     solutions: dict[tuple[Any, ...], Solution] = {}
-    plans = []
+    plans, limits, cycles = [], [], 0
     for layer in layers:
         accelerator = homes[layer.name]
-        _require_accepted(layer, accelerator, soc)
         problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
+        limits.append(problem.l1_limit)
         key = (accelerator.name, layer.geometry, problem.key())
         if key not in solutions:
             solutions[key] = tile_layer(layer, soc, accelerator, options)
         _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
-        plans.append(alone(layer, solutions[key], accelerator.name))
-    return tuple(plans)
+        plan = alone(layer, solutions[key], accelerator.name)
+        cycles += accelerator.plan_cost(layer, plan, soc, options)
+        plans.append(plan)
+    used = tuple(plan.solution.l1_in + plan.solution.l1_out for plan in plans)
+    return RegionPlan(
+        layers=tuple(plans),
+        resident=(),
+        l1_limit=min(limits),
+        l1_peak=max(used),
+        l1_live=max(used),
+        l1_used=used,
+        cycles=cycles,
+        apart=cycles,
+        bound=cycles,
+        method="each layer alone",
+    )
+
+
+def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOptions) -> Tiler:
+    name = options.tiles_for
+    return Tiler(
+        accelerator=accelerator.name,
+        problem=accelerator.tiling_problem(layer, soc, options.l1_budget),
+        cost=lambda plan: accelerator.plan_cost(layer, plan, soc, options),
+        objective=None if name == LATENCY else _objective(accelerator, name),
+        heuristics=tuple(accelerator.objectives.values()),
+        options=options,
+    )
 
 
 def tile_layer(
@@ -63,14 +114,14 @@ def tile_layer(
         TilingError: no tile fits.
     """
     problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
-    if options.objective == LATENCY:
+    if options.tiles_for == LATENCY:
         return quickest(
             problem,
             lambda tile: accelerator.cost(layer, tile, soc, options.schedule),
             accelerator.objectives.values(),
             options,
         )
-    return solve(problem, _objective(accelerator, options.objective), options)
+    return solve(problem, _objective(accelerator, options.tiles_for), options)
 
 
 def alone(layer: Layer, solution: Solution, accelerator: str) -> LayerPlan:

@@ -9,7 +9,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layer import Array, Layer, Tensor
 
 if TYPE_CHECKING:
-    from byoc_dory.plan import LayerPlan
+    from byoc_dory.plan import LayerPlan, RegionPlan
     from byoc_dory.schedule import Schedule
     from byoc_dory.tiling.problem import Solution
 
@@ -144,7 +144,8 @@ class Constant:
 class Kernel:
     """One generated C function ``int32_t symbol(const int8_t *in0, ..., int8_t *out)``.
 
-    It returns 0, or the first nonzero code of the driver.
+    It returns 0, or the first nonzero code of the driver.  Tensors that stay in L1 are no
+    arguments.
 
     Attributes:
         symbol: C name of the function.
@@ -198,6 +199,7 @@ class RegionCode:
             copies of the region's inputs and outputs.
         inputs, outputs: of the region, with the layouts of the outside.
         headers: C headers the sources need.
+        plan: where everything lies in L1, what stays there, and what that is worth.
     """
 
     name: str
@@ -206,3 +208,4 @@ class RegionCode:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     headers: tuple[str, ...]
+    plan: RegionPlan | None = None

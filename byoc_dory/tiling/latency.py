@@ -21,7 +21,16 @@ import numpy as np
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
 
-__all__ = ["LATENCY", "Candidate", "Cost", "all_candidates", "candidates", "solve_latency"]
+__all__ = [
+    "LATENCY",
+    "Candidate",
+    "Cost",
+    "all_candidates",
+    "candidates",
+    "lines",
+    "sizes",
+    "solve_latency",
+]
 
 LATENCY = "latency"
 """The name of the objective."""
@@ -86,7 +95,7 @@ def all_candidates(
         TilingError: no tile fits.
     """
     problem.require_feasible()
-    tiles = [tile for line in _lines(problem) for tile in line]
+    tiles = [tile for line in lines(problem) for tile in line]
     tiles += [tile for tile in also if problem.tile_fits(tile)]
     return tuple(
         Candidate(tile, *problem.memory(tile), cost(tile)) for tile in dict.fromkeys(tiles)
@@ -156,7 +165,7 @@ class _Search:
         for tile in also:
             if self.problem.tile_fits(tile):
                 best = tile if best is None else min(best, tile, key=self.rank)
-        for line in _lines(self.problem):
+        for line in lines(self.problem):
             before = 0
             for tile in line:
                 cycles, _ = self.rank(tile)
@@ -187,7 +196,7 @@ class _Search:
         return [other for other in tiles if self.problem.tile_fits(other)]
 
 
-def _lines(problem: TilingProblem) -> Iterator[list[Tile]]:
+def lines(problem: TilingProblem) -> Iterator[list[Tile]]:
     """The feasible tiles of the grid, in lines of descending y, large k, x and c first."""
     k_sizes, c_sizes, y_sizes, x_sizes = (
         sizes(problem, axis)[::-1].tolist() for axis in problem.axes

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byoc_dory import arena, arena_exact
+from byoc_dory import arena, arena_exact, arena_sweep
 from byoc_dory.arena import BufferUse, MemoryPlan, check_plan, plan_memory
 from byoc_dory.errors import HtvmError
 
@@ -71,7 +71,7 @@ def _small(draw: st.DrawFn) -> list[BufferUse]:
     return buffers
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_small())
 def test_small_instances_are_optimal_and_say_so(buffers: list[BufferUse]) -> None:
     plan = plan_memory(buffers)
@@ -96,6 +96,35 @@ def test_each_exact_search_alone_finds_the_optimum(buffers: list[BufferUse]) -> 
     offsets, peak, bound = arena_exact.integer_program(items, apart, total, live, 16)
     assert (peak, bound) == (expected, expected)
     assert not arena_exact.clashes(items, offsets)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_small(), st.integers(0, 10))
+def test_the_sweep_finds_valid_offsets_below_its_limit(buffers: list[BufferUse], more: int) -> None:
+    """Where it finds some; with room for two thirds more than needed it always does."""
+    items = arena._items(buffers, 16)
+    best = _brute_force(buffers)
+    limit = best + 16 * more
+    offsets = arena_sweep.sweep(items, limit)
+    if offsets is not None:
+        assert not arena_exact.clashes(items, offsets)
+        assert all(at + item.most <= limit for at, item in zip(offsets, items, strict=True))
+    else:
+        assert 3 * limit < 5 * best
+    assert arena_sweep.sweep(items, best - 16) is None
+
+
+def test_the_sweep_follows_a_chain_from_end_to_end() -> None:
+    """Every second tensor at the top: first fit in order of time breaks this up."""
+    sizes = [7, 3, 9, 1, 8, 2, 6, 4, 5, 5, 9, 1] * 8
+    buffers = [BufferUse(f"t{i}", 16 * size, i, i + 1) for i, size in enumerate(sizes)]
+    plan = plan_memory(buffers)
+    assert plan.peak == plan.live
+
+
+def test_a_peak_that_is_enough_is_not_improved() -> None:
+    assert plan_memory(HARD_TO_REACH, enough=10_000).method.startswith("first fit")
+    assert plan_memory(HARD_TO_REACH, enough=10_000).bound == 128
 
 
 def _units(rows: list[tuple[int, int, int]]) -> list[BufferUse]:
@@ -126,7 +155,10 @@ def test_the_proof_can_come_from_the_integer_program(monkeypatch: pytest.MonkeyP
     assert plan.method.endswith("proven by integer program")
 
 
-def test_branch_and_bound_goes_where_the_hill_climb_does_not() -> None:
+def test_branch_and_bound_goes_where_the_hill_climb_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arena, "sweep", lambda items, limit: None)
     plan = plan_memory(HARD_TO_REACH)
     assert plan.peak == plan.live == 128
     assert plan.method == "branch and bound"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from byoc_dory.errors import TargetError, TilingError
 from byoc_dory.layer import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import plan_layers, tile_layer
+from byoc_dory.planning import plan_region, tile_layer
+from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Axis, Tile, TilingProblem, candidates, quickest, solve_latency
 from byoc_dory.tiling.exhaustive import feasible_tiles
@@ -172,12 +173,17 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
     ]  # fmt: skip
     keys = {CORE.tiling_problem(layer, DIANA, 3_000).key() for layer in layers}
     assert len(keys) == 1
-    homes = {layer.name: CORE for layer in layers}
-    plans = plan_layers(layers, homes, DIANA, TilingOptions(3_000, "latency"))
-    cycles = [plan.solution.objective for plan in plans]
+    options = TilingOptions(3_000, "latency", schedule="published")
+    cycles = []
+    for layer in layers:
+        tensors = (layer.inputs, (layer.output,))
+        code = generate(Region("r", tuple(layers), *tensors), DIANA, options, "p")
+        solution = next(
+            kernel.plan.solution for kernel in code.kernels if kernel.layer_name == layer.name
+        )
+        cycles.append(solution.objective)
+        assert solution.objective == CORE.cost(layer, solution.tile, DIANA)
     assert len(set(cycles)) > 1
-    for layer, plan in zip(layers, plans, strict=True):
-        assert plan.solution.objective == CORE.cost(layer, plan.solution.tile, DIANA)
 
 
 def test_unknown_objectives_are_told_about_latency() -> None:

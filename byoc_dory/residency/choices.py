@@ -1,0 +1,305 @@
+"""What a layer offers to joint planning: tiles, buffered once or twice, with or without residents.
+
+Only tensors whose rows and columns are untiled can stay: a range of channels of a whole map is
+contiguous, in L1 as in L2.  While a result that stays is written, the accelerator may overwrite
+maps behind it (`surplus`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from byoc_dory.arena import ALIGNMENT
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.residency.problem import Choice
+from byoc_dory.soc.base import round_up
+from byoc_dory.tiling import (
+    LATENCY,
+    Objective,
+    Solution,
+    Tile,
+    TilingProblem,
+    quickest,
+    shortage_of,
+    solve,
+)
+from byoc_dory.tiling.latency import lines, sizes
+from byoc_dory.tiling.problem import solution_of
+
+__all__ = ["Offer", "PlanCost", "Tensors", "Tiler", "tensors_in_l1"]
+
+PlanCost: TypeAlias = Callable[[LayerPlan], int]
+"""Predicted cycles of a layer that follows a plan (offsets in L1 do not matter)."""
+
+# Tiles this much slower than the quickest are left out: memory never is worth that.
+_HOPELESS = 2
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What a layer takes of L1 for each of its tensors, in bytes, aligned.
+
+    Attributes:
+        inputs: buffers of each operand; 0 where it is resident.
+        output: buffers of the result; 0 where it is resident.
+        surplus: bytes behind a resident result that are overwritten with it.
+    """
+
+    inputs: tuple[int, ...]
+    output: int
+    surplus: int
+
+    @property
+    def bytes(self) -> int:
+        """All of it."""
+        return sum(self.inputs) + self.output + self.surplus
+
+
+def tensors_in_l1(
+    problem: TilingProblem,
+    tile: Tile,
+    buffers: int,
+    resident_inputs: tuple[bool, ...],
+    resident_output: bool,
+    loop_order: str,
+) -> Tensors:
+    """What a layer takes of L1 with this tile and these residents.
+
+    A tensor of which only one tile is moved has one buffer.
+    """
+    one_in, one_out, _ = problem.memory(tile)
+    channels, rows, columns = (
+        -(-axis.size // size)
+        for axis, size in ((problem.k, tile.k), (problem.y, tile.y), (problem.x, tile.x))
+    )
+    tiles = channels * rows * columns
+    loads = rows * columns
+    if problem.channels_follow_k or (loop_order == "kyx" and loads > 1):
+        loads = tiles
+    operand = min(buffers, loads) * one_in // problem.copies
+    return Tensors(
+        tuple(0 if resident else round_up(operand, ALIGNMENT) for resident in resident_inputs),
+        0 if resident_output else round_up(min(buffers, tiles) * one_out, ALIGNMENT),
+        _surplus(problem, tile) if resident_output else 0,
+    )
+
+
+def _surplus(problem: TilingProblem, tile: Tile) -> int:
+    """Bytes behind a whole result that are written with its last channels."""
+    starts = range(0, problem.k.size, tile.k)
+    whole = round_up(problem.k.size * _map_bytes(problem), ALIGNMENT)
+    ends = (
+        start + round_up(min(tile.k, problem.k.size - start), problem.round_k) + problem.extra_maps
+        for start in starts
+    )
+    return round_up(max(0, max(ends) * _map_bytes(problem) - whole), ALIGNMENT)
+
+
+def _map_bytes(problem: TilingProblem) -> int:
+    return problem.y.size * round_up(problem.x.size, problem.round_x)
+
+
+@dataclass(frozen=True)
+class Tiler:
+    """How tiles of one layer are found.
+
+    Attributes:
+        accelerator: its name.
+        problem: of the layer, with all the L1 there is.
+        cost: the accelerator's cycle model.
+        objective: the heuristic that picks the tiles; ``None`` looks for the quickest.
+        heuristics: of the accelerator, whose tiles are looked at when the quickest is sought.
+        options: choices of the tiler.
+    """
+
+    accelerator: str
+    problem: TilingProblem
+    cost: PlanCost
+    objective: Objective | None
+    heuristics: tuple[Objective, ...]
+    options: TilingOptions
+
+    def plan(
+        self,
+        solution: Solution,
+        buffers: int,
+        resident_inputs: tuple[bool, ...],
+        resident_output: bool,
+    ) -> LayerPlan:
+        """A plan of the layer without places in L1."""
+        return LayerPlan(
+            self.accelerator,
+            solution,
+            buffers,
+            resident_inputs,
+            resident_output,
+            (0,) * len(resident_inputs),
+            0,
+        )
+
+
+class Offer:
+    """The choices of one layer, and the solutions behind them."""
+
+    def __init__(
+        self, tiler: Tiler, may_find: tuple[bool, ...], may_leave: bool, taken: Iterable[int]
+    ) -> None:
+        """Find the choices.
+
+        Args:
+            tiler: of the layer.
+            may_find: for each operand, whether it may be in L1 as a whole.
+            may_leave: whether the result may stay there.
+            taken: bytes that tensors of other layers may hold at the same time; a heuristic
+                is asked for a tile for what they leave as well.
+
+        Raises:
+            TilingError: no tile fits.
+        """
+        self.tiler = tiler
+        self.solutions: dict[tuple[Tile, int], Solution] = {}
+        self._taken = sorted({0, *taken})
+        tiler.problem.require_feasible()
+        alone = (False,) * len(may_find)
+        found = self._apart(alone)
+        masks = itertools.product(*((False, True) if may else (False,) for may in may_find))
+        leaves = (False, True) if may_leave else (False,)
+        for mask, leave in itertools.product(masks, leaves):
+            if leave or any(mask):
+                found += self._resident(mask, leave)
+        self.choices = tuple(found)
+
+    def solution(self, choice: Choice) -> Solution:
+        """The tile of a choice, with what its tiler says about it."""
+        known = self.solutions.get((choice.tile, choice.buffers))
+        if known is not None:
+            return known
+        return replace(
+            solution_of(self.tiler.problem, choice.tile),
+            objective=choice.cycles,
+            objective_name=LATENCY,
+            solver="joint",
+        )
+
+    def _choice(
+        self, tile: Tile, buffers: int, resident_inputs: tuple[bool, ...], resident_output: bool
+    ) -> Choice | None:
+        """The choice, unless it does not fit."""
+        tiler = self.tiler
+        taken = tensors_in_l1(
+            tiler.problem,
+            tile,
+            buffers,
+            resident_inputs,
+            resident_output,
+            tiler.options.loop_order,
+        ).bytes
+        if taken > tiler.problem.l1_limit:
+            return None
+        solution = solution_of(tiler.problem, tile)
+        plan = tiler.plan(solution, buffers, resident_inputs, resident_output)
+        return Choice(tile, buffers, resident_inputs, resident_output, taken, tiler.cost(plan))
+
+    # ------------------------------------------------------------------ nothing resident
+
+    def _apart(self, alone: tuple[bool, ...]) -> list[Choice]:
+        """Choices without residents: one and two buffers."""
+        found: list[Choice] = []
+        for buffers in (1, 2):
+            known: dict[Tile, Choice | None] = {}
+
+            def of(
+                tile: Tile, buffers: int = buffers, known: dict[Tile, Choice | None] = known
+            ) -> Choice | None:
+                if tile not in known:
+                    known[tile] = self._choice(tile, buffers, alone, False)
+                return known[tile]
+
+            if self.tiler.objective is None:
+                self._search(buffers, of)
+            else:
+                for tile in self._picked(self.tiler.objective, buffers):
+                    of(tile)
+            found += [choice for choice in known.values() if choice is not None]
+        return _undominated(found)
+
+    def _search(self, buffers: int, of: Callable[[Tile], Choice | None]) -> None:
+        """The quickest tile, and the smaller ones of the grid that are not hopeless."""
+        problem = self.tiler.problem
+
+        def cycles(tile: Tile) -> int:
+            choice = of(tile)
+            assert choice is not None, tile
+            return choice.cycles
+
+        share = replace(problem, l1_limit=problem.l1_limit // buffers)
+        best: int | None = None
+        if shortage_of(share) is None:
+            options = self.tiler.options
+            best = quickest(share, cycles, self.tiler.heuristics, options).objective
+        # Where only one tile of the input is moved, two buffers of the output may fit though two
+        # of both do not: the grid is that of all the L1 there is.
+        for line in lines(problem):
+            before: int | None = None
+            for tile in line:
+                choice = of(tile)
+                if choice is None:
+                    continue
+                now = choice.cycles
+                best = now if best is None else min(best, now)
+                if before is not None and now >= before and now > _HOPELESS * best:
+                    break
+                before = now
+
+    # ------------------------------------------------------------------ residents
+
+    def _resident(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
+        """Choices with these residents: whole maps, ranges of channels."""
+        found = []
+        every = all(mask) and leave
+        for tile in self._whole_maps():
+            for buffers in (1,) if every or tile.k >= self.tiler.problem.k.size else (1, 2):
+                choice = self._choice(tile, buffers, mask, leave)
+                if choice is not None:
+                    found.append(choice)
+        return _undominated(found)
+
+    def _whole_maps(self) -> list[Tile]:
+        """Tiles of whole maps that fit the weight memory, the largest first."""
+        problem = self.tiler.problem
+        tiles = [replace(problem.whole, k=k) for k in sizes(problem, problem.k)[::-1].tolist()]
+        fitting = [tile for tile in tiles if problem.memory(tile)[2] <= problem.weight_limit]
+        # A heuristic has nothing to say about maps that do not move: as few tiles as possible.
+        return fitting if self.tiler.objective is None else fitting[:1]
+
+    # ------------------------------------------------------------------ heuristics
+
+    def _picked(self, objective: Objective, buffers: int) -> Iterator[Tile]:
+        """The tiles a heuristic picks for what others leave of L1."""
+        problem = self.tiler.problem
+        for taken in self._taken:
+            left = replace(problem, l1_limit=(problem.l1_limit - taken) // buffers)
+            if shortage_of(left) is not None:
+                return
+            solution = solve(left, objective, self.tiler.options)
+            self.solutions.setdefault((solution.tile, buffers), solution)
+            yield solution.tile
+
+
+def _undominated(choices: Iterable[Choice]) -> list[Choice]:
+    """Those that no other one beats in both bytes and cycles; the quickest first."""
+    ranked = sorted(
+        choices,
+        key=lambda c: (
+            c.cycles, c.bytes, c.buffers, -c.tile.k, -c.tile.y, -c.tile.x, -c.tile.c
+        ),
+    )  # fmt: skip
+    kept: list[Choice] = []
+    for choice in ranked:
+        if not kept or choice.bytes < kept[-1].bytes:
+            kept.append(choice)
+    return kept

@@ -1,0 +1,244 @@
+"""From layers to a plan: offer, pick, place; exclude what cannot be placed and pick again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from byoc_dory.arena import ALIGNMENT
+from byoc_dory.layer import Layer
+from byoc_dory.plan import LayerPlan, RegionPlan
+from byoc_dory.residency.choices import Offer, Tensors, Tiler, tensors_in_l1
+from byoc_dory.residency.milp import solve_joint
+from byoc_dory.residency.placement import Placement, place
+from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
+from byoc_dory.soc.base import round_up
+
+__all__ = ["plan_jointly"]
+
+_LOG = logging.getLogger(__name__)
+
+# Layers that one integer program plans; longer regions are planned in pieces.
+_LAYERS_AT_ONCE = 120
+# How often a set of tensors that cannot be placed together is excluded before none may stay.
+_ATTEMPTS = 12
+
+
+@dataclass(frozen=True)
+class _Region:
+    """The layers, what each offers, and the problem these make."""
+
+    layers: Sequence[Layer]
+    tilers: Sequence[Tiler]
+    offers: Sequence[Offer]
+    problem: RegionProblem
+
+    def taken(self, decision: Decision) -> list[Tensors]:
+        """What each layer takes of L1."""
+        return [
+            tensors_in_l1(
+                offer.tiler.problem,
+                choice.tile,
+                choice.buffers,
+                choice.resident_inputs,
+                choice.resident_output,
+                offer.tiler.options.loop_order,
+            )
+            for offer, choice in self._chosen(decision)
+        ]
+
+    def plan(self, decision: Decision, placement: Placement, apart: int) -> RegionPlan:
+        """The decision as the stages behind it read it."""
+        layers = [
+            LayerPlan(
+                accelerator=offer.tiler.accelerator,
+                solution=offer.solution(choice),
+                buffers=choice.buffers,
+                resident_inputs=choice.resident_inputs,
+                resident_output=choice.resident_output,
+                l1_inputs=placement.inputs[number],
+                l1_output=placement.outputs[number],
+            )
+            for number, (offer, choice) in enumerate(self._chosen(decision))
+        ]
+        used = [
+            choice.bytes + sum(stay.bytes for stay in alive if stay.name in decision.stays)
+            for (_, choice), alive in zip(self._chosen(decision), self.problem.alive, strict=True)
+        ]
+        return RegionPlan(
+            layers=tuple(layers),
+            resident=decision.stays,
+            l1_limit=self.problem.limit,
+            l1_peak=placement.plan.peak,
+            l1_live=placement.plan.live,
+            l1_used=tuple(used),
+            cycles=decision.cycles,
+            apart=apart,
+            bound=decision.bound,
+            method=decision.method,
+        )
+
+    def _chosen(self, decision: Decision) -> list[tuple[Offer, Choice]]:
+        return [
+            (offer, offer.choices[pick])
+            for offer, pick in zip(self.offers, decision.picks, strict=True)
+        ]
+
+
+def plan_jointly(
+    layers: Sequence[Layer],
+    tilers: Sequence[Tiler],
+    stored: Mapping[str, int],
+    leaving: Sequence[str],
+    region: str = "",
+) -> RegionPlan:
+    """The plan of least predicted cycles for all layers of a region together.
+
+    A tensor may stay in L1 if a layer of the region writes it, none outside reads it, and it stays
+    for all its readers.  The plan is never slower than the best plan of each layer alone.
+
+    Args:
+        layers: in execution order.
+        tilers: how the tiles of each layer are found.
+        stored: bytes of each tensor in the accelerators' layout.
+        leaving: names of tensors that are needed in L2 afterwards.
+        region: its name, for messages.
+
+    Raises:
+        TilingError: no tile of a layer fits.
+    """
+    whole = _region(layers, tilers, stored, leaving, region)
+    apart = _apart(whole.problem)
+    problem, bound = whole.problem, 0
+    for _ in range(_ATTEMPTS):
+        decision = _decide(problem, tilers[0].options.node_limit)
+        # What is excluded later for want of offsets was possible here: only the first bound holds.
+        bound = bound or decision.bound
+        placement = place(problem, decision, whole.taken(decision))
+        if placement.plan.peak <= problem.limit:
+            break
+        for group in placement.crowded:
+            _LOG.info("region '%s': no room for %s together", region, ", ".join(sorted(group)))
+        problem = replace(problem, together=(*problem.together, *placement.crowded))
+    else:
+        decision = apart
+        placement = place(problem, apart, whole.taken(apart))
+    _LOG.info(
+        "region '%s': %d cycles, %d with each layer alone; %d tensors stay in L1 (%s)",
+        region, decision.cycles, apart.cycles, len(decision.stays), decision.method,
+    )  # fmt: skip
+    return whole.plan(replace(decision, bound=bound), placement, apart.cycles)
+
+
+# ---------------------------------------------------------------------- the problem
+
+
+def _region(
+    layers: Sequence[Layer],
+    tilers: Sequence[Tiler],
+    stored: Mapping[str, int],
+    leaving: Sequence[str],
+    region: str,
+) -> _Region:
+    limit = min(tiler.problem.l1_limit for tiler in tilers)
+    stays = _candidates(layers, stored, leaving, limit)
+    may = {stay.name for stay in stays}
+    known: dict[tuple[Any, ...], Offer] = {}
+    offers = []
+    for number, (layer, tiler) in enumerate(zip(layers, tilers, strict=True)):
+        may_find = tuple(tensor.name in may for tensor in layer.inputs)
+        may_leave = layer.output.name in may
+        taken = _held(number, layer, stays) if tiler.objective is not None else ()
+        key = (
+            tiler.accelerator, layer.geometry, tiler.problem.key(), may_find, may_leave, taken
+        )  # fmt: skip
+        if key not in known:
+            known[key] = Offer(tiler, may_find, may_leave, taken)
+        offers.append(known[key])
+    problem = RegionProblem(
+        name=region,
+        limit=limit,
+        reads=tuple(tuple(tensor.name for tensor in layer.inputs) for layer in layers),
+        writes=tuple(layer.output.name for layer in layers),
+        choices=tuple(offer.choices for offer in offers),
+        stays=stays,
+    )
+    return _Region(layers, tilers, offers, problem)
+
+
+def _candidates(
+    layers: Sequence[Layer], stored: Mapping[str, int], leaving: Sequence[str], limit: int
+) -> tuple[Stay, ...]:
+    """Tensors that may stay: written and read here, and small enough to stay beside anything."""
+    found = []
+    for first, layer in enumerate(layers):
+        name = layer.output.name
+        readers = [
+            number
+            for number, other in enumerate(layers)
+            if name in (tensor.name for tensor in other.inputs)
+        ]
+        size = round_up(stored[name], ALIGNMENT)
+        if name in leaving or not readers or size >= limit:
+            continue
+        found.append(Stay(name, size, first, max(readers)))
+    return tuple(found)
+
+
+def _held(number: int, layer: Layer, stays: Sequence[Stay]) -> tuple[int, ...]:
+    """What tensors that pass by a layer may hold of L1 while it runs, in bytes."""
+    own = {layer.output.name, *(tensor.name for tensor in layer.inputs)}
+    passing = [
+        stay.bytes for stay in stays if stay.first < number < stay.last and stay.name not in own
+    ]
+    # Few tensors pass by a layer; of many, all together and each alone will do.
+    sums = {sum(some) for some in combinations(passing, 1)} | {sum(passing)}
+    return tuple(sorted(sums - {0}))
+
+
+# ---------------------------------------------------------------------- decisions
+
+
+def _apart(problem: RegionProblem) -> Decision:
+    """The best choice of each layer with nothing resident."""
+    picks = []
+    for layer, offered in enumerate(problem.choices):
+        alone = [
+            number
+            for number, choice in enumerate(offered)
+            if not any(problem.resident(layer, choice).values()) and choice.bytes <= problem.limit
+        ]
+        picks.append(min(alone, key=lambda number, offered=offered: offered[number].cycles))  # type: ignore[misc]
+    return problem.decided(picks, (), problem.floor, "each layer alone")
+
+
+def _decide(problem: RegionProblem, node_limit: int) -> Decision:
+    """The best plan found, and never one that is slower than each layer alone."""
+    apart = _apart(problem)
+    if not problem.stays:
+        return replace(apart, bound=apart.cycles)
+    count = len(problem.choices)
+    if count <= _LAYERS_AT_ONCE:
+        found = solve_joint(problem, node_limit)
+    else:
+        found = _in_pieces(problem, node_limit)
+    return found if found is not None and found.cycles <= apart.cycles else apart
+
+
+def _in_pieces(problem: RegionProblem, node_limit: int) -> Decision | None:
+    """Consecutive layers planned together, nothing staying between the pieces."""
+    picks: list[int] = []
+    stays: list[str] = []
+    for first in range(0, len(problem.choices), _LAYERS_AT_ONCE):
+        end = min(first + _LAYERS_AT_ONCE, len(problem.choices))
+        part = problem.part(first, end)
+        found = solve_joint(part, node_limit)
+        if found is None:
+            return None
+        for layer, pick in zip(range(first, end), found.picks, strict=True):
+            picks.append(problem.choices[layer].index(part.choices[layer - first][pick]))
+        stays += found.stays
+    return problem.decided(picks, stays, problem.floor, "milp, in pieces")

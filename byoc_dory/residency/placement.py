@@ -1,0 +1,92 @@
+"""Offsets in L1 for a decided region: tile buffers and tensors that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from byoc_dory.arena import BufferUse, MemoryPlan, plan_memory
+from byoc_dory.residency.choices import Tensors
+from byoc_dory.residency.problem import Decision, RegionProblem
+
+__all__ = ["Placement", "place"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where everything lies.
+
+    Attributes:
+        inputs: for each layer, the offset of each operand: of the whole tensor if it stays, else
+            of its first buffer.
+        outputs: for each layer, the same of its result.
+        plan: peak, bound and offsets by name.
+        crowded: if the peak exceeds L1, for each time it does the tensors that stay then.
+    """
+
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[int, ...]
+    plan: MemoryPlan
+    crowded: tuple[frozenset[str], ...]
+
+
+def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) -> Placement:
+    """Place everything.
+
+    Args:
+        problem: the region.
+        decision: what its layers choose.
+        taken: for each layer, the bytes of its tensors.
+
+    Returns:
+        The placement; its peak may exceed the limit where no offsets without gaps were found.
+    """
+    kept = {stay.name: stay for stay in problem.stays if stay.name in decision.stays}
+    uses = []
+    for layer, parts in enumerate(taken):
+        for operand, size in enumerate(parts.inputs):
+            if size:
+                uses.append(BufferUse(_buffer(layer, operand), size, layer, layer))
+        name = problem.writes[layer]
+        if name in kept:
+            stay = kept[name]
+            uses.append(BufferUse(_whole(name), stay.bytes, stay.first, stay.last, parts.surplus))
+        else:
+            uses.append(BufferUse(_buffer(layer, -1), parts.output, layer, layer))
+    plan = plan_memory(uses, memory=f"L1 of region '{problem.name}'", enough=problem.limit)
+    offsets = dict(plan.offsets)
+    inputs, outputs = [], []
+    for layer, name in enumerate(problem.writes):
+        inputs.append(
+            tuple(
+                offsets[_whole(read) if read in kept else _buffer(layer, operand)]
+                for operand, read in enumerate(problem.reads[layer])
+            )
+        )
+        outputs.append(offsets[_whole(name) if name in kept else _buffer(layer, -1)])
+    steps = _steps_beyond(uses, offsets, problem.limit)
+    groups = {
+        step: frozenset(stay.name for stay in kept.values() if stay.first <= step <= stay.last)
+        for step in sorted(steps)
+    }
+    crowded = tuple(dict.fromkeys(group for group in groups.values() if group))
+    return Placement(tuple(inputs), tuple(outputs), plan, crowded)
+
+
+def _steps_beyond(uses: Sequence[BufferUse], offsets: dict[str, int], limit: int) -> set[int]:
+    """Layers during which something lies beyond the limit."""
+    beyond = set()
+    for use in uses:
+        if offsets[use.name] + use.bytes > limit:
+            beyond |= set(range(use.first, use.last + 1))
+        elif offsets[use.name] + use.bytes + use.surplus > limit:
+            beyond.add(use.first)
+    return beyond
+
+
+def _buffer(layer: int, operand: int) -> str:
+    return f"layer {layer} " + ("out" if operand < 0 else f"in {operand}")
+
+
+def _whole(tensor: str) -> str:
+    return f"tensor {tensor}"
