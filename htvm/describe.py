@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Step
     from htvm.pipeline import Compiled, Platform
-    from htvm.result import RunResult
+    from htvm.result import LayerResult, RunResult
     from htvm.sim.runner import Sizes
     from patterns.partition import OperatorVerdict
 
@@ -53,15 +53,15 @@ def layer_rows(compiled: Compiled, result: RunResult | None) -> tuple[LayerRow, 
         kernel.symbol: kernel for code in compiled.regions.values() for kernel in code.kernels
     }
     steps = compiled.program.steps
-    cycles = [None] * len(steps) if result is None else [row.cycles for row in result.layers]
+    ran = [None] * len(steps) if result is None else list(result.layers)
     return tuple(
-        _layer_row(compiled, step, kernels.get(step.symbol), spent)
-        for step, spent in zip(steps, cycles, strict=True)
+        _layer_row(compiled, step, kernels.get(step.symbol), measured)
+        for step, measured in zip(steps, ran, strict=True)
     )
 
 
 def _layer_row(
-    compiled: Compiled, step: Step, kernel: Kernel | None, cycles: int | None
+    compiled: Compiled, step: Step, kernel: Kernel | None, measured: LayerResult | None
 ) -> LayerRow:
     names, known = step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
@@ -74,11 +74,12 @@ def _layer_row(
         if step.kind in ("layer", "cpu")
         else "",
         macs=step.macs,
-        cycles=cycles,
+        cycles=None if measured is None else measured.cycles,
         predicted_cycles=step.predicted_cycles or None,
         tile="" if solution is None else ",".join(str(size) for size in astuple(solution.tile)),
         l1_bytes=None if solution is None else solution.l1_in + solution.l1_out,
         source=compiled.source.sources.get(names[-1], ""),
+        causes=None if measured is None else measured.causes,
     )
 
 
@@ -108,6 +109,7 @@ def report_of(
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,
             units=() if result is None else _units(compiled.target.soc, result),
+            causes=None if result is None else result.causes,
             policy=compiled.planned.policy if compiled.target.accelerators else "",
             schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
         ),
@@ -121,14 +123,16 @@ def report_of(
 
 
 def _units(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
-    if result.cycles is None:
+    causes = result.causes
+    if causes is None:
         return ()
-    doing = {accelerator.name: accelerator.title for accelerator in soc.accelerators}
-    doing["dma"] = "transfers between L2 and L1"
-    devices = tuple(Unit(name, busy, doing.get(name, "")) for name, busy in result.units)
-    # Drivers wait for the device they started, so no two devices are ever busy at once.
-    alone = result.cycles - sum(unit.cycles for unit in devices)
-    return (Unit("host", alone, "CPU kernels, layouts, drivers"), *devices)
+    titles = {accelerator.name: accelerator.title for accelerator in soc.accelerators}
+    cores = tuple(
+        Unit(name, busy, titles.get(name, ""), busy) for name, busy in result.units if name != "dma"
+    )
+    devices = (Unit("dma", causes.dma, "transfers between L2 and L1", causes.dma_alone), *cores)
+    host = Unit("host", causes.host, "CPU kernels, layouts, drivers", causes.host_alone)
+    return (host, *(unit for unit in devices if unit.cycles))
 
 
 def explanation_of(compiled: Compiled) -> Explanation:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from htvm.describe import explanation_of, report_of
 from htvm.inputs import Inputs, bind_inputs
 from htvm.result import LayerResult, RunResult
+from htvm.sim.causes import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -132,12 +133,19 @@ class Module:
 
     def _result(self, raw: RawResult) -> RunResult:
         steps = self.compiled.program.steps
-        cycles: Sequence[int | None] = raw.step_cycles or [None] * len(steps)
+        timeline = Timeline(raw.events)
+        spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
         layers = tuple(
             LayerResult(
-                step.layer, step.accelerator, step.kind, spent, step.predicted_cycles, step.macs
+                step.layer,
+                step.accelerator,
+                step.kind,
+                None if span is None else span[1] - span[0],
+                step.predicted_cycles,
+                step.macs,
+                None if span is None else timeline.causes(*span),
             )
-            for step, spent in zip(steps, cycles, strict=True)
+            for step, span in zip(steps, spans, strict=True)
         )
         soc = self.compiled.target.soc
         return RunResult(
@@ -146,7 +154,8 @@ class Module:
             latency_ms=None if raw.cycles is None else soc.cycles_to_ms(raw.cycles),
             layers=layers,
             stack_bytes=raw.stack_used,
-            units=_busy(raw.events),
+            units=timeline.busy(),
+            causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
         )
 
     # ------------------------------------------------------------------ looking
@@ -182,13 +191,3 @@ class Module:
         arrays = seeded_inputs(infos) if inputs is None else bind_inputs(infos, inputs)
         golden = (arrays, self._reference(arrays))
         return export(self.compiled.program, self.compiled.target.soc, Path(folder), golden)
-
-
-def _busy(events: Sequence[Mapping[str, object]]) -> tuple[tuple[str, int], ...]:
-    """Return the busy cycles of each device, from the device models' events."""
-    total: dict[str, int] = {}
-    for event in events:
-        unit, start, end = str(event["unit"]), event["start"], event["end"]
-        assert isinstance(start, int) and isinstance(end, int)
-        total[unit] = total.get(unit, 0) + end - start
-    return tuple(sorted(total.items()))

@@ -9,7 +9,48 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LayerResult", "RunResult"]
+__all__ = ["Causes", "LayerResult", "RunResult"]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What the cycles of a step, or of a run, were spent on.
+
+    Cores, DMA and host work beside each other, so their busy cycles may add up to more than the
+    cycles that passed.  What adds up to them is each of these two::
+
+        array + weights + trigger + dma_alone + host_alone
+        host + waiting
+
+    Attributes:
+        array: a core's array computes.
+        weights: a core loads weights.
+        trigger: a core is busy with anything else, which the constant of a trigger stands for.
+        dma: the DMA is busy.
+        dma_alone: the DMA is busy and no core is: transfers that nothing hides.
+        host: the host does work of its own: CPU kernels, layouts, drivers.
+        host_alone: neither a core nor the DMA is busy.
+        waiting: the host polls a device (from the read that finds it busy to the one that does not).
+    """
+
+    array: int
+    weights: int
+    trigger: int
+    dma: int
+    dma_alone: int
+    host: int
+    host_alone: int
+    waiting: int
+
+    @property
+    def cores(self) -> int:
+        """Cycles in which a core is busy."""
+        return self.array + self.weights + self.trigger
+
+    @property
+    def cycles(self) -> int:
+        """Cycles that passed."""
+        return self.host + self.waiting
 
 
 @dataclass(frozen=True)
@@ -24,6 +65,7 @@ class LayerResult:
             platform without host cycles.
         predicted_cycles: by the cost model; 0 where there is none.
         macs: multiply-accumulates.
+        causes: what the cycles were spent on; None on a platform without host cycles.
     """
 
     name: str
@@ -32,6 +74,7 @@ class LayerResult:
     cycles: int | None
     predicted_cycles: int
     macs: int
+    causes: Causes | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +88,7 @@ class RunResult:
         layers: one entry per step, in execution order.
         stack_bytes: high-water mark of the stack; None if the platform does not measure it.
         units: busy cycles of each device ("dma", "digital").
+        causes: what the cycles were spent on; None on a platform without cycles.
     """
 
     outputs: list[NDArray[np.generic]]
@@ -53,6 +97,7 @@ class RunResult:
     layers: tuple[LayerResult, ...]
     stack_bytes: int | None = None
     units: tuple[tuple[str, int], ...] = ()
+    causes: Causes | None = None
 
     def __repr__(self) -> str:
         """The whole in one line; the fields have the values."""

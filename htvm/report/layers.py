@@ -16,8 +16,17 @@ from htvm.report.table import (
     text,
 )
 from htvm.report.types import LayerRow, Memory, Report, Summary
+from htvm.result import Causes
 
-__all__ = ["layer_table", "memory_text", "report_csv", "report_json", "report_text", "units_text"]
+__all__ = [
+    "causes_table",
+    "layer_table",
+    "memory_text",
+    "report_csv",
+    "report_json",
+    "report_text",
+    "units_text",
+]
 
 
 def layer_table(report: Report) -> Table:
@@ -95,15 +104,71 @@ def memory_text(memory: Memory) -> str:
 
 
 def units_text(summary: Summary) -> str:
-    """Where the cycles went, one line per unit of the SoC; empty without a run."""
+    """What each unit of the SoC did, one line per unit; empty without a run."""
     if not summary.units:
         return ""
-    columns = (Column("unit"), Column("busy cycles", True), Column("%", True), Column("doing"))
+    columns = (
+        Column("unit"),
+        Column("busy cycles", True),
+        Column("charged", True),
+        Column("%", True),
+        Column("doing"),
+    )
     rows = tuple(
-        (unit.name, count(unit.cycles), ratio(100 * unit.cycles, summary.cycles, 1), unit.what)
+        (
+            unit.name,
+            count(unit.cycles),
+            count(unit.charged),
+            ratio(100 * unit.charged, summary.cycles, 1),
+            unit.what,
+        )
         for unit in summary.units
     )
-    return text(Table(columns, rows))
+    title = (
+        "units work beside each other: a cycle is charged to a core that is busy, else to the DMA\n"
+        "if it is, else to the host"
+    )
+    return text(Table(columns, rows, title=title))
+
+
+def causes_table(report: Report) -> Table:
+    """What the cycles of each step on an accelerator were spent on, with the whole run below."""
+    columns = (
+        Column("layer"),
+        Column("cycles", number=True),
+        Column("array", number=True),
+        Column("weights", number=True),
+        Column("trigger", number=True),
+        Column("DMA alone", number=True),
+        Column("host alone", number=True),
+        Column("DMA busy", number=True),
+        Column("waiting", number=True),
+    )
+    rows = tuple(
+        (row.name, *_cause_cells(row.causes))
+        for row in report.layers
+        if row.causes is not None and row.causes.cores + row.causes.dma
+    )
+    whole = report.summary.causes
+    title = (
+        "what the cycles were spent on: array + weights + trigger + DMA alone + host alone = cycles"
+    )
+    footer = () if whole is None else ("the whole run", *_cause_cells(whole))
+    return Table(columns, rows, title=title, footer=footer)
+
+
+def _cause_cells(causes: Causes) -> tuple[str, ...]:
+    values = (
+        causes.cycles,
+        causes.array,
+        causes.weights,
+        causes.trigger,
+        causes.dma_alone,
+        causes.host_alone,
+        causes.dma,
+        causes.waiting,
+    )
+    return tuple(count(value) for value in values)
 
 
 def _headline(report: Report) -> str:
@@ -140,6 +205,7 @@ def report_text(report: Report) -> str:
     parts = [
         _headline(report),
         text(layer_table(report)),
+        text(causes_table(report)) if causes_table(report).rows else "",
         units_text(report.summary),
         memory_text(report.summary.memory),
         _sqnr_text(report),
@@ -157,6 +223,12 @@ def report_json(report: Report) -> str:
 
 
 def report_csv(report: Report) -> str:
-    """The rows of the steps as CSV, one column per field of `LayerRow`."""
-    names = [field.name for field in dataclasses.fields(LayerRow)]
-    return csv_text(names, ([getattr(row, name) for name in names] for row in report.layers))
+    """The rows of the steps as CSV, one column per field of `LayerRow` and of its causes."""
+    names = [field.name for field in dataclasses.fields(LayerRow) if field.name != "causes"]
+    causes = [field.name for field in dataclasses.fields(Causes)]
+    rows = (
+        [getattr(row, name) for name in names]
+        + [None if row.causes is None else getattr(row.causes, name) for name in causes]
+        for row in report.layers
+    )
+    return csv_text([*names, *causes], rows)

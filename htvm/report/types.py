@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from htvm.result import Causes
+
 __all__ = [
     "Agreement",
     "Comparison",
@@ -41,6 +43,7 @@ class LayerRow:
         tile: tile sizes in words, e.g. ``"K16 C16 32x32 (2 tiles)"``; empty off accelerators.
         l1_bytes: most bytes of L1 in use at once; None off accelerators.
         source: name of the operator in the source file; empty if it has none.
+        causes: what the cycles were spent on; None where there are none.
     """
 
     name: str
@@ -53,6 +56,7 @@ class LayerRow:
     tile: str = ""
     l1_bytes: int | None = None
     source: str = ""
+    causes: Causes | None = None
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,16 @@ class Unit:
 
     Attributes:
         name: "host", or a device: "dma", "digital", ...
-        cycles: busy cycles; those of the host are the ones in which no device was.
+        cycles: busy cycles; the host is busy when it does not wait for a device.
         what: what it did in words, e.g. "transfers between L2 and L1".
+        charged: cycles charged to it: each to a core that is busy, else to the DMA if it is, else
+            to the host, so that they add up to the whole.
     """
 
     name: str
     cycles: int
     what: str = ""
+    charged: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,7 @@ class Summary:
         memory: use of L2.
         cycles: of the whole inference; None before a run and on a platform without cycles.
         units: busy cycles per unit of the SoC; empty without a run.
+        causes: what the cycles were spent on; None without a run.
         notes: sentences to print below the tables, e.g. what the numbers leave out.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
@@ -122,6 +130,7 @@ class Summary:
     cycles: int | None = None
     units: tuple[Unit, ...] = ()
     notes: tuple[str, ...] = ()
+    causes: Causes | None = None
     policy: str = ""
     schedule: str = ""
 

@@ -29,7 +29,16 @@ from htvm.report.types import (
     Unit,
     VerdictRow,
 )
+from htvm.result import Causes
 
+CAUSES = Causes(
+    array=20_000, weights=1_000, trigger=500, dma=6_000, dma_alone=3_000, host=4_000,
+    host_alone=1_500, waiting=22_000,
+)  # fmt: skip
+WHOLE = Causes(
+    array=20_000, weights=1_000, trigger=500, dma=6_000, dma_alone=3_000, host=238_000,
+    host_alone=235_500, waiting=22_000,
+)  # fmt: skip
 MEMORY = Memory(50_000, 78_000, 49_152, 4_096, 512_000, 49_152)
 REPORT = Report(
     Summary(
@@ -39,13 +48,14 @@ REPORT = Report(
         260_000_000,
         MEMORY,
         cycles=260_000,
-        units=(Unit("cpu", 130_000, "drivers"), Unit("digital", 65_000)),
+        units=(Unit("host", 238_000, "drivers", 130_000), Unit("digital", 65_000, "", 65_000)),
         notes=("a note",),
+        causes=WHOLE,
     ),
     (
         LayerRow(
             "conv2d_0", "conv2d", "digital", "3x32x32 -> 16x32x32, 3x3", 442_368, 26_000, 25_000,
-            "K16", 40_000, "conv_a",
+            "K16", 40_000, "conv_a", CAUSES,
         ),
         LayerRow("softmax_0", "softmax", "cpu", "12", 0, 5_200),
     ),
@@ -88,6 +98,18 @@ def test_report_rows_and_shares() -> None:
     assert "a note" in str(REPORT)
 
 
+def test_report_says_what_the_cycles_were_spent_on() -> None:
+    row, whole = lines_with(str(REPORT), "1,000 ")
+    spent = ["20,000", "1,000", "500", "3,000"]
+    assert row.split() == ["conv2d_0", "26,000", *spent, "1,500", "6,000", "22,000"]
+    assert whole.split() == ["the", "whole", "run", "260,000", *spent, "235,500", "6,000", "22,000"]
+    data = json.loads(report_json(REPORT))
+    assert data["layers"][0]["causes"]["dma_alone"] == 3_000
+    assert data["layers"][1]["causes"] is None and data["summary"]["causes"]["host"] == 238_000
+    rows = list(csv.DictReader(io.StringIO(report_csv(REPORT))))
+    assert (rows[0]["weights"], rows[0]["waiting"], rows[1]["waiting"]) == ("1000", "22000", "")
+
+
 def test_a_total_is_not_a_sum_of_some_predictions() -> None:
     (total,) = lines_with(str(REPORT), "total ")
     assert "25,000" not in total
@@ -110,8 +132,8 @@ def test_report_says_what_retargeting_cost_only_if_it_happened() -> None:
 
 
 def test_report_before_a_run_has_no_cycles() -> None:
-    summary = replace(REPORT.summary, cycles=None, units=())
-    layers = tuple(replace(row, cycles=None) for row in REPORT.layers)
+    summary = replace(REPORT.summary, cycles=None, units=(), causes=None)
+    layers = tuple(replace(row, cycles=None, causes=None) for row in REPORT.layers)
     document = str(replace(REPORT, summary=summary, layers=layers))
     assert "no cycles" in document
     assert "260,000" not in document and "26,000" not in document

@@ -1,0 +1,71 @@
+"""What the cycles of a run were spent on, from the device models' own account of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from htvm.result import Causes
+
+__all__ = ["HOST", "Timeline"]
+
+HOST = "host"
+"""Unit of the events in which the host waits."""
+
+_DMA = "dma"
+
+
+class Timeline:
+    """The events of a run.
+
+    Args:
+        events: as the device models wrote them down: unit, start and end in cycles; of a core also
+            the cycles of array and weights.  Two cores never work at the same time.
+    """
+
+    def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
+        self._events = sorted(events, key=lambda event: event["start"])
+        self._starts = [event["start"] for event in self._events]
+
+    def causes(self, begin: int, end: int) -> Causes:
+        """What the cycles from ``begin`` to ``end`` were spent on.
+
+        Every event that starts in between must end there, too: at the end of a step of the
+        program all devices are idle.
+        """
+        events = self._events[bisect_left(self._starts, begin) : bisect_left(self._starts, end)]
+        cores = [event for event in events if event["unit"] not in (HOST, _DMA)]
+        transfers = [event for event in events if event["unit"] == _DMA]
+        array = sum(event["array"] for event in cores)
+        weights = sum(event["weights"] for event in cores)
+        busy = _covered(cores)
+        either = _covered([*cores, *transfers])
+        waiting = _covered([event for event in events if event["unit"] == HOST])
+        return Causes(
+            array=array,
+            weights=weights,
+            trigger=busy - array - weights,
+            dma=_covered(transfers),
+            dma_alone=either - busy,
+            host=end - begin - waiting,
+            host_alone=end - begin - either,
+            waiting=waiting,
+        )
+
+    def busy(self) -> tuple[tuple[str, int], ...]:
+        """Busy cycles of each device, in the order of their names."""
+        units = sorted({str(event["unit"]) for event in self._events} - {HOST})
+        return tuple(
+            (unit, _covered([event for event in self._events if event["unit"] == unit]))
+            for unit in units
+        )
+
+
+def _covered(events: Sequence[Mapping[str, Any]]) -> int:
+    """Cycles in which at least one of the events goes on."""
+    total = last = 0
+    for start, end in sorted((event["start"], event["end"]) for event in events):
+        total += max(0, end - max(start, last))
+        last = max(last, end)
+    return total

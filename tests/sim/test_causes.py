@@ -1,0 +1,69 @@
+"""What the cycles of a run were spent on, against counting every cycle by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from htvm.result import Causes
+from htvm.sim.causes import Timeline
+
+
+def random_events(rng: np.random.Generator, cycles: int) -> list[dict[str, Any]]:
+    """A DMA, a core and a waiting host, each one thing after another."""
+    events = []
+    for unit in ("dma", "digital", "host"):
+        at = int(rng.integers(0, 10))
+        while True:
+            end = at + int(rng.integers(1, 40))
+            if end > cycles:
+                break
+            event = {"unit": unit, "start": at, "end": end, "array": 0, "weights": 0}
+            if unit == "digital":
+                event["array"] = int(rng.integers(0, end - at + 1))
+                event["weights"] = int(rng.integers(0, end - at + 1 - event["array"]))
+            events.append(event)
+            at = end + int(rng.integers(0, 12))
+    return sorted(events, key=lambda event: (event["end"], event["unit"]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_counting_every_cycle(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cycles = int(rng.integers(1, 500))
+    events = random_events(rng, cycles)
+    busy = {unit: np.zeros(cycles, bool) for unit in ("dma", "digital", "host")}
+    for event in events:
+        busy[event["unit"]][event["start"] : event["end"]] = True
+    got = Timeline(events).causes(0, cycles)
+    core, dma, waits = busy["digital"], busy["dma"], busy["host"]
+    array = sum(event["array"] for event in events)
+    weights = sum(event["weights"] for event in events)
+    assert got == Causes(
+        array=array,
+        weights=weights,
+        trigger=int(core.sum()) - array - weights,
+        dma=int(dma.sum()),
+        dma_alone=int((dma & ~core).sum()),
+        host=int((~waits).sum()),
+        host_alone=int((~core & ~dma).sum()),
+        waiting=int(waits.sum()),
+    )
+    assert got.cycles == cycles == got.cores + got.dma_alone + got.host_alone
+
+
+def test_steps_have_their_own_events() -> None:
+    events = random_events(np.random.default_rng(1), 300)
+    later = [{**e, "start": e["start"] + 1000, "end": e["end"] + 1000} for e in events]
+    alone = Timeline(events).causes(0, 300)
+    both = Timeline([*later, *events])
+    assert both.causes(0, 300) == both.causes(1000, 1300) == alone
+    assert both.causes(0, 1300).array == 2 * alone.array
+    assert both.busy() == (("digital", 2 * alone.cores), ("dma", 2 * alone.dma))
+
+
+def test_nothing_happened() -> None:
+    causes = Timeline([]).causes(5, 25)
+    assert (causes.host, causes.host_alone, causes.waiting, causes.cores) == (20, 20, 0, 0)
