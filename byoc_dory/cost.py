@@ -57,17 +57,20 @@ def queued_cycles(block: Block, dma: Dma) -> int:
 def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
     """Cycles a convolution (of one channel if depthwise) keeps the array busy."""
     channels, k = (1, 1) if trigger.depthwise else (trigger.c, trigger.k)
-    total = 0
-    for row in range(trigger.oy):
-        first = row * trigger.stride - trigger.pad_top
-        inside = min(trigger.iy, first + trigger.fy) - max(0, first)
-        filter_rows = max(0, inside)
-        total += (
-            channels * trigger.fx * filter_rows
-            + core.row_cycles * channels * filter_rows
-            + core.output_cycles
-        )
+    each = channels * (trigger.fx + core.row_cycles)
+    total = each * _filter_rows(trigger) + core.output_cycles * trigger.oy
     return _blocks(k, core.lanes) * _blocks(trigger.ox, core.columns) * total
+
+
+def _filter_rows(trigger: ConvTrigger) -> int:
+    """Filter rows inside the tile, summed over the output rows."""
+    total = 0
+    for tap in range(trigger.fy):
+        # Output row r reads input row r * stride + tap - pad_top.
+        first = max(0, _blocks(trigger.pad_top - tap, trigger.stride))
+        last = min(trigger.oy - 1, (trigger.iy - 1 + trigger.pad_top - tap) // trigger.stride)
+        total += max(0, last - first + 1)
+    return total
 
 
 def step_cycles(

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byoc_dory.codegen import generate
 from byoc_dory.errors import TargetError, TilingError
 from byoc_dory.layer import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import plan_region, tile_layer
+from byoc_dory.planning import alone, tile_layer
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.tiling import Axis, Tile, TilingProblem, candidates, quickest, solve_latency
+from byoc_dory.tiling import (
+    Axis,
+    Cost,
+    Tile,
+    TilingProblem,
+    candidates,
+    quickest,
+    shortage_of,
+    solve_latency,
+)
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.latency import all_candidates, sizes
+from byoc_dory.tiling.problem import solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 
 CORE = DIANA.accelerator("digital")
 
 
-def cycles_of(layer: Layer) -> Callable[[Tile], int]:
+def cycles_of(layer: Layer) -> Cost:
     return lambda tile: CORE.cost(layer, tile, DIANA)
 
 
@@ -42,16 +53,33 @@ def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
     return layer, problem
 
 
+def double_buffered(layer: Layer, problem: TilingProblem) -> tuple[TilingProblem, Cost]:
+    """Two copies of every tile in the same L1, and the cycles of transfers beside the core."""
+    twice = replace(problem, buffering=2)
+    options = TilingOptions(schedule="overlapped")
+
+    def cost(tile: Tile) -> int:
+        plan = replace(alone(layer, solution_of(twice, tile), CORE.name), buffers=2)
+        return CORE.plan_cost(layer, plan, DIANA, options)
+
+    return twice, cost
+
+
+@pytest.mark.parametrize("overlap", [False, True], ids=["blocking", "overlapped"])
 @pytest.mark.parametrize("op", OPS)
-def test_search_equals_enumeration_of_all_tiles(op: str) -> None:
-    """On small layers the quickest of all tiles, in cycles and in the tile itself if unique."""
+def test_search_equals_enumeration_of_all_tiles(op: str, overlap: bool) -> None:
+    """On small layers the search finds the fewest cycles that any tile has."""
     tiled = 0
-    for seed in range(30):
+    for seed in range(14):
         case = small_case(seed, op)
         if case is None:
             continue
         layer, problem = case
         cost = cycles_of(layer)
+        if overlap:
+            problem, cost = double_buffered(layer, problem)
+            if shortage_of(problem) is not None:
+                continue
         found = solve_latency(problem, cost)
         every = solve_latency(problem, cost, every_tile=True)
         assert found.objective == every.objective, (layer.shape_text, found.tile, every.tile)
@@ -59,10 +87,10 @@ def test_search_equals_enumeration_of_all_tiles(op: str) -> None:
         assert (every.status, every.gap, every.solver) == ("optimal", 0.0, "exhaustive")
         assert (found.status, found.gap, found.solver) == ("feasible", None, "search")
         tiled += found.tile != problem.whole
-    assert tiled >= 3
+    assert tiled >= (1 if op == "dense" else 3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), op=st.sampled_from(OPS))
 def test_never_slower_than_a_candidate_or_a_heuristic(seed: int, op: str) -> None:
     case = small_case(seed, op)
@@ -174,16 +202,12 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
     keys = {CORE.tiling_problem(layer, DIANA, 3_000).key() for layer in layers}
     assert len(keys) == 1
     options = TilingOptions(3_000, "latency", schedule="published")
-    cycles = []
-    for layer in layers:
-        tensors = (layer.inputs, (layer.output,))
-        code = generate(Region("r", tuple(layers), *tensors), DIANA, options, "p")
-        solution = next(
-            kernel.plan.solution for kernel in code.kernels if kernel.layer_name == layer.name
-        )
-        cycles.append(solution.objective)
+    ends = tuple(layer.output for layer in layers)
+    code = generate(Region("r", tuple(layers), layers[0].inputs, ends), DIANA, options, "p")
+    solutions = [kernel.solution for kernel in code.kernels if kernel.layer is not None]
+    assert len({solution.objective for solution in solutions}) > 1
+    for layer, solution in zip(layers, solutions, strict=True):
         assert solution.objective == CORE.cost(layer, solution.tile, DIANA)
-    assert len(set(cycles)) > 1
 
 
 def test_unknown_objectives_are_told_about_latency() -> None:
