@@ -12,7 +12,7 @@ from htvm.result import LayerResult, RunResult
 from htvm.sim.causes import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray

@@ -30,7 +30,7 @@ class Causes:
         dma_alone: the DMA is busy and no core is: transfers that nothing hides.
         host: the host does work of its own: CPU kernels, layouts, drivers.
         host_alone: neither a core nor the DMA is busy.
-        waiting: the host polls a device (from the read that finds it busy to the one that does not).
+        waiting: the host polls a device, from the read that finds it busy to the one that does not.
     """
 
     array: int
