@@ -12,7 +12,16 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import Array, Layer, MulShift, Requant, Shift, Tensor, TfliteRequant
+from byoc_dory.layer import (
+    Array,
+    Layer,
+    MulShift,
+    OnnxRequant,
+    Requant,
+    Shift,
+    Tensor,
+    TfliteRequant,
+)
 from patterns.match import Match
 from patterns.names import emit, tensor_name
 from patterns.primitive import call_primitive, dtype_of, extents, primitive, shape_of
@@ -41,6 +50,7 @@ __all__ = [
     "convert_pattern",
     "has_table",
     "read_add",
+    "read_onnx_add",
     "read_table",
     "read_tflite_add",
     "tflite_add",
@@ -192,6 +202,24 @@ def read_tflite_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) ->
     """
     *input_zero_points, output_zero_point = parameters["zero_points"]
     requant = TfliteRequant(
+        multiplier=tuple(parameters["multipliers"]),
+        shift=tuple(parameters["shifts"]),
+        output_zero_point=output_zero_point,
+        input_zero_points=tuple(input_zero_points),
+    )
+    names = (tensor_name(slots["a"]), tensor_name(slots["b"]))
+    low, high = parameters["clip"]
+    name, shape = tensor_name(slots["call"]), shape_of(slots["call"])
+    return _add_layer(name, names, shape, requant, (low, high))
+
+
+def read_onnx_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) -> Layer:
+    """The layer of a match of `tflite_add_pattern` that calls onnxruntime's sum.
+
+    Its requantization has one multiplier and shift for each operand.
+    """
+    *input_zero_points, output_zero_point = parameters["zero_points"]
+    requant = OnnxRequant(
         multiplier=tuple(parameters["multipliers"]),
         shift=tuple(parameters["shifts"]),
         output_zero_point=output_zero_point,

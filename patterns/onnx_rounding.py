@@ -4,7 +4,7 @@ Its CPU kernels compute ``rint(float32(acc) * scale)`` with a float32 scale: the
 rounded to 24 bits, the product is, and the result is rounded to an integer, each time to nearest,
 ties to even.  A host without floating-point unit needs some hundred instructions for that.
 
-A float32 is ``mantissa * 2**-shift`` with a mantissa of 24 bits, and ``acc * mantissa`` fits 64 bits
+A float32 is ``mantissa * 2**-shift`` with a mantissa of 24 bits; ``acc * mantissa`` fits 64 bits
 exactly.  What the rounding of the product can still change is whether the result is a tie: it pulls
 products onto ``f + 1/2`` which lie as close to it as half a unit in the last of 24 bits.  That
 distance follows from the magnitude of ``f + 1/2``, so the test for a tie takes it into account, and

@@ -18,12 +18,13 @@ from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant
-from patterns import arithmetic, floats, movement, pool, softmax, table_map
+from patterns import arithmetic, floats, movement, onnx_arithmetic, pool, softmax, table_map
 from patterns.conv import conv2d_pattern, is_depthwise, read_conv2d
 from patterns.elementwise import (
     add_pattern,
     convert_pattern,
     read_add,
+    read_onnx_add,
     read_tflite_add,
     tflite_add_pattern,
 )
@@ -320,7 +321,8 @@ def _recognised(
     if isinstance(value, relax.Call):
         primitive = kind_of(module, value)
         if primitive in _PRIMITIVES:
-            slots = find(_TFLITE_ADD, value, values) if primitive == "tflite_add" else {}
+            is_sum = primitive in ("tflite_add", "onnx_add")
+            slots = find(_TFLITE_ADD, value, values) if is_sum else {}
             if slots is not None:
                 return _PRIMITIVES[primitive], slots
         operation = str(getattr(value.op, "name", ""))
@@ -362,6 +364,8 @@ def _layer_and_attrs(
     if kind == "dense":
         return read_dense(slots), {}
     if kind == "add":
+        if kind_of(module, value) == "onnx_add":
+            return read_onnx_add(slots, attrs), attrs
         return (read_tflite_add(slots, attrs) if attrs else read_add(slots)), attrs
     if kind == "convert":
         attrs = {
@@ -381,7 +385,7 @@ def _layer_and_attrs(
         attrs = _max_pool(value)
     elif kind == "table":
         attrs |= table_map.read_table_map(value)
-    elif kind == "tflite_binary":
+    elif kind in ("tflite_binary", "onnx_binary"):
         attrs |= arithmetic.read_binary(value)
     return None, attrs
 
@@ -420,6 +424,7 @@ _ROOMS: tuple[Mapping[str, str], ...] = (
     arithmetic.PRIMITIVES,
     floats.PRIMITIVES,
     movement.PRIMITIVES,
+    onnx_arithmetic.PRIMITIVES,
     pool.PRIMITIVES,
     softmax.PRIMITIVES,
     table_map.PRIMITIVES,

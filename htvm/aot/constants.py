@@ -21,9 +21,15 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
     "matmul": ("weight",),
     "add": ("bias",),
     "tflite_requantize": ("multiplier", "shift"),
+    "onnx_requantize": ("factors",),
     "mul_shift_requantize": ("mul", "add", "shift"),
     "tflite_add": ("multiplier",),
     "tflite_softmax": ("exponential",),
+    "tflite_mean": ("multiplier",),
+    "table": ("table",),
+    "nearest": ("rows", "columns"),
+    "quantize": ("scale",),
+    "dequantize": ("scale",),
 }
 
 

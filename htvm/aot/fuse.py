@@ -20,6 +20,7 @@ from tvm.relax import op as R
 from byoc_dory.errors import IntegerFormError
 from htvm.aot.constants import roles
 from htvm.aot.fixed_point import short_add, short_requantize, widening_add
+from htvm.aot.float_product import short_float_product
 from patterns.names import name_of, with_name
 from patterns.primitive import kind_of, parameters_of, shape_of
 
@@ -190,6 +191,13 @@ def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
         short = short_requantize(args[0], multiplier, shift, int(str(parameters["axis"])))
     elif kind == "tflite_add":
         short = short_add(args[0], args[1], parameters)
+    elif kind == "onnx_requantize":
+        short = short_float_product(
+            args[0],
+            args[1].value.numpy(),
+            int(str(parameters["axis"])),
+            bool(parameters["large"]),
+        ) or (module[call.args[0]], args)
     if short is None:
         return call
     func, args = short

@@ -36,6 +36,10 @@ class _Interval:
     high: Any
 
 
+# Where a product with a float32 scale could leave it, it saturates.
+_FLOAT_PRODUCT = _Interval(np.int64(-(2**30)), np.int64(2**30))
+
+
 def _type_interval(dtype: str) -> _Interval:
     limits = np.iinfo(dtype)
     return _Interval(np.int64(limits.min), np.int64(limits.max))
@@ -77,6 +81,8 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
     operator = str(getattr(value.op, "name", ""))
     if kind_of(module, value) == "tflite_requantize":
         return _scaled(*(_argument(arg, known) for arg in value.args[1]))
+    if kind_of(module, value) == "onnx_requantize":
+        return _FLOAT_PRODUCT
     if kind_of(module, value) == "mul_shift_requantize":
         low, high = parameters_of(module, value)["clip"]  # type: ignore[misc]
         return _Interval(np.int64(low), np.int64(high))

@@ -8,7 +8,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layer import MulShift, Shift, TfliteRequant
+from byoc_dory.layer import MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
 from htvm.frontend.operators import Activation, Step
@@ -78,7 +78,12 @@ def load_module(source: Any, name: str | None = None) -> Model:
 
 def scheme_of(nodes: Sequence[Node]) -> str:
     """Which requantization the layers use: one of the schemes of `Model`, or ``"mixed"``."""
-    names = {Shift: "shift", MulShift: "mul_shift", TfliteRequant: "tflite"}
+    names = {
+        Shift: "shift",
+        MulShift: "mul_shift",
+        TfliteRequant: "tflite",
+        OnnxRequant: "onnx",
+    }
     found = {names[type(node.layer.requant)] for node in nodes if node.layer is not None}
     if len(found) > 1:
         return "mixed"

@@ -16,6 +16,8 @@ from byoc_dory.errors import UnsupportedError
 from htvm.quantize.graph import (
     LINEAR,
     Array,
+    FloatAdd,
+    FloatScale,
     MulShift,
     Net,
     Operator,
@@ -106,6 +108,8 @@ def requantize(acc: Array, op: Operator) -> Array:
         out = (acc * mul + add) >> shift
     elif isinstance(requant, TfliteScale):
         out = _tflite_scale(acc, requant.multiplier, requant.shift) + requant.zero_point
+    elif isinstance(requant, FloatScale):
+        out = np.rint(acc.astype(np.float32) * requant.scale) + requant.zero_point
     else:
         raise UnsupportedError("no requantization", where=f"operator '{op.name}'")
     return np.clip(out, *op.clip).astype(np.int8)
@@ -151,6 +155,10 @@ def run_operator(op: Operator, inputs: Sequence[Array], *, channel_first: bool =
 def _add(inputs: Sequence[Array], op: Operator) -> Array:
     first, second = (x.astype(np.int64) for x in inputs)
     requant = op.requant
+    if isinstance(requant, FloatAdd):
+        a, b, out_zero = requant.zero_points
+        terms = (first - a) * requant.scales[0], (second - b) * requant.scales[1]
+        return np.clip(np.rint(terms[0] + terms[1] + out_zero), *op.clip).astype(np.int8)
     if not isinstance(requant, TfliteAdd):
         return requantize(first + second, op)
     mul, shift, zero = requant.multipliers, requant.shifts, requant.zero_points

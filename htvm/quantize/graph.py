@@ -8,18 +8,21 @@ weights are ``[K, C / groups, fy, fx]`` as in :class:`byoc_dory.layer.Layer`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array, MulShift, Shift
+from byoc_dory.layer import Array, MulShift, OnnxRequant, Shift
 
 __all__ = [
     "LINEAR",
     "PASSING",
     "Array",
+    "FloatAdd",
+    "FloatScale",
     "Kind",
     "MulShift",
     "Net",
@@ -56,6 +59,49 @@ class TfliteScale:
     zero_point: int
 
 
+@dataclass(frozen=True, eq=False)
+class FloatScale:
+    """onnxruntime's float32 requantization of a linear operator.
+
+    Attributes:
+        multiplier: int64 ``[K]``, mantissas of 24 bits.
+        shift: int64 ``[K]``, to the right.
+        zero_point: of the output.
+    """
+
+    multiplier: Array
+    shift: Array
+    zero_point: int
+
+    @property
+    def scale(self) -> Array:
+        """The scales, float32 ``[K]``."""
+        return np.ldexp(self.multiplier.astype(np.float32), -self.shift.astype(np.int32))
+
+
+@dataclass(frozen=True)
+class FloatAdd:
+    """onnxruntime's addition: the operands scaled to the output's step, added, rounded once.
+
+    Attributes:
+        scales: of the two operands in steps of the output, float32 numbers.
+        zero_points: of the two operands, then of the output.
+    """
+
+    scales: tuple[float, float]
+    zero_points: tuple[int, int, int]
+
+    @classmethod
+    def from_requant(cls, requant: OnnxRequant) -> FloatAdd:
+        """From what the layer says."""
+        first, second = (
+            math.ldexp(multiplier, -shift)
+            for multiplier, shift in zip(requant.multiplier, requant.shift, strict=True)
+        )
+        a, b = requant.input_zero_points
+        return cls((first, second), (a, b, requant.output_zero_point))
+
+
 @dataclass(frozen=True)
 class TfliteAdd:
     """TFLite's addition: both operands scaled to a common fixed-point scale, then added.
@@ -72,7 +118,9 @@ class TfliteAdd:
     left_shift: int = 20
 
 
-Requantization: TypeAlias = "Shift | MulShift | TfliteScale | TfliteAdd | None"
+Requantization: TypeAlias = (
+    "Shift | MulShift | TfliteScale | TfliteAdd | FloatScale | FloatAdd | None"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +198,11 @@ class Operator:
             )
             lift = 2.0**requant.left_shift
             return first * out * lift, second * out * lift
-        if isinstance(requant, TfliteScale):
+        if isinstance(requant, FloatAdd):
+            return np.array(requant.scales[:1]), np.array(requant.scales[1:])
+        if isinstance(requant, FloatScale):
+            factor = requant.scale.astype(np.float64)
+        elif isinstance(requant, TfliteScale):
             factor = np.ldexp(requant.multiplier.astype(np.float64), requant.shift - 31)
         elif isinstance(requant, MulShift):
             factor = np.ldexp(np.array(requant.mul, np.float64), -np.array(requant.shift))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import AnalogRequant, Layer, MulShift, Shift, TfliteRequant
+from byoc_dory.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.quantize.graph import (
     PASSING,
     Array,
+    FloatAdd,
+    FloatScale,
     Net,
     Operator,
     Requantization,
@@ -161,7 +163,8 @@ class _Reader:
         return pad.inputs[0]
 
     def _layer(self, node: Node, layer: Layer) -> dict[str, Any]:
-        fields: dict[str, Any] = {"clip": layer.clip, "zero_point": _zero_point(layer)}
+        zero_point = _output_zero_point(layer.requant)
+        fields: dict[str, Any] = {"clip": layer.clip, "zero_point": zero_point}
         if node.kind == "add":
             fields["requant"] = self._add_requant(node, layer)
             return fields
@@ -214,6 +217,8 @@ class _Reader:
             a, b = layer.requant.input_zero_points
             zero = layer.requant.output_zero_point
             return TfliteAdd((first, second, out), (left, right, down), (a, b, zero))
+        if isinstance(layer.requant, OnnxRequant):
+            return FloatAdd.from_requant(layer.requant)
         if any(self.zero[name] for name in node.inputs):
             raise UnsupportedError(
                 "an add of integers whose zero points are not 0",
@@ -224,9 +229,9 @@ class _Reader:
 
     def _convert(self, node: Node) -> dict[str, Any]:
         requant, offset, clip = (node.attrs[key] for key in ("requant", "offset", "clip"))
-        assert isinstance(requant, Shift | MulShift | TfliteRequant)
+        assert isinstance(requant, Shift | MulShift | TfliteRequant | OnnxRequant)
         assert isinstance(offset, int) and isinstance(clip, tuple)
-        zero = requant.output_zero_point if isinstance(requant, TfliteRequant) else 0
+        zero = _output_zero_point(requant)
         if any(isinstance(item, tuple) and len(item) > 1 for item in vars(requant).values()):
             raise self._no_change_of_scale(node, "each channel has a scale of its own")
         fields: dict[str, Any] = {
@@ -252,15 +257,21 @@ class _Reader:
         )
 
 
-def _zero_point(layer: Layer) -> int:
-    return layer.requant.output_zero_point if isinstance(layer.requant, TfliteRequant) else 0
+def _output_zero_point(requant: object) -> int:
+    affine = isinstance(requant, TfliteRequant | OnnxRequant)
+    return requant.output_zero_point if affine else 0
 
 
-def _requantization(requant: Shift | MulShift | TfliteRequant, channels: int) -> Requantization:
-    if not isinstance(requant, TfliteRequant):
+def _requantization(
+    requant: Shift | MulShift | TfliteRequant | OnnxRequant, channels: int
+) -> Requantization:
+    if isinstance(requant, Shift | MulShift):
         return requant
 
     def spread(values: tuple[int, ...]) -> Array:
         return np.broadcast_to(np.array(values, np.int64), (channels,))
 
-    return TfliteScale(spread(requant.multiplier), spread(requant.shift), requant.output_zero_point)
+    multiplier, shift = spread(requant.multiplier), spread(requant.shift)
+    if isinstance(requant, OnnxRequant):
+        return FloatScale(multiplier, shift, requant.output_zero_point)
+    return TfliteScale(multiplier, shift, requant.output_zero_point)

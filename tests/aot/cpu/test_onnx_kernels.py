@@ -1,0 +1,115 @@
+"""Kernels in onnxruntime's arithmetic, compiled natively with traps, equal the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from byoc_dory.layer import OnnxRequant
+from htvm.aot.cpu import compile_cpu
+from patterns.conv import conv2d
+from patterns.gemm import dense
+from patterns.onnx_arithmetic import onnx_average, onnx_binary, onnx_quantize
+from patterns.onnx_rounding import float_scale
+from tests.aot.cpu import native
+from tests.aot.cpu.modules import bias_of, int8
+from tests.interpreter import interpret
+from tests.patterns.build import module_of
+
+MODES = ("scheduled", "default")
+
+
+def requant(scales, zero=0, inputs=(0,)) -> OnnxRequant:
+    multipliers, shifts = zip(*(float_scale(float(scale)) for scale in scales), strict=True)
+    return OnnxRequant(multipliers, shifts, zero, inputs)
+
+
+def conv_module(shape, k, scales, groups=1, bias_size=2000):
+    rng = np.random.default_rng([*shape, k])
+    weight, bias = int8(rng, k, shape[1] // groups, 3, 3), bias_of(rng, k, bias_size)
+    return module_of(
+        [shape],
+        lambda bb, x: conv2d(
+            bb, x, weight, bias, requant(scales, -5), (-128, 120), name="conv2d_0",
+            padding=(1, 1, 1, 1), groups=groups, layout="NCHW",
+        ),
+    )  # fmt: skip
+
+
+def dense_module(scale, bias_size=2000, drop=0, channels=40):
+    rng = np.random.default_rng(channels)
+    weight, bias = int8(rng, 9, channels) >> drop, bias_of(rng, 9, bias_size)
+    return module_of(
+        [(1, channels)],
+        lambda bb, x: dense(bb, x, weight, bias, requant([scale], 7), name="dense_0"),
+    )
+
+
+def add_module(scales):
+    return module_of(
+        [(1, 3, 5, 7)] * 2,
+        lambda bb, a, b: onnx_binary(
+            bb, "add", (a, b), requant(scales, 4, (1, -9)), (4, 127), name="add_0"
+        ),
+    )
+
+
+def average_module():
+    return module_of(
+        [(1, 6, 8, 8)],
+        lambda bb, x: onnx_average(
+            bb, x, requant([1.1 / 16], 2, (-3,)), kernel=(4, 4), strides=(2, 2), name="average_0"
+        ),
+    )
+
+
+CASES = {
+    "per channel": lambda: conv_module((1, 4, 6, 7), 5, np.linspace(0.0005, 0.01, 5)),
+    "few bits, so ties": lambda: conv_module((1, 4, 6, 7), 3, [2.0**-8, 2.0**-9, 2.0**-10]),
+    "depthwise": lambda: conv_module((1, 6, 5, 5), 6, np.linspace(0.002, 0.2, 6), groups=6),
+    "large scale": lambda: dense_module(0.3, 100, drop=7),
+    "large accumulators": lambda: dense_module(2.0**-19, 2**26),
+    "add": lambda: add_module((0.5, 0.5)),
+    "unlike add": lambda: add_module((0.013, 1.7)),
+    "average": average_module,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kernels(mode, tmp_path, compiler) -> None:
+    modules = {label: make() for label, make in CASES.items()}
+    codes = {
+        label: compile_cpu(module, f"net{number}", kernels=mode)
+        for number, (label, module) in enumerate(modules.items())
+    }
+
+    def check() -> None:
+        loaded = native.library(codes.values(), tmp_path, native.trapping(compiler))
+        for label, module in modules.items():
+            rng = np.random.default_rng(8)
+            params = module["main"].params
+            data = [int8(rng, *(int(size) for size in param.ty.shape)) for param in params]
+            named = {str(param.name): item for param, item in zip(params, data, strict=True)}
+            (made,) = native.run(codes[label], loaded, named)
+            (wanted,) = interpret(module, data).outputs
+            assert len(np.unique(wanted)) > 4, label
+            np.testing.assert_array_equal(made, wanted, err_msg=label)
+
+    native.in_child(check)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_quantize(mode, tmp_path, compiler) -> None:
+    module = module_of(
+        [(1, 40)], lambda bb, x: onnx_quantize(bb, x, 0.5, -3, name="quantize_0"), "float32"
+    )
+    code = compile_cpu(module, "net", kernels=mode)
+    x = np.concatenate([np.arange(-16, 16) / 4, [np.nan, np.inf, -np.inf, 1e9, -1e9, 63, 66, 0]])
+    x = x.astype(np.float32)[None]
+
+    def check() -> None:
+        loaded = native.library([code], tmp_path, native.trapping(compiler))
+        (made,) = native.run(code, loaded, {"input_0": x})
+        np.testing.assert_array_equal(made, interpret(module, [x]).outputs[0])
+
+    native.in_child(check)

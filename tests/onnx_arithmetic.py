@@ -1,0 +1,101 @@
+"""onnxruntime's arithmetic in numpy: float32 where that is exact, Python's rationals elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def scales_of(multipliers: Array, shifts: Array) -> Array:
+    """float32 numbers from mantissas and shifts."""
+    wide = np.ldexp(np.asarray(multipliers, np.float64), -np.asarray(shifts, np.int64))
+    narrow = wide.astype(np.float32)
+    assert np.array_equal(narrow, wide), "a scale that is no float32"
+    return narrow
+
+
+def float_rounded(acc: Array, scale: Array) -> Array:
+    """``rint(float32(acc) * scale)``."""
+    product: Array = acc.astype(np.float32) * scale
+    assert product.dtype == np.float32
+    return np.rint(product).astype(np.int64)
+
+
+def _integers(attrs: Any, name: str) -> list[int]:
+    return [int(value) for value in attrs[f"htvm.{name}"]]
+
+
+def requantize(attrs: Any, acc: Array, factors: Array) -> Array:
+    scale = scales_of(factors[0], factors[1])
+    if scale.size > 1:
+        shape = [1] * acc.ndim
+        shape[int(attrs["htvm.axis"])] = -1
+        scale = scale.reshape(shape)
+    return np.clip(float_rounded(acc, scale), -(2**30), 2**30)
+
+
+def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
+    """Exact rationals of all pairs of bytes, then looked up."""
+    scales = [
+        Fraction(multiplier) / 2**shift
+        for multiplier, shift in zip(
+            _integers(attrs, "multipliers"), _integers(attrs, "shifts"), strict=True
+        )
+    ]
+    zero_a, zero_b, zero_out = _integers(attrs, "zero_points")
+    low, high = _integers(attrs, "clip")
+    function = str(attrs["htvm.function"])
+    left, right = np.broadcast_arrays(a, b)
+    pairs, places = np.unique(
+        np.stack([left.reshape(-1), right.reshape(-1)]), axis=1, return_inverse=True
+    )
+    values = []
+    for x, y in pairs.T.tolist():
+        p, q = x - zero_a, y - zero_b
+        if function == "multiply":
+            exact = p * q * scales[0]
+        else:
+            exact = p * scales[0] + (-q if function == "subtract" else q) * scales[1]
+        # round() of a Fraction takes ties to even.
+        values.append(min(max(round(exact + zero_out), low), high))
+    return np.asarray(values, np.int8)[places.reshape(-1)].reshape(left.shape)
+
+
+def average(attrs: Any, data: Array, _: Array) -> Array:
+    layout = str(attrs["htvm.layout"])
+    (fy, fx), (sy, sx) = _integers(attrs, "kernel"), _integers(attrs, "strides")
+    top, left, bottom, right = _integers(attrs, "padding")
+    zero, zero_out = _integers(attrs, "zero_points")
+    wide = data.astype(np.int64) - zero
+    wide = wide if layout == "NCHW" else wide.transpose(0, 3, 1, 2)
+    wide = np.pad(wide, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    view = np.lib.stride_tricks.sliding_window_view(wide, (fy, fx), axis=(2, 3))
+    total = view[:, :, ::sy, ::sx].sum(axis=(4, 5))
+    scale = scales_of(_integers(attrs, "multipliers"), _integers(attrs, "shifts"))
+    low, high = _integers(attrs, "clip")
+    result = np.clip(float_rounded(total, scale[0]) + zero_out, low, high).astype(np.int8)
+    return result if layout == "NCHW" else result.transpose(0, 2, 3, 1)
+
+
+def quantize(attrs: Any, data: Array) -> Array:
+    scale = np.int32(int(attrs["htvm.scale_bits"])).view(np.float32)
+    ratio = data / scale
+    limits = np.iinfo(str(attrs["htvm.dtype"]))
+    rounded = np.rint(np.where(np.isnan(ratio), np.inf, ratio)) + int(attrs["htvm.zero_point"])
+    return np.clip(rounded, limits.min, limits.max).astype(limits.dtype)
+
+
+PRIMITIVES: Mapping[str, Callable[..., Array]] = {
+    "onnx_add": binary,
+    "onnx_average": average,
+    "onnx_binary": binary,
+    "onnx_quantize": quantize,
+    "onnx_requantize": requantize,
+}
+"""Definitions of PrimFuncs by their kind."""
