@@ -23,7 +23,7 @@ from patterns.requantize import (
     int_constant,
     left_shift,
     rounding_high_multiply,
-    rounding_right_shift,
+    short_rounding_right_shift,
 )
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -
 
 
 def _divided(value: Any, shift: int) -> Any:
-    return rounding_right_shift(value, tirx.const(-shift, "int32")) if shift < 0 else value
+    # Everything that gets here is below 2**30, so that the short form never overflows.
+    return short_rounding_right_shift(value, -shift) if shift < 0 else value
 
 
 def read_binary(call: Any) -> dict[str, tuple[int, ...]]:

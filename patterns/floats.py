@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tvm import te, tirx
+from tvm import relax, te, tirx
 
 from patterns.primitive import call_primitive, dtype_of, extents, primitive, shape_of
 
@@ -39,39 +39,54 @@ def quantize(
     """
     shape, limits = shape_of(x), np.iinfo(dtype)
 
-    def body(source: te.Tensor) -> te.Tensor:
+    def body(source: te.Tensor, step: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
-            ratio = source(*index) / tirx.const(np.float32(scale), "float32")
-            # Asked so that a NaN, for which no comparison holds, goes to the upper end.
-            ratio = tirx.Select(ratio < _f32(_BEYOND), ratio, _f32(_BEYOND))
-            ratio = tirx.Select(ratio > _f32(-_BEYOND), ratio, _f32(-_BEYOND))
-            whole = tirx.Cast("int32", ratio)
-            rest = ratio - tirx.Cast("float32", whole)
-            up, down = tirx.Cast("int32", rest >= _f32(0.5)), tirx.Cast("int32", rest <= _f32(-0.5))
-            value = whole + up - down + zero_point
-            return tirx.Cast(dtype, tirx.max(tirx.min(value, int(limits.max)), int(limits.min)))
+            return _rounded(source(*index) / step[0], zero_point, limits, dtype)
 
         return te.compute(extents(shape), element, name="quantized")
 
-    attributes = _attributes(scale, zero_point)
-    func = primitive("quantize", [("x", shape, "float32")], body, attributes)
-    return call_primitive(bb, func, [x], shape, dtype, name, last=True)
+    attributes = {**_attributes(scale, zero_point), "dtype": dtype}
+    inputs = [("x", shape, "float32"), ("scale", (1,), "float32")]
+    func = primitive("quantize", inputs, body, attributes)
+    return call_primitive(bb, func, [x, _constant(scale)], shape, dtype, name, last=True)
+
+
+def _rounded(ratio: Any, zero_point: int, limits: Any, dtype: str) -> Any:
+    """A float32 rounded, moved and saturated."""
+    # Variables, because TVM would write the division anew wherever its result is used.
+    low, value = tirx.Var("low", "float32"), tirx.Var("value", "float32")
+    whole = tirx.Var("whole", "int32")
+    rest = value - tirx.Cast("float32", whole)
+    up, down = tirx.Cast("int32", rest >= _f32(0.5)), tirx.Cast("int32", rest <= _f32(-0.5))
+    result = whole + up - down + zero_point
+    result = tirx.Cast(dtype, tirx.max(tirx.min(result, int(limits.max)), int(limits.min)))
+    result = tirx.Let(whole, tirx.Cast("int32", value), result)
+    result = tirx.Let(value, tirx.Select(low > _f32(-_BEYOND), low, _f32(-_BEYOND)), result)
+    # Asked so that a NaN, for which no comparison holds, goes to the upper end.
+    below = tirx.Var("ratio", "float32")
+    result = tirx.Let(low, tirx.Select(below < _f32(_BEYOND), below, _f32(_BEYOND)), result)
+    return tirx.Let(below, ratio, result)
 
 
 def dequantize(bb: BlockBuilder, x: Expr, scale: float, zero_point: int, *, name: str) -> Var:
     """Write ``scale * (x - zero_point)`` as float32 of an 8-bit tensor; arguments as above."""
     shape = shape_of(x)
 
-    def body(source: te.Tensor) -> te.Tensor:
+    def body(source: te.Tensor, step: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
             centred = tirx.Cast("int32", source(*index)) - zero_point
-            return tirx.Cast("float32", centred) * tirx.const(np.float32(scale), "float32")
+            return tirx.Cast("float32", centred) * step[0]
 
         return te.compute(extents(shape), element, name="real")
 
-    inputs = [("x", shape, dtype_of(x))]
+    inputs = [("x", shape, dtype_of(x)), ("scale", (1,), "float32")]
     func = primitive("dequantize", inputs, body, _attributes(scale, zero_point))
-    return call_primitive(bb, func, [x], shape, "float32", name, last=True)
+    return call_primitive(bb, func, [x, _constant(scale)], shape, "float32", name, last=True)
+
+
+def _constant(scale: float) -> Expr:
+    """An argument, because TVM prints constants inside a function with seven digits only."""
+    return relax.const(np.asarray([scale], "float32"), "float32")
 
 
 def _f32(value: float) -> Any:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
-from tests import gemmlowp, onnx_arithmetic
+from tests import gemmlowp, onnx_arithmetic, tflite_operators
+from tests.tflite_operators import scaled
 
 Array = npt.NDArray[Any]
 
@@ -191,26 +192,13 @@ _OPERATORS: Mapping[str, Callable[..., Array]] = {
 # ------------------------------------------------------------------------------ PrimFuncs
 
 
-def _scaled(values: Array, multiplier: Array, shift: Array) -> Array:
-    """TFLite's requantization of whole arrays (numpy broadcasting)."""
-    values, multiplier, shift = (np.asarray(item, np.int64) for item in (values, multiplier, shift))
-    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
-    shifted = ((values << left) + 2**31) % 2**32 - 2**31
-    product = shifted * multiplier
-    nudged = product + np.where(product >= 0, 2**30, 1 - 2**30)
-    high = np.where(nudged >= 0, nudged // 2**31, -(-nudged // 2**31))
-    mask = (np.int64(1) << right) - 1
-    threshold = (mask >> 1) + (high < 0)
-    return (high >> right) + ((high & mask) > threshold)
-
-
 def _requantize(attrs: Any, acc: Array, multiplier: Array, shift: Array) -> Array:
     axis = int(attrs["htvm.axis"])
     shape = [1] * acc.ndim
     shape[axis] = -1
     if multiplier.size == 1:
         shape = [1] * acc.ndim
-    return _int32(_scaled(acc, multiplier.reshape(shape), shift.reshape(shape)))
+    return _int32(scaled(acc, multiplier.reshape(shape), shift.reshape(shape)))
 
 
 def _mul_shift(attrs: Any, acc: Array, mul: Array, add: Array, shift: Array) -> Array:
@@ -232,10 +220,10 @@ def _tflite_add(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     multipliers, shifts = _integers(attrs, "multipliers"), _integers(attrs, "shifts")
     zero_points, (low, high) = _integers(attrs, "zero_points"), _integers(attrs, "clip")
     operands = [
-        _scaled((item.astype(np.int64) - zero_points[at]) << 20, multipliers[at], shifts[at])
+        scaled((item.astype(np.int64) - zero_points[at]) << 20, multipliers[at], shifts[at])
         for at, item in enumerate((a, b))
     ]
-    total = _scaled(operands[0] + operands[1], multipliers[2], shifts[2]) + zero_points[2]
+    total = scaled(operands[0] + operands[1], multipliers[2], shifts[2]) + zero_points[2]
     return np.clip(total, low, high).astype(np.int8)
 
 
@@ -263,6 +251,7 @@ def _softmax(attrs: Any, data: Array, _: Array) -> Array:
 
 _PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     **onnx_arithmetic.PRIMITIVES,
+    **tflite_operators.PRIMITIVES,
     "average_pool2d": _average_pool,
     "mul_shift_requantize": _mul_shift,
     "tflite_add": _tflite_add,

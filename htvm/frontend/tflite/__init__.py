@@ -91,7 +91,13 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
         tensor.index: Activation(tensor.shape, tensor.name, tensor.dtype) for tensor in file.inputs
     }
     for operator in file.operators:
-        records = HANDLERS[operator.kind](OperatorReader(operator, values))
+        try:
+            records = HANDLERS[operator.kind](OperatorReader(operator, values))
+        except UnsupportedError as error:
+            if error.where:
+                raise
+            # Arithmetic knows what it cannot do, but not for whom.
+            raise UnsupportedError(error.what, where=operator.place, hint=error.hint) from error
         for tensor, record in zip(operator.outputs, records, strict=True):
             values[tensor.index] = Activation(tensor.shape, record, tensor.dtype)
     return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Array
 from htvm.frontend.operators import Activation, Add, Operator, Primitive
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
@@ -44,7 +45,10 @@ def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Arra
     if all(not isinstance(item, Activation) for item in found):
         raise op.unsupported("both operands are constant", "fold constants when exporting")
     shapes = [op.tensor(at).shape for at in (0, 1)]
-    op.result_shape(arithmetic.broadcast(*shapes))
+    try:
+        op.result_shape(arithmetic.broadcast(*shapes))
+    except IntegerFormError as error:
+        raise op.corrupt(error.what) from error
     return found[0], found[1]
 
 

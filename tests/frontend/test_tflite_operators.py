@@ -1,0 +1,264 @@
+"""TFLite operators, one by one and in one network, against TFLite Micro's reference kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import htvm
+from byoc_dory.errors import ModelError, UnsupportedError
+from tests.frontend.flatfile import FLOAT32, INT16, INT32, UINT8, Graph
+from tests.frontend.single import CASES, Sketch, inputs_of
+from tests.frontend.tflm import reference
+from tests.interpreter import Array, interpret
+
+Loader = Callable[[Graph], htvm.Model]
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Loader:
+    path = tmp_path_factory.mktemp("files") / "network.tflite"
+
+    def load(graph: Graph) -> htvm.Model:
+        path.write_bytes(graph.file())
+        return htvm.load(path)
+
+    return load
+
+
+def assert_equal(made: list[Array], wanted: list[Array]) -> None:
+    for array, expected in zip(made, wanted, strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array, expected)
+
+
+def drawn(kind: str, seed: int) -> tuple[Graph, list[Array]]:
+    rng = np.random.default_rng(seed)
+    graph = CASES[kind](rng)
+    return graph, inputs_of(graph, rng)
+
+
+@pytest.mark.parametrize("kind", CASES)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_integer_form_equals_tflite_micro(load: Loader, kind: str, seed: int) -> None:
+    graph, inputs = drawn(kind, seed)
+    assert_equal(interpret(load(graph).module, inputs).outputs, reference(graph, inputs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CASES)
+@settings(max_examples=200)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_integer_form_equals_tflite_micro_at_length(load: Loader, kind: str, seed: int) -> None:
+    graph, inputs = drawn(kind, seed)
+    assert_equal(interpret(load(graph).module, inputs).outputs, reference(graph, inputs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["host", "rv32"])
+@pytest.mark.parametrize("kind", CASES)
+def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str, platform: str) -> None:
+    for seed in range(4):
+        graph, inputs = drawn(kind, seed)
+        model = load(graph)
+        built = htvm.build(model, "generic.cpu", platform)  # type: ignore[arg-type]
+        assert_equal(built.run(inputs).outputs, interpret(model.module, inputs).outputs)
+
+
+# ------------------------------------------------------------------------------ all in one
+
+
+def everything(seed: int = 0) -> Graph:
+    """A network from uint8 to float32 with most operators in it."""
+    sketch = Sketch(np.random.default_rng(seed))
+
+    def unary(kind: str, source: int, scale: float, zero: int, options: object = None) -> int:
+        out = sketch.tensor(sketch.tensors[source].shape, scale, zero)
+        sketch.op(kind, [source], [out], options)  # type: ignore[arg-type]
+        return out
+
+    def weights(*shape: int, axis: int = 0, step: float) -> list[int]:
+        data = sketch.constant(sketch.bytes(*shape), 0.01)
+        bias = sketch.rng.integers(-900, 900, shape[axis]).astype(np.int32)
+        scale = sketch.constant(bias, step * 0.01, code=INT32)
+        return [data, scale]
+
+    one, two = ("i", 1), ("i", 2)
+    image = sketch.input((1, 12, 10, 3), 0.02, 128, code=UINT8)
+    source = unary("QUANTIZE", image, 0.02, 0)
+    conv = sketch.tensor((1, 6, 5, 4), 0.05, -3)
+    sketch.op("CONV_2D", [source, *weights(4, 3, 3, 3, step=0.02)], [conv],
+              (1, {0: ("b", 0), 1: two, 2: two}))  # fmt: skip
+    swished = unary("HARD_SWISH", conv, 0.04, -100)
+    wide = sketch.tensor((1, 6, 5, 8), 0.1, 4)
+    sketch.op("DEPTHWISE_CONV_2D", [swished, *weights(1, 3, 3, 8, axis=3, step=0.04)], [wide],
+              (2, {0: ("b", 0), 1: one, 2: one, 3: two, 4: ("b", 1)}))  # fmt: skip
+    halves = [sketch.like(wide, (1, 6, 5, 4)) for _ in range(2)]
+    sketch.op("SPLIT", [sketch.integers(3), wide], halves, (35, {0: two}))
+    gate = unary("LOGISTIC", halves[0], 1 / 256, -128)
+    curve = unary("TANH", halves[1], 1 / 128, 0)
+    product = sketch.tensor((1, 6, 5, 4), 1 / 150, 0)
+    sketch.op("MUL", [gate, curve], [product], (21, {0: ("b", 0)}))
+    rescaled = unary("QUANTIZE", product, 0.1, 4)
+    joined = sketch.like(wide, (1, 6, 5, 8))
+    sketch.op("CONCATENATION", [rescaled, halves[1]], [joined], (10, {0: ("i", -1)}))
+    pooled = sketch.like(joined, (1, 3, 3, 8))
+    sketch.op("MAX_POOL_2D", [joined], [pooled],
+              (5, {0: ("b", 0), 1: two, 2: two, 3: two, 4: two}))  # fmt: skip
+    larger = sketch.like(pooled, (1, 5, 4, 8))
+    sketch.op("RESIZE_NEAREST_NEIGHBOR", [pooled, sketch.integers([5, 4])], [larger],
+              (74, {0: ("B", 0), 1: ("B", 1)}))  # fmt: skip
+    grown = sketch.tensor((1, 10, 8, 5), 0.2, 9)
+    filters = weights(5, 3, 3, 8, step=0.1)
+    sketch.op("TRANSPOSE_CONV", [sketch.integers([1, 10, 8, 5]), filters[0], larger, filters[1]],
+              [grown], (49, {0: ("b", 0), 1: two, 2: two}))  # fmt: skip
+    leaky = unary("LEAKY_RELU", grown, 0.15, -60, (75, {0: ("f", 0.2)}))
+    offset = sketch.constant(sketch.bytes(5), 0.05, 3)
+    moved = sketch.tensor((1, 10, 8, 5), 0.2, -50)
+    sketch.op("SUB", [leaky, offset], [moved], (28, {0: ("b", 0)}))
+    part = sketch.like(moved, (1, 5, 8, 5))
+    bounds = ([0, 9, 0, 0], [1, 0, 8, 5], [1, -2, 1, 1])
+    sketch.op("STRIDED_SLICE", [moved, *(sketch.integers(item) for item in bounds)], [part],
+              (32, {}))  # fmt: skip
+    padded = sketch.like(part, (1, 6, 9, 5))
+    sketch.op("PAD", [part, sketch.integers([[0, 0], [1, 0], [0, 1], [0, 0]])], [padded], None)
+    average = sketch.tensor((1, 5), 0.1, 0)
+    sketch.op("MEAN", [padded, sketch.integers([1, 2])], [average], (27, {0: ("B", 0)}))
+    logits = sketch.tensor((1, 6), 0.1, 0)
+    sketch.op("FULLY_CONNECTED", [average, *weights(6, 5, step=0.1)], [logits],
+              (8, {0: ("b", 0)}))  # fmt: skip
+    classes = unary("SOFTMAX", logits, 1 / 256, -128, (9, {0: ("f", 1.0)}))
+    real = sketch.tensor((1, 6), 1, 0, code=FLOAT32, scales=(), zero_points=())
+    sketch.op("DEQUANTIZE", [classes], [real], None)
+    return sketch.graph(real, logits)
+
+
+def test_everything_on_the_simulator_equals_tflite_micro(load: Loader) -> None:
+    graph = everything()
+    rng = np.random.default_rng(1)
+    model = load(graph)
+    assert [info.dtype for info in (*model.inputs, *model.outputs)] == ["uint8", "float32", "int8"]
+    built = [htvm.build(model, "generic.cpu", platform) for platform in ("host", "rv32")]  # type: ignore[arg-type]
+    for _ in range(3):
+        inputs = inputs_of(graph, rng)
+        wanted = interpret(model.module, inputs).outputs
+        assert len(np.unique(wanted[1])) > 2, "the test data say nothing"
+        for module in built:
+            assert_equal(module.run(inputs).outputs, wanted)
+        assert_equal(wanted, reference(graph, inputs))
+
+
+def test_every_operator_is_known_by_its_tensor_in_the_file(load: Loader) -> None:
+    graph = everything()
+    model = load(graph)
+    made = {graph.tensors[at].name for op in graph.operators for at in op.outputs}
+    assert set(model.sources.values()) == made
+
+
+# ------------------------------------------------------------------------------ what is meant
+
+
+def test_parts_of_another_scale_are_rescaled_before_they_are_joined(load: Loader) -> None:
+    """TFLite refuses them, TFLite Micro would copy the integers."""
+    sketch = Sketch(np.random.default_rng(0))
+    parts = [sketch.input((1, 256), 0.1, 0), sketch.input((1, 256), 0.05, 20)]
+    out = sketch.tensor((1, 512), 0.1, 0)
+    sketch.op("CONCATENATION", parts, [out], (10, {0: ("i", 1)}))
+    every = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
+    (made,) = interpret(load(sketch.graph(out)).module, [every, every]).outputs
+    np.testing.assert_array_equal(made[:, :256], every)
+    real = (every.astype(np.float64) - 20) * 0.05
+    assert np.abs(made[:, 256:] * 0.1 - real).max() <= 0.05 + 1e-9
+
+
+def single(kind: str, seed: int = 0) -> Graph:
+    return CASES[kind](np.random.default_rng(seed))
+
+
+def int16(graph: Graph) -> Graph:
+    return graph.with_tensor(0, code=INT16, zero_points=[0])
+
+
+def with_option(graph: Graph, field: int, value: tuple[str, float]) -> Graph:
+    found = graph.operators[0].options
+    assert found is not None
+    return graph.with_operator(0, options=(found[0], {**found[1], field: value}))
+
+
+def batch_of_two() -> Graph:
+    sketch = Sketch(np.random.default_rng(0))
+    source, out = sketch.input((2, 4, 4, 3)), sketch.tensor((2, 2, 2, 3), 0.05, 3)
+    window = {0: ("b", 0), **dict.fromkeys((1, 2, 3, 4), ("i", 2))}
+    sketch.op("MAX_POOL_2D", [source], [out], (5, window))
+    return sketch.graph(out)
+
+
+def run_time_slopes() -> Graph:
+    graph = single("prelu")
+    return replace(graph.with_tensor(1, data=None), inputs=(0, 1))
+
+
+REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
+    "int16 table": (lambda: int16(single("logistic")), UnsupportedError,
+                    ["int16 activations", "tensor 0 'tensor_0'", "operator 0 (LOGISTIC)"]),
+    "int16 concatenation": (lambda: int16(single("concat")), UnsupportedError,
+                            ["int16 activations", "tensor_0", "CONCATENATION"]),
+    "int16 border": (lambda: single("unsigned").with_tensor(1, code=INT16), UnsupportedError,
+                     ["int16 activations", "tensor_1", "operator 0 (QUANTIZE)"]),
+    "batch": (batch_of_two, UnsupportedError, ["a batch of 2", "operator 0 (MAX_POOL_2D)"]),
+    "logistic scale": (lambda: single("logistic").with_tensor(1, scales=[0.1]), UnsupportedError,
+                       ["scale 1/256", "LOGISTIC"]),
+    "tanh zero point": (lambda: single("tanh").with_tensor(1, zero_points=[1]), UnsupportedError,
+                        ["1/128", "TANH"]),
+    "run-time slopes": (run_time_slopes, UnsupportedError, ["slopes", "make them constant"]),
+    "ellipsis": (lambda: with_option(single("strided_slice"), 2, ("i", 1)), UnsupportedError,
+                 ["an ellipsis", "STRIDED_SLICE"]),
+    "join axis": (lambda: with_option(single("concat"), 0, ("i", 9)), ModelError, ["axis 9"]),
+    "broken join": (lambda: single("concat").with_tensor(0, shape=(7, 7, 7)), ModelError,
+                    ["CONCATENATION"]),
+    "fused": (lambda: with_option(single("multiply"), 0, ("b", 4)), UnsupportedError,
+              ["fused activation function 4", "MUL"]),
+    "broadcast": (lambda: single("add", 3).with_tensor(0, shape=(1, 1, 77)), ModelError, ["ADD"]),
+    "fine step": (lambda: single("hard_swish").with_tensor(1, scales=[1e-7]), UnsupportedError,
+                  ["HARD_SWISH", "128 times finer"]),
+    "sizes": (lambda: single("resize").with_tensor(2, data=None), ModelError,
+              ["read before it is written"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("graph", "kind", "parts"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_refused_is_named_with_its_place(
+    load: Loader, graph: Callable[[], Graph], kind: type[Exception], parts: list[str]
+) -> None:
+    with pytest.raises(kind) as caught:
+        load(graph())
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_damaged_files_raise_one_of_two_errors(load: Loader) -> None:
+    rng = np.random.default_rng(5)
+    data = everything().file()
+
+    class Damaged(Graph):
+        def file(self) -> bytes:
+            changed = bytearray(data)
+            for at in rng.integers(0, len(data), int(rng.integers(1, 4))):
+                changed[at] = int(rng.integers(0, 256))
+            return bytes(changed)
+
+    outcomes = set()
+    for _ in range(120):
+        try:
+            load(Damaged((), ()))
+            outcomes.add("loaded")
+        except (ModelError, UnsupportedError) as error:
+            assert error.what and error.where
+            outcomes.add(type(error).__name__)
+    assert {"loaded", "ModelError"} <= outcomes

@@ -1,0 +1,26 @@
+"""Running TFLite Micro's reference kernels, where its Python package is installed.
+
+The package is not needed for anything else.  Where it is absent, the tests that compare with it
+are skipped; the integer form's definitions are then held to the numpy interpreter alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.frontend.flatfile import Graph
+from tests.interpreter import Array
+
+
+def reference(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """What TFLite Micro computes, or a skipped test."""
+    package = pytest.importorskip(
+        "tflite_micro", reason="the package tflite-micro is not installed"
+    )
+    interpreter = package.runtime.Interpreter.from_bytes(graph.file())
+    for at, data in enumerate(inputs):
+        interpreter.set_input(data, at)
+    interpreter.invoke()
+    return [interpreter.get_output(at) for at in range(len(graph.outputs))]

@@ -1,0 +1,131 @@
+"""Numpy definitions of the PrimFuncs of TFLite's operators, read by their attributes.
+
+Part of `tests.interpreter`; shares no code with the packages under test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def scaled(values: Any, multiplier: Any, shift: Any) -> Array:
+    """TFLite's requantization of whole arrays (numpy broadcasting)."""
+    values, multiplier, shift = (np.asarray(item, np.int64) for item in (values, multiplier, shift))
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    shifted = ((values << left) + 2**31) % 2**32 - 2**31
+    product = shifted * multiplier
+    nudged = product + np.where(product >= 0, 2**30, 1 - 2**30)
+    high = np.where(nudged >= 0, nudged // 2**31, -(-nudged // 2**31))
+    mask = (np.int64(1) << right) - 1
+    threshold = (mask >> 1) + (high < 0)
+    return np.asarray((high >> right) + ((high & mask) > threshold))
+
+
+def _integers(attrs: Any, name: str) -> list[int]:
+    return [int(value) for value in attrs[f"htvm.{name}"]]
+
+
+def _table(attrs: Any, data: Array, table: Array) -> Array:
+    rows = table.reshape(-1, 256)
+    if len(rows) == 1:
+        return np.take(rows[0], data.astype(np.int64) + 128)
+    last = np.moveaxis(data, int(attrs["htvm.axis"]), -1)
+    found = np.stack([row[last[..., at].astype(np.int64) + 128] for at, row in enumerate(rows)], -1)
+    return np.moveaxis(found, -1, int(attrs["htvm.axis"]))
+
+
+def _concat(attrs: Any, *parts: Array) -> Array:
+    return np.concatenate(parts, axis=int(attrs["htvm.axis"]))
+
+
+def _slice(attrs: Any, data: Array) -> Array:
+    bounds = zip(*(_integers(attrs, name) for name in ("begin", "sizes", "strides")), strict=True)
+    for axis, (begin, size, stride) in enumerate(bounds):
+        data = np.take(data, [begin + at * stride for at in range(size)], axis=axis)
+    return data
+
+
+def _transpose(attrs: Any, data: Array) -> Array:
+    return data.transpose(_integers(attrs, "axes"))
+
+
+def _nearest(attrs: Any, data: Array, _: Array, __: Array) -> Array:
+    axis = str(attrs["htvm.layout"]).index("H")
+    data = np.take(data, _integers(attrs, "rows"), axis=axis)
+    return np.take(data, _integers(attrs, "columns"), axis=axis + 1)
+
+
+def _interleave(attrs: Any, data: Array) -> Array:
+    axis = str(attrs["htvm.layout"]).index("H")
+    size, start, strides = (_integers(attrs, name) for name in ("size", "start", "strides"))
+    maps = np.moveaxis(data, (axis, axis + 1), (0, 1))
+    out = np.full((*size, *maps.shape[2:]), int(attrs["htvm.value"]), data.dtype)
+    for y, x in np.ndindex(*maps.shape[:2]):
+        place = (start[0] + y * strides[0], start[1] + x * strides[1])
+        if all(0 <= at < limit for at, limit in zip(place, size, strict=True)):
+            out[place] = maps[y, x]
+    return np.moveaxis(out, (0, 1), (axis, axis + 1))
+
+
+def _pad_axes(attrs: Any, data: Array) -> Array:
+    widths = np.asarray(_integers(attrs, "widths")).reshape(-1, 2)
+    return np.pad(data, widths, constant_values=int(attrs["htvm.value"]))
+
+
+def _binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
+    function, (low, high) = str(attrs["htvm.function"]), _integers(attrs, "clip")
+    zeros, multipliers, shifts = (
+        _integers(attrs, name) for name in ("zero_points", "multipliers", "shifts")
+    )
+    first, second = a.astype(np.int64) - zeros[0], b.astype(np.int64) - zeros[1]
+    if function == "multiply":
+        result = scaled(first * second, multipliers[0], shifts[0])
+    else:
+        first = scaled(first << 20, multipliers[0], shifts[0])
+        second = scaled(second << 20, multipliers[1], shifts[1])
+        total = first - second if function == "subtract" else first + second
+        result = scaled(total, multipliers[2], shifts[2])
+    return np.clip(result + zeros[2], low, high).astype(np.int8)
+
+
+def _mean(attrs: Any, data: Array, _: Array) -> Array:
+    axes, zeros = tuple(_integers(attrs, "axes")), _integers(attrs, "zero_points")
+    total = (data.astype(np.int64) - zeros[0]).sum(
+        axis=axes, keepdims=bool(attrs["htvm.keep_dims"])
+    )
+    result = scaled(total, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"])) + zeros[1]
+    return np.clip(result, -128, 127).astype(np.int8)
+
+
+def _quantize(attrs: Any, data: Array, scale: Array) -> Array:
+    ratio = (data / scale).astype(np.float64)
+    rounded = np.copysign(np.floor(np.abs(ratio) + 0.5), ratio) + int(attrs["htvm.zero_point"])
+    limits = np.iinfo(str(attrs["htvm.dtype"]))
+    rounded = np.where(np.isnan(rounded), limits.max, rounded)
+    return np.clip(rounded, limits.min, limits.max).astype(limits.dtype)
+
+
+def _dequantize(attrs: Any, data: Array, scale: Array) -> Array:
+    centred = data.astype(np.float64) - int(attrs["htvm.zero_point"])
+    return np.asarray((centred * scale.astype(np.float64)).astype(np.float32))
+
+
+PRIMITIVES: Mapping[str, Callable[..., Array]] = {
+    "concat": _concat,
+    "dequantize": _dequantize,
+    "interleave": _interleave,
+    "nearest": _nearest,
+    "pad_axes": _pad_axes,
+    "quantize": _quantize,
+    "slice": _slice,
+    "table": _table,
+    "tflite_binary": _binary,
+    "tflite_mean": _mean,
+    "transpose": _transpose,
+}
