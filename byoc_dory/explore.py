@@ -6,25 +6,28 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal, TypeAlias
 
 from byoc_dory.errors import TargetError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions, check_count
+from byoc_dory.plan import LayerPlan
+from byoc_dory.planning import alone
+from byoc_dory.residency import plan_jointly
+from byoc_dory.residency.choices import Tiler
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.tiling import (
     LATENCY,
     Objective,
     Shortage,
-    Solution,
     Tile,
     TilingProblem,
     quickest,
     shortage_of,
     solve,
 )
+from byoc_dory.tiling.problem import solution_of
 
 __all__ = ["Status", "Sweep", "Tried", "explore_layer"]
 
@@ -129,6 +132,7 @@ class Tried:
         status: how far the tile is known to be the objective's best.
         tile: the tile; None where none fits, as all that follows.
         tiles: how many there are of it.
+        buffers: copies of the tile in L1, 2 where transfers run beside the core.
         cycles: predicted, of the layer alone, with the schedule asked for.
         optimum: cycles of the quickest tile.
         utilisation: MACs over what the array could do in these cycles; None for an add, too.
@@ -149,6 +153,7 @@ class Tried:
     status: Status
     tile: Tile | None = None
     tiles: int | None = None
+    buffers: int | None = None
     cycles: int | None = None
     optimum: int | None = None
     utilisation: float | None = None
@@ -197,9 +202,9 @@ class _Budget:
     ) -> None:
         self.layer = layer
         self.accelerator = accelerator
+        self.soc = soc
         self.options = options
         self.problem = problem
-        self.cost = partial(accelerator.cost, layer, soc=soc, schedule=options.schedule)
 
     def try_all(self, variants: Sequence[Objective | None]) -> Iterator[Tried]:
         """One result for each variant."""
@@ -210,9 +215,51 @@ class _Budget:
             return
         rivals = [entry for entry in variants if entry is not None]
         rivals += self.accelerator.objectives.values()
-        best = quickest(self.problem, self.cost, dict.fromkeys(rivals), self.options)
+        heuristics = tuple(dict.fromkeys(rivals))
+        start = time.perf_counter()
+        best = self._plan(None, heuristics)
+        seconds = time.perf_counter() - start
+        optimum = self._cycles(best)
         for variant in variants:
-            yield self._tried(variant, best)
+            if variant is None:
+                yield self._tried(None, best, optimum, seconds)
+                continue
+            start = time.perf_counter()
+            plan = self._plan(variant, heuristics)
+            yield self._tried(variant, plan, optimum, time.perf_counter() - start)
+
+    def _plan(self, objective: Objective | None, heuristics: tuple[Objective, ...]) -> LayerPlan:
+        """The plan of the layer with L1 for itself; without an objective, the quickest."""
+        if self.options.schedule == "overlapped":
+            return self._overlapped(objective, heuristics)
+        if objective is None:
+            found = quickest(self.problem, self._cycles_of_tile, heuristics, self.options)
+        else:
+            found = solve(self.problem, objective, self.options)
+        return alone(self.layer, found, self.accelerator.name)
+
+    def _overlapped(
+        self, objective: Objective | None, heuristics: tuple[Objective, ...]
+    ) -> LayerPlan:
+        output = self.layer.output
+        tiler = Tiler(
+            accelerator=self.accelerator.name,
+            problem=self.problem,
+            cost=self._cycles,
+            objective=objective,
+            heuristics=heuristics,
+            options=self.options,
+        )
+        stored = {output.name: self.accelerator.emitter(self.soc).stored_bytes(output)}
+        region = plan_jointly([self.layer], [tiler], stored, [output.name], self.layer.name)
+        return region.layers[0]
+
+    def _cycles(self, plan: LayerPlan) -> int:
+        return self.accelerator.plan_cost(self.layer, plan, self.soc, self.options)
+
+    def _cycles_of_tile(self, tile: Tile) -> int:
+        solution = solution_of(self.problem, tile)
+        return self._cycles(alone(self.layer, solution, self.accelerator.name))
 
     def _head(self, variant: Objective | None) -> Tried:
         terms = () if variant is None else variant.terms(self.problem)
@@ -228,19 +275,19 @@ class _Budget:
             status="infeasible",
         )
 
-    def _tried(self, variant: Objective | None, best: Solution) -> Tried:
-        start = time.perf_counter()
-        found = best if variant is None else solve(self.problem, variant, self.options)
-        seconds = best.seconds if variant is None else time.perf_counter() - start
-        cycles = self.cost(found.tile)
+    def _tried(
+        self, variant: Objective | None, plan: LayerPlan, optimum: int, seconds: float
+    ) -> Tried:
+        found, cycles = plan.solution, self._cycles(plan)
         peak = self.accelerator.peak_macs
         return replace(
             self._head(variant),
             status=found.status,
             tile=found.tile,
             tiles=_count(self.problem, found.tile),
+            buffers=plan.buffers,
             cycles=cycles,
-            optimum=best.objective,
+            optimum=optimum,
             utilisation=self.layer.macs / (cycles * peak) if peak and self.layer.macs else None,
             l1_in=found.l1_in,
             l1_out=found.l1_out,

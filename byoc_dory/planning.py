@@ -15,7 +15,8 @@ from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Tiler
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
-from byoc_dory.tiling import LATENCY, Objective, Solution, quickest, solve
+from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
+from byoc_dory.tiling.problem import solution_of
 from byoc_dory.verdict import Refused
 
 __all__ = ["alone", "plan_region", "tile_layer"]
@@ -115,12 +116,12 @@ def tile_layer(
     """
     problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
     if options.tiles_for == LATENCY:
-        return quickest(
-            problem,
-            lambda tile: accelerator.cost(layer, tile, soc, options.schedule),
-            accelerator.objectives.values(),
-            options,
-        )
+
+        def cycles(tile: Tile) -> int:
+            plan = alone(layer, solution_of(problem, tile), accelerator.name)
+            return accelerator.plan_cost(layer, plan, soc, options)
+
+        return quickest(problem, cycles, accelerator.objectives.values(), options)
     return solve(problem, _objective(accelerator, options.tiles_for), options)
 
 

@@ -239,11 +239,11 @@ def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
     """What the sizes of a dimension are rounded up to."""
     step = axis.step
     if axis is problem.k:
-        # Up to here more channels cost no memory, and never time.
+        # Up to here more channels cost no memory, and hardly ever time.
         free = problem.round_k
         if problem.channels_follow_k:
             free = min(free, problem.round_c)
-        return {max(step, free), max(step, free, 2)}
+        return {max(step, free), max(step, free, 2), max(step, free, problem.block_k)}
     if axis is problem.c:
         return {step, max(step, problem.round_c)}
     if axis is problem.x:

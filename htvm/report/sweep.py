@@ -145,6 +145,7 @@ _COLUMNS = (
     Column("objective"),
     Column("k,c,y,x"),
     Column("tiles", number=True),
+    Column("buffers", number=True),
     Column("cycles", number=True),
     Column("of peak", number=True),
     Column("over quickest", number=True),
@@ -156,8 +157,8 @@ _COLUMNS = (
 )
 
 _WHOLE = {
-    "alpha", "l1_budget", "k", "c", "y", "x", "tiles", "cycles", "optimum", "l1_in", "l1_out",
-    "l1_weights", "limit", "demand", "smallest_demand",
+    "alpha", "l1_budget", "k", "c", "y", "x", "tiles", "buffers", "cycles", "optimum", "l1_in",
+    "l1_out", "l1_weights", "limit", "demand", "smallest_demand",
 }  # fmt: skip
 
 
@@ -176,6 +177,7 @@ def _cells(row: Tried, label: str) -> tuple[str, ...]:
         label,
         "" if sizes is None else ",".join(map(str, sizes)),
         count(row.tiles),
+        count(row.buffers),
         count(row.cycles),
         "" if row.utilisation is None else f"{100 * row.utilisation:.1f} %",
         "" if gap is None else f"{100 * gap:.1f} %",
@@ -201,6 +203,7 @@ def _record(row: Tried) -> dict[str, object]:
         "l1_budget": row.l1_budget,
         **dict(zip("kcyx", sizes, strict=True)),
         "tiles": row.tiles,
+        "buffers": row.buffers,
         "cycles": row.cycles,
         "utilisation": row.utilisation,
         "l1_in": row.l1_in,

@@ -118,3 +118,32 @@ def test_peaks() -> None:
     analog = DIANA.accelerator("analog")
     assert isinstance(analog, AnalogCore)
     assert analog.peak_macs == 1152 * 512 / analog.position_cycles
+
+
+@pytest.mark.parametrize("layer", [CONV, ADD, DENSE], ids=lambda layer: layer.op)
+def test_overlapped(layer) -> None:
+    """As the region's planner would: one buffer or two, and never slower than blocking."""
+    budgets = (4_000, 12_000)
+    blocking = tried(layer, l1_budgets=budgets)
+    options = TilingOptions(schedule="overlapped")
+    rows = tried(layer, l1_budgets=budgets, options=options)
+    assert len(rows) == len(blocking)
+    for row, before in zip(rows, blocking, strict=True):
+        assert (row.objective, row.l1_budget) == (before.objective, before.l1_budget)
+        assert row.gap is not None and row.gap >= 0
+        if row.objective == "latency":
+            assert row.gap == 0 and row.cycles <= before.cycles
+    assert {row.buffers for row in blocking} == {1}
+    assert layer is not CONV or 2 in {row.buffers for row in rows}
+
+
+def test_the_loop_order_counts() -> None:
+    layer = NETWORKS["resnet8"]()[9]
+    orders = [
+        tried(
+            layer, objectives=("latency",), l1_budgets=(4_000,),
+            options=TilingOptions(loop_order=order, schedule="overlapped"),
+        )[0].cycles
+        for order in ("yxk", "kyx")
+    ]  # fmt: skip
+    assert orders[0] != orders[1]
