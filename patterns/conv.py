@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
     from byoc_dory.layer import Array
 
-__all__ = ["accumulator_bound", "conv2d", "conv2d_pattern", "is_depthwise", "read_conv2d"]
+__all__ = [
+    "accumulator_bound",
+    "conv2d",
+    "conv2d_pattern",
+    "conv2d_sums",
+    "conv2d_sums_pattern",
+    "is_depthwise",
+    "read_conv2d",
+]
 
 # Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout.
 _KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
@@ -74,6 +82,49 @@ def conv2d(
         layout: ``"NHWC"`` or ``"NCHW"``.
         dtype: of the output.
     """
+    biased = conv2d_sums(
+        bb,
+        x,
+        weight,
+        bias,
+        name=name,
+        strides=strides,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        layout=layout,
+        last=False,
+    )
+    return requantize(
+        bb,
+        biased,
+        requant,
+        clip,
+        name,
+        channel_axis=3 if layout == "NHWC" else 1,
+        bound=accumulator_bound(weight, bias, dtype_of(x)),
+        dtype=dtype,
+    )
+
+
+def conv2d_sums(
+    bb: BlockBuilder,
+    x: Expr,
+    weight: Array,
+    bias: Array,
+    *,
+    name: str,
+    strides: tuple[int, int] = (1, 1),
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
+    layout: str = "NHWC",
+    last: bool = True,
+) -> Var:
+    """Write a convolution whose sums are not requantized, int32; arguments as above.
+
+    ``last``: whether it is an operator of its own.
+    """
     channels = weight.shape[1] * groups
     depthwise = groups > 1 and groups == channels == weight.shape[0]
     if layout == "NHWC":
@@ -95,17 +146,16 @@ def conv2d(
         out_dtype="int32",
     )
     acc = emit(bb, call, name)
-    biased = emit(bb, R.add(acc, int_constant(tuple(bias.tolist()), bias_shape)), name)
-    return requantize(
-        bb,
-        biased,
-        requant,
-        clip,
-        name,
-        channel_axis=3 if layout == "NHWC" else 1,
-        bound=accumulator_bound(weight, bias, dtype_of(x)),
-        dtype=dtype,
-    )
+    summand = int_constant(tuple(bias.tolist()), bias_shape)
+    return emit(bb, R.add(acc, summand), name, last=last)
+
+
+def conv2d_sums_pattern() -> Match:
+    """A convolution without requantization; slots ``x``, ``weight``, ``bias``, ``conv``."""
+    x, weight, bias = wildcard(), is_const(), is_const()
+    conv = is_op("relax.nn.conv2d")(x, weight)
+    root = is_op("relax.add")(conv, bias)
+    return Match("conv2d_sums", root, {"x": x, "weight": weight, "bias": bias, "conv": conv})
 
 
 def conv2d_pattern() -> Match:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layer import Array
 
-__all__ = ["dense", "dense_pattern", "read_dense"]
+__all__ = ["dense", "dense_pattern", "dense_sums", "dense_sums_pattern", "read_dense"]
 
 
 def dense(
@@ -58,12 +58,30 @@ def dense(
         name: of the operator.
         dtype: of the output.
     """
+    biased = dense_sums(bb, x, weight, bias, name=name, last=False)
+    bound = accumulator_bound(weight.reshape(weight.shape[0], -1), bias, dtype_of(x))
+    return requantize(bb, biased, requant, clip, name, bound=bound, dtype=dtype)
+
+
+def dense_sums(
+    bb: BlockBuilder, x: Expr, weight: Array, bias: Array, *, name: str, last: bool = True
+) -> Var:
+    """Write a fully connected layer whose sums are not requantized, int32; arguments as above.
+
+    ``last``: whether it is an operator of its own.
+    """
     matrix = weight.reshape(weight.shape[0], -1)
     constant = relax.const(np.ascontiguousarray(matrix.T), "int8")
     acc = emit(bb, R.matmul(x, constant, out_dtype="int32"), name)
-    biased = emit(bb, R.add(acc, int_constant(tuple(bias.tolist()))), name)
-    bound = accumulator_bound(matrix, bias, dtype_of(x))
-    return requantize(bb, biased, requant, clip, name, bound=bound, dtype=dtype)
+    return emit(bb, R.add(acc, int_constant(tuple(bias.tolist()))), name, last=last)
+
+
+def dense_sums_pattern() -> Match:
+    """The same, found again; slots ``x``, ``weight``, ``bias``, ``matmul``."""
+    x, weight, bias = wildcard(), is_const(), is_const()
+    matmul = is_op("relax.matmul")(x, weight)
+    root = is_op("relax.add")(matmul, bias)
+    return Match("linear_sums", root, {"x": x, "weight": weight, "bias": bias, "matmul": matmul})
 
 
 def dense_pattern() -> Match:

@@ -18,8 +18,22 @@ from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant
-from patterns import arithmetic, floats, movement, onnx_arithmetic, pool, softmax, table_map
-from patterns.conv import conv2d_pattern, is_depthwise, read_conv2d
+from patterns import (
+    arithmetic,
+    floats,
+    integer,
+    integer_activation,
+    integer_norm,
+    integer_softmax,
+    movement,
+    onnx_arithmetic,
+    pool,
+    real,
+    rescale,
+    softmax,
+    table_map,
+)
+from patterns.conv import conv2d_pattern, conv2d_sums_pattern, is_depthwise, read_conv2d
 from patterns.elementwise import (
     add_pattern,
     convert_pattern,
@@ -28,7 +42,7 @@ from patterns.elementwise import (
     read_tflite_add,
     tflite_add_pattern,
 )
-from patterns.gemm import dense_pattern, read_dense
+from patterns.gemm import dense_pattern, dense_sums_pattern, read_dense
 from patterns.layout import with_layouts
 from patterns.match import find
 from patterns.names import name_of, tensor_name
@@ -65,7 +79,8 @@ class Node:
         name: unique in the module; also the name of the tensor it computes.
         kind: ``conv2d``, ``depthwise``, ``dense``, ``add``, ``convert``, ``average_pool``,
             ``max_pool``, ``softmax``, ``reshape``, ``pad``, ``linear`` (a product with a constant
-            matrix, of several rows), or what another file of this package lists.
+            matrix, of several rows), ``conv2d_sums`` and ``linear_sums`` (without requantization:
+            int32), or what another file of this package lists.
         inputs: names of the tensors it reads: inputs of the model or names of other nodes.
         output: name of the tensor it computes, equal to ``name``.
         input_shapes, output_shape: in the source's layout, batch included, in elements.
@@ -328,8 +343,8 @@ def _recognised(
         operation = str(getattr(value.op, "name", ""))
         if operation in _SIMPLE:
             return _SIMPLE[operation], {}
-        if operation == "relax.astype":
-            for match in _MATCHES:
+        if operation in ("relax.astype", "relax.add"):
+            for match in _MATCHES if operation == "relax.astype" else _SUMS:
                 slots = find(match, value, values)
                 if slots is not None:
                     return _refined(match.kind, slots), slots
@@ -419,6 +434,7 @@ def _max_pool(value: Call) -> dict[str, Attribute]:
 
 
 _MATCHES = (conv2d_pattern(), dense_pattern(), add_pattern(), convert_pattern())
+_SUMS = (conv2d_sums_pattern(), dense_sums_pattern())
 _TFLITE_ADD = tflite_add_pattern()
 _ROOMS: tuple[Mapping[str, str], ...] = (
     arithmetic.PRIMITIVES,
@@ -426,6 +442,12 @@ _ROOMS: tuple[Mapping[str, str], ...] = (
     movement.PRIMITIVES,
     onnx_arithmetic.PRIMITIVES,
     pool.PRIMITIVES,
+    integer.PRIMITIVES,
+    integer_activation.PRIMITIVES,
+    integer_norm.PRIMITIVES,
+    integer_softmax.PRIMITIVES,
+    real.PRIMITIVES,
+    rescale.PRIMITIVES,
     softmax.PRIMITIVES,
     table_map.PRIMITIVES,
 )

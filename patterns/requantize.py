@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from byoc_dory.layer import Array
 
 __all__ = [
+    "array_constant",
     "fixed_point",
     "int_constant",
     "left_shift",
@@ -121,6 +122,11 @@ def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = 
         raise UnsupportedError(f"the constant {values} does not fit int32")
     array = array.astype("int32")
     return relax.const(array if shape is None else array.reshape(shape), "int32")
+
+
+def array_constant(values: Array) -> Expr:
+    """A constant of the array's own type and shape."""
+    return relax.const(values, values.dtype.name)
 
 
 def requantize(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
-from tests import gemmlowp, onnx_arithmetic, tflite_operators
+from tests import gemmlowp, integers, onnx_arithmetic, tflite_operators
 from tests.tflite_operators import scaled
 
 Array = npt.NDArray[Any]
@@ -250,6 +250,7 @@ def _softmax(attrs: Any, data: Array, _: Array) -> Array:
 
 
 _PRIMITIVES: Mapping[str, Callable[..., Array]] = {
+    **integers.PRIMITIVES,
     **onnx_arithmetic.PRIMITIVES,
     **tflite_operators.PRIMITIVES,
     "average_pool2d": _average_pool,

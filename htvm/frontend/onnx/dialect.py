@@ -51,7 +51,16 @@ class ReaderEntry:
         return cast("Reader", import_module(self.module))
 
 
-READERS: Mapping[str, ReaderEntry] = {}
+_DIALECTS = "htvm.frontend.onnx.dialects"
+
+READERS: Mapping[str, ReaderEntry] = {
+    "pulp": ReaderEntry("PULP's integers (RequantShift, iSoftmax ...)", f"{_DIALECTS}.pulp"),
+    "quantlib": ReaderEntry(
+        "quantlib's integers (multiply, add, divide, floor, clip)", f"{_DIALECTS}.quantlib"
+    ),
+    "diana": ReaderEntry("DIANA's integers (divide, floor, clip)", f"{_DIALECTS}.diana"),
+    "real": ReaderEntry("standard operators on reals", f"{_DIALECTS}.real"),
+}
 """Name of the dialect -> its reader.  ``dialect=`` of `htvm.load` takes these names."""
 
 

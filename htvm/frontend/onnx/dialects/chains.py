@@ -1,0 +1,153 @@
+"""Multiply, add, divide, floor, clip: requantization spelled out, as quantlib exports it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
+from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
+from htvm.frontend.onnx.dialects.write import per_channel, requantize
+from htvm.frontend.onnx.graph import Node
+
+__all__ = ["CHAINS", "exponent_of"]
+
+_CASTS = {1: "", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "", 10: "", 11: ""}
+"""ONNX's number of a type -> the integers it holds; the rest holds any that occur here."""
+
+
+def exponent_of(node: Node, divisor: int) -> int:
+    """The power of two that a divisor is.
+
+    Raises:
+        UnsupportedError: if it is none.
+    """
+    if divisor < 1 or divisor & (divisor - 1):
+        raise node.unsupported(
+            f"a division by {divisor}", "divisors are powers of two, which become shifts"
+        )
+    return divisor.bit_length() - 1
+
+
+def _known(reader: IntegerReader, node: Node) -> tuple[int, Array] | None:
+    """(index of the operand that is computed, the other one) if one operand is known."""
+    for index in (0, 1):
+        if reader.constant(node, index) is not None:
+            return 1 - index, reader.integers(node, index)
+    return None
+
+
+def _add(reader: IntegerReader, node: Node) -> Value:
+    known = _known(reader, node)
+    if known is None:
+        return _sum(reader, node)
+    value, summand = reader.value(node, known[0]), known[1]
+    if isinstance(value, Scaled):
+        if value.divisor != 1:
+            raise node.unsupported("an addition to a fraction", "floor and clip before")
+        return replace(value, node=node, add=value.add + summand)
+    if isinstance(value, Products):
+        bias = per_channel(summand, value)
+        if bias is not None:
+            return replace(value, bias=value.bias + bias)
+    return reader.combine(node, "add", reader.live_value(value), summand)
+
+
+def _sum(reader: IntegerReader, node: Node) -> Value:
+    a, b = reader.live(node, 0), reader.live(node, 1)
+    narrow = {a.activation.dtype, b.activation.dtype} <= {"int8", "uint8"}
+    if narrow and a.shape == b.shape:
+        return Sum(node, (a, b))
+    return reader.combine(node, "add", a, b)
+
+
+def _multiply(reader: IntegerReader, node: Node) -> Value:
+    known = _known(reader, node)
+    if known is None:
+        return reader.combine(node, "multiply", reader.live(node, 0), reader.live(node, 1))
+    value, factor = reader.value(node, known[0]), known[1]
+    if isinstance(value, Scaled):
+        if value.divisor != 1:
+            raise node.unsupported("a product of a fraction", "floor and clip before")
+        return replace(value, node=node, mul=value.mul * factor, add=value.add * factor)
+    return Scaled(node, value, factor, np.zeros(1, np.int64))
+
+
+def _divide(reader: IntegerReader, node: Node) -> Value:
+    divisors = reader.integers(node, 1).reshape(-1)
+    if (divisors != divisors[0]).any():
+        raise node.unsupported("a division by several numbers", "one divisor for all channels")
+    exponent_of(node, int(divisors[0]))
+    value = reader.value(node, 0)
+    if isinstance(value, Scaled):
+        if value.divisor != 1:
+            raise node.unsupported("a division of a fraction", "floor and clip before")
+        return replace(value, node=node, divisor=int(divisors[0]))
+    one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
+    return Scaled(node, value, one, zero, int(divisors[0]))
+
+
+def _floor(reader: IntegerReader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    if isinstance(value, Scaled):
+        return replace(value, node=node, floored=True)
+    return value
+
+
+def _clip(reader: IntegerReader, node: Node) -> Value:
+    low, high = _bounds(reader, node)
+    value = reader.value(node, 0)
+    if not isinstance(value, Scaled):
+        value = Scaled(node, value, np.ones(1, np.int64), np.zeros(1, np.int64), 1, True)
+    if value.divisor != 1 and not value.floored:
+        raise node.unsupported("a clip of a fraction", "put a Floor between division and clip")
+    shift = exponent_of(node, value.divisor)
+    return requantize(reader, node, value.base, value.mul, value.add, shift, (low, high))
+
+
+def _bounds(reader: IntegerReader, node: Node) -> tuple[int, int]:
+    if node.input(1) or node.input(2):
+        if not node.input(1) or not node.input(2):
+            raise node.unsupported("a clip with one bound", "give both")
+        low, high = (int(reader.integers(node, index).reshape(-1)[0]) for index in (1, 2))
+    else:
+        low, high = node.integer("min"), node.integer("max")
+    if low > high:
+        raise node.damaged(f"a clip to [{low}, {high}]")
+    return low, high
+
+
+def _cast(reader: IntegerReader, node: Node) -> Value:
+    value, to = reader.value(node, 0), node.integer("to")
+    if to not in _CASTS:
+        raise node.unsupported(f"a cast to type {to}", "integers of up to 32 bits, or FLOAT")
+    dtype = _CASTS[to]
+    if isinstance(value, Scaled) and dtype:
+        if value.divisor != 1 and not value.floored:
+            raise node.unsupported("a cast of a fraction to integers", "put a Floor before")
+    if dtype in ("", "int32") or not isinstance(value, Live):
+        if dtype in ("int8", "uint8", "int16"):
+            raise node.unsupported(f"a cast to {dtype} of what may not fit", "clip before")
+        return value
+    low, high = limits_of(dtype)
+    own_low, own_high = limits_of(value.activation.dtype)
+    own_low, own_high = max(own_low, -value.bound), min(own_high, value.bound)
+    if low <= own_low and own_high <= high:
+        return value
+    raise node.unsupported(
+        f"a cast of values from {own_low} to {own_high} to {dtype}", "clip them before"
+    )
+
+
+CHAINS: Mapping[str, Handler] = {
+    "Add": _add,
+    "Cast": _cast,
+    "Clip": _clip,
+    "Div": _divide,
+    "Floor": _floor,
+    "Mul": _multiply,
+}
+"""Handlers by operator."""

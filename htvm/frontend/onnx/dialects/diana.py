@@ -1,0 +1,30 @@
+"""DIANA's integers: layers, then divide, floor, clip by powers of two, which become shifts.
+
+Layers of the analog core have a gain and a converter before their scaling: divide by the gain,
+floor, clip to [-32, 31], multiply, add, divide, floor, clip.  On any other core these are two
+operators, which is how they are read; see `analog` for where they become one.
+"""
+
+from __future__ import annotations
+
+from htvm.frontend.onnx.dialects.chains import CHAINS
+from htvm.frontend.onnx.dialects.evidence import bare_chains, holds_integers
+from htvm.frontend.onnx.dialects.movement import MOVEMENT
+from htvm.frontend.onnx.dialects.products import PRODUCTS
+from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.network import Network, Options
+
+__all__ = ["marks", "read"]
+
+_HANDLERS = {**MOVEMENT, **PRODUCTS, **CHAINS}
+
+
+def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+    """Floors behind a division of what no factor has scaled."""
+    return bare_chains(graph) if holds_integers(graph, options) else ()
+
+
+def read(graph: Graph, options: Options) -> Network:
+    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    return IntegerReader(graph, options, _HANDLERS, "DIANA's integers").read()

@@ -1,0 +1,73 @@
+"""What tells the dialects of a graph apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.network import Options
+
+__all__ = ["bare_chains", "floor_chains", "has_only", "holds_integers"]
+
+_SHAPES = ("Reshape", "Slice", "Gather", "Squeeze", "Unsqueeze", "Pad", "ReduceMean", "ReduceSum")
+
+
+def has_only(graph: Graph, operators: object) -> bool:
+    """Whether all nodes are standard operators among these."""
+    return all(node.op in operators and not node.domain for node in graph.nodes)  # type: ignore[operator]
+
+
+def holds_integers(graph: Graph, options: Options) -> bool:
+    """Whether tensors declared as reals hold integers, as far as the file and the user say.
+
+    No constant has a fraction, and something is known to be an integer: a weight, or the inputs.
+    """
+    weights = 0
+    for node in graph.nodes:
+        for index, name in enumerate(node.inputs):
+            value = graph.constants.get(name)
+            if value is None or value.dtype.kind not in "iuf":
+                continue
+            if value.dtype.kind == "f" and (value != np.rint(value)).any():
+                return False
+            weights += not (node.op in _SHAPES and index)
+    kinds = [
+        options.input_types.get(item.name, item.dtype if item.dtype != "float32" else "")
+        for item in graph.inputs
+    ]
+    return weights > 0 or all(kinds)
+
+
+def _makers(graph: Graph) -> dict[str, Node]:
+    return {name: node for node in graph.nodes for name in node.outputs}
+
+
+def _floored_divisions(graph: Graph) -> list[tuple[Node, Node]]:
+    makers = _makers(graph)
+    found = []
+    for node in graph.nodes:
+        before = makers.get(node.input(0))
+        if node.op == "Floor" and before is not None and before.op == "Div":
+            found.append((node, before))
+    return found
+
+
+def floor_chains(graph: Graph) -> tuple[Node, ...]:
+    """The floors behind a division of what has been multiplied or added to."""
+    makers, found = _makers(graph), []
+    for floor, division in _floored_divisions(graph):
+        before = makers.get(division.input(0))
+        if before is not None and before.op in ("Mul", "Add"):
+            operands = [graph.constants.get(name) for name in before.inputs]
+            scaled = before.op == "Mul" or any(
+                getattr(makers.get(name), "op", "") == "Mul" for name in before.inputs
+            )
+            if scaled and any(operand is not None for operand in operands):
+                found.append(floor)
+    return tuple(found)
+
+
+def bare_chains(graph: Graph) -> tuple[Node, ...]:
+    """The floors behind a division of sums of products alone, perhaps with a bias."""
+    scaled = floor_chains(graph)
+    return tuple(floor for floor, _ in _floored_divisions(graph) if floor not in scaled)

@@ -1,0 +1,191 @@
+"""Convolutions and products of matrices, in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
+from htvm.frontend.onnx.dialects.values import Geometry, Live, Products
+from htvm.frontend.onnx.graph import Node
+from htvm.frontend.operators import Pads
+from patterns import integer
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Var
+
+__all__ = ["PRODUCTS", "geometry_of"]
+
+_NARROW = ("int8", "uint8")
+
+
+def _weights(reader: IntegerReader, node: Node) -> Array:
+    """Input 1 as int8.  Eight-bit initialisers are two's complement, whatever they are declared.
+
+    Raises:
+        UnsupportedError: if they are not constant, no integers, or do not fit int8.
+    """
+    raw = reader.constant(node, 1)
+    if raw is not None and raw.dtype == np.uint8:
+        return raw.view(np.int8)
+    values = reader.integers(node, 1)
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if low < -128 or high > 127:
+        raise node.unsupported(
+            f"weights '{node.input(1)}' from {low} to {high}", "weights are int8: -128 to 127"
+        )
+    return values.astype(np.int8)
+
+
+def _source(reader: IntegerReader, node: Node) -> Live:
+    live = reader.live(node, 0)
+    if live.activation.dtype not in _NARROW:
+        raise node.unsupported(
+            f"a layer on {live.activation.dtype}",
+            "layers with weights read int8 or uint8; requantize before, or say what the model's "
+            "input holds with input_types",
+        )
+    return live
+
+
+def _bias(reader: IntegerReader, node: Node, index: int, channels: int) -> Array:
+    if not node.input(index):
+        return np.zeros(channels, np.int64)
+    values = reader.integers(node, index).reshape(-1)
+    if values.size not in (1, channels):
+        raise node.unsupported(f"{values.size} biases for {channels} output channels")
+    return np.broadcast_to(values, channels).copy()
+
+
+def geometry_of(
+    node: Node, sizes: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Strides, dilations and paddings (begins, then ends) of a node that slides a window.
+
+    Raises:
+        UnsupportedError: if a value is out of range.
+        ModelError: if an attribute has the wrong length.
+    """
+    rank = len(sizes)
+    strides = node.integers("strides", (1,) * rank)
+    dilations = node.integers("dilations", (1,) * rank)
+    pads = node.integers("pads", (0,) * (2 * rank))
+    mode = node.text("auto_pad", "NOTSET")
+    if len(strides) != rank or len(dilations) != rank or len(pads) != 2 * rank:
+        raise node.damaged(f"attributes of another rank than {rank}")
+    if min(*strides, *dilations) < 1 or min(pads) < 0:
+        raise node.unsupported(f"strides {strides}, dilations {dilations}, pads {pads}")
+    if mode == "VALID":
+        pads = (0,) * (2 * rank)
+    elif mode in ("SAME_UPPER", "SAME_LOWER"):
+        begins, ends = [], []
+        for size, step, spread, taps in zip(sizes, strides, dilations, kernel, strict=True):
+            total = max((-(-size // step) - 1) * step + spread * (taps - 1) + 1 - size, 0)
+            small, large = total // 2, total - total // 2
+            begins.append(small if mode == "SAME_UPPER" else large)
+            ends.append(large if mode == "SAME_UPPER" else small)
+        pads = (*begins, *ends)
+    elif mode != "NOTSET":
+        raise node.damaged(f"auto_pad '{mode}'", "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    return strides, dilations, pads
+
+
+def _conv(reader: IntegerReader, node: Node) -> Products:
+    source, weight = _source(reader, node), _weights(reader, node)
+    shape = source.shape
+    if len(shape) not in (3, 4) or weight.ndim != len(shape):
+        raise node.unsupported(
+            f"weights of shape {list(weight.shape)} on a tensor of shape {list(shape)}",
+            "convolutions over one or two axes",
+        )
+    groups = node.integer("group", 1)
+    if groups < 1 or weight.shape[1] * groups != shape[1] or weight.shape[0] % groups:
+        raise node.damaged(
+            f"weights of shape {list(weight.shape)} in {groups} groups for {shape[1]} channels"
+        )
+    if node.integers("kernel_shape", weight.shape[2:]) != weight.shape[2:]:
+        raise node.damaged(f"kernel_shape contradicts weights of shape {list(weight.shape)}")
+    strides, dilations, pads = geometry_of(node, shape[2:], weight.shape[2:])
+    bias = _bias(reader, node, 2, weight.shape[0])
+    out = []
+    for axis, size in enumerate(shape[2:]):
+        span = size + pads[axis] + pads[axis + len(strides)]
+        span -= dilations[axis] * (weight.shape[2 + axis] - 1) + 1
+        if span < 0:
+            raise node.damaged("the kernel is larger than its padded input")
+        out.append(span // strides[axis] + 1)
+    result = (shape[0], weight.shape[0], *out)
+    if len(shape) == 3:  # one axis: a map of one row
+        source = reader.reshape(node, source, (*shape[:2], 1, shape[2]))
+        weight = weight[:, :, None]
+        strides, dilations, pads = (1, *strides), (1, *dilations), (0, pads[0], 0, pads[1])
+    top, left, bottom, right = pads
+    padding: Pads = (top, left, bottom, right)
+    geometry = Geometry((strides[0], strides[1]), padding, (dilations[0], dilations[1]), groups)
+    return Products(node, source, weight, bias, geometry, result)
+
+
+def _linear(
+    reader: IntegerReader, node: Node, source: Live, weight: Array, bias: Array
+) -> Products:
+    shape = source.shape
+    if shape[-1] != weight.shape[1]:
+        raise node.damaged(
+            f"a product of shapes {list(shape)} and {[weight.shape[1], weight.shape[0]]}"
+        )
+    rows = reader.reshape(node, source, (int(np.prod(shape[:-1])), shape[-1]))
+    return Products(node, rows, weight, bias, None, (*shape[:-1], weight.shape[0]))
+
+
+def _gemm(reader: IntegerReader, node: Node) -> Live | Products:
+    source, weight = _source(reader, node), _weights(reader, node)
+    if node.integer("transA", 0) or len(source.shape) != 2 or weight.ndim != 2:
+        raise node.unsupported("a transposed first operand", "transpose it before")
+    if not node.integer("transB", 0):
+        weight = np.ascontiguousarray(weight.T)
+    alpha, beta = node.integer("alpha", 1), node.integer("beta", 1)
+    offset = reader.integers(node, 2) * beta if node.input(2) else np.zeros(1, np.int64)
+    channels = weight.shape[0]
+    zero = np.zeros(channels, np.int64)
+    per_channel = offset.size == 1 or (offset.size == channels == offset.shape[-1])
+    if alpha == 1 and per_channel:
+        return _linear(reader, node, source, weight, np.broadcast_to(offset.reshape(-1), channels))
+    sums = reader.live_value(_linear(reader, node, source, weight, zero))
+    if alpha != 1:
+        factor = np.asarray([alpha])
+        sums = reader.combine(node, "multiply", sums, factor)
+    return reader.combine(node, "add", sums, offset)
+
+
+def _matmul(reader: IntegerReader, node: Node) -> Live | Products:
+    if reader.constant(node, 1) is not None:
+        weight = _weights(reader, node)
+        if weight.ndim != 2:
+            raise node.unsupported(
+                f"constant matrices of shape {list(weight.shape)}", "one matrix of two axes"
+            )
+        matrix = np.ascontiguousarray(weight.T)
+        return _linear(
+            reader, node, _source(reader, node), matrix, np.zeros(matrix.shape[0], np.int64)
+        )
+    a, b = reader.live(node, 0), reader.live(node, 1)
+    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
+        raise node.damaged(f"a product of shapes {list(a.shape)} and {list(b.shape)}")
+    try:
+        outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise node.damaged(f"a product of shapes {list(a.shape)} and {list(b.shape)}") from None
+    shape = (*outer, a.shape[-2], b.shape[-1])
+    bound = min(a.bound * b.bound * a.shape[-1], 2**31)
+
+    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+        return integer.matmul(bb, sources[0], sources[1], name=name)
+
+    return reader.write(node, "matmul", (a, b), shape, "int32", write, bound=bound)
+
+
+PRODUCTS: Mapping[str, Handler] = {"Conv": _conv, "Gemm": _gemm, "MatMul": _matmul}
+"""Handlers by operator."""

@@ -1,0 +1,31 @@
+"""quantlib's integers: layers, then multiply, add, divide, floor, clip; casts between types.
+
+``y = clip(floor((acc * mul + add) / divisor))`` with a power of two, which floors and does not
+round.  Eight-bit initialisers are two's complement, also where they are declared as UINT8.
+"""
+
+from __future__ import annotations
+
+from htvm.frontend.onnx.dialects.chains import CHAINS
+from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, holds_integers
+from htvm.frontend.onnx.dialects.movement import MOVEMENT
+from htvm.frontend.onnx.dialects.products import PRODUCTS
+from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.network import Network, Options
+
+__all__ = ["marks", "read"]
+
+_HANDLERS = {**MOVEMENT, **PRODUCTS, **CHAINS}
+
+
+def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+    """Floors behind a scaled division; with none behind a bare one, which is DIANA's."""
+    if bare_chains(graph) or not holds_integers(graph, options):
+        return ()
+    return floor_chains(graph)
+
+
+def read(graph: Graph, options: Options) -> Network:
+    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    return IntegerReader(graph, options, _HANDLERS, "quantlib's integers", "uint8").read()

@@ -1,0 +1,264 @@
+"""`IntegerReader`: walks a graph whose tensors hold integers; what it meets is told by a table."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.dialects.values import Live, Products, Sum, Value, limits_of
+from htvm.frontend.onnx.dialects.write import write_products, write_sum
+from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.network import Network, Options
+from htvm.frontend.operators import Activation, Primitive, Reshape, Write
+from patterns import integer, rescale
+from patterns.requantize import array_constant
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Var
+
+__all__ = ["Handler", "IntegerReader", "unknown_operator"]
+
+_log = logging.getLogger(__name__)
+
+
+class IntegerReader:
+    """Reads one graph.
+
+    Args:
+        graph: the file.
+        options: what is known about its inputs.
+        handlers: by operator.
+        title: of the dialect, for messages.
+        default_type: of inputs that are declared as reals, if nobody says what they hold.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options,
+        handlers: Mapping[str, Handler],
+        title: str,
+        default_type: str = "int8",
+    ) -> None:
+        self.graph = graph
+        self._options = options
+        self._handlers = handlers
+        self._title = title
+        self._default_type = default_type
+        self._values: dict[str, Value | Array] = dict(graph.constants)
+        self._ranks = {node: rank for rank, node in enumerate(graph.nodes)}
+        self._parts = 0
+
+    def read(self) -> Network:
+        """The network.
+
+        Raises:
+            UnsupportedError: naming the node that is not supported.
+            ModelError: if the file contradicts itself.
+        """
+        inputs = []
+        for item in self.graph.inputs:
+            assert item.shape is not None
+            dtype = self._input_type(item.name, item.dtype)
+            activation = Activation(item.shape, item.name, dtype)
+            inputs.append((item.name, activation))
+            self._values[item.name] = self._live(activation)
+        for node in self.graph.nodes:
+            handler = self._handlers.get(node.op)
+            if handler is None or node.domain not in ("", "PACTOps"):
+                raise unknown_operator(node, self._handlers, self._title)
+            self._values[node.outputs[0]] = handler(self, node)
+        return Network(tuple(inputs), tuple(self._output(item.name) for item in self.graph.outputs))
+
+    def _input_type(self, name: str, declared: str) -> str:
+        if declared in ("int8", "uint8", "int16", "int32"):
+            return declared
+        if declared != "float32":
+            raise UnsupportedError(
+                f"an input of type {declared}",
+                where=f"input '{name}' of {self.graph.source}",
+                hint="int8, uint8, int16 or int32, or FLOAT that holds integers",
+            )
+        if name not in self._options.input_types:
+            _log.warning(
+                "%s: input '%s' is taken to hold %s; say otherwise with input_types",
+                self.graph.source, name, self._default_type,
+            )  # fmt: skip
+        return self._options.input_types.get(name, self._default_type)
+
+    def _output(self, name: str) -> tuple[str, Activation]:
+        declared = {item.name: item for item in self.graph.outputs}[name]
+        value = self._values[name]
+        if isinstance(value, np.ndarray):
+            raise UnsupportedError(
+                "an output that is constant", where=f"output '{name}' of {self.graph.source}"
+            )
+        live = self.live_value(value)
+        if declared.shape is not None and declared.shape != live.shape:
+            raise ModelError(
+                f"its shape is {list(live.shape)}, declared as {list(declared.shape)}",
+                where=f"output '{name}' of {self.graph.source}",
+            )
+        dtype = live.activation.dtype
+        if declared.dtype in ("int16", "int32") and dtype != declared.dtype:
+            origin = live.activation.origin
+            where = origin if isinstance(origin, str) else origin.where
+            self._parts += 1
+            position, inputs = (len(self._ranks), self._parts), (live.activation,)
+            operator = Primitive(position, where, inputs, "cast", _cast_to(declared.dtype))
+            return name, Activation(live.shape, operator, declared.dtype)
+        return name, live.activation
+
+    # ------------------------------------------------------------------ for handlers
+
+    def value(self, node: Node, index: int) -> Value:
+        """An input that is computed.
+
+        Raises:
+            UnsupportedError: if it is constant, or left out.
+        """
+        value = self._values.get(node.input(index))
+        if value is None or isinstance(value, np.ndarray):
+            raise node.unsupported(
+                f"input {index} is {'left out' if value is None else 'constant'}"
+            )
+        return value
+
+    def live(self, node: Node, index: int) -> Live:
+        """The same, written."""
+        return self.live_value(self.value(node, index))
+
+    def constant(self, node: Node, index: int) -> Array | None:
+        """An input that is known, or ``None`` if it is computed or left out."""
+        value = self._values.get(node.input(index))
+        return value if isinstance(value, np.ndarray) else None
+
+    def integers(self, node: Node, index: int) -> Array:
+        """An input that is known and holds integers, int64.
+
+        Raises:
+            UnsupportedError: if it is computed, or holds something else.
+        """
+        value = self.constant(node, index)
+        if value is None:
+            raise node.unsupported(f"input {index} is not constant", "export it as an initialiser")
+        return whole(node, value, f"input {index}")
+
+    def live_value(self, value: Value) -> Live:
+        """Write what is open: products and sums without requantization, int32."""
+        if isinstance(value, Live):
+            return value
+        if isinstance(value, Products):
+            return write_products(self, value)
+        if isinstance(value, Sum):
+            return write_sum(self, value)
+        raise value.node.unsupported(
+            "a scaled tensor that is not brought back to 8 bits",
+            "end the chain with Div, Floor and Clip",
+        )
+
+    def write(
+        self,
+        node: Node,
+        kind: str,
+        inputs: tuple[Live, ...],
+        shape: tuple[int, ...],
+        dtype: str,
+        write: Write,
+        *,
+        bound: int | None = None,
+    ) -> Live:
+        """Add an operator; a node may be several."""
+        operator = Primitive(
+            self._position(node), node.where, tuple(i.activation for i in inputs), kind, write
+        )
+        return self._live(Activation(shape, operator, dtype), bound)
+
+    def combine(self, node: Node, function: integer.Function, a: Live, b: Live | Array) -> Live:
+        """A sum, difference or product of two tensors, or of one and constants; int32.
+
+        Raises:
+            UnsupportedError: if their shapes do not fit together, or constants are too large.
+        """
+        other = b.shape
+        try:
+            shape = np.broadcast_shapes(a.shape, other)
+        except ValueError:
+            raise node.damaged(f"operands of shapes {list(a.shape)} and {list(other)}") from None
+        known = None if isinstance(b, Live) else rescale.constant_of(b, max(b.ndim, 1), node.where)
+        size = b.bound if isinstance(b, Live) else int(np.abs(b).max(initial=0))
+        bound = a.bound * size if function == "multiply" else a.bound + size
+
+        def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+            second = sources[-1] if known is None else array_constant(known)
+            return integer.combine(bb, function, sources[0], second, name=name)
+
+        inputs = (a, b) if isinstance(b, Live) else (a,)
+        return self.write(node, "combine", inputs, shape, "int32", write, bound=min(bound, 2**31))
+
+    def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
+        """The same elements in another shape; nothing is written where it is the same."""
+        if source.shape == shape:
+            return source
+        position, where = self._position(node), node.where
+        operator = Reshape(position, where, (source.activation,), shape)
+        return self._live(Activation(shape, operator, source.activation.dtype), source.bound)
+
+    def _position(self, node: Node) -> tuple[int, int]:
+        # What a node consists of follows it in the order in which it is added.
+        self._parts += 1
+        return self._ranks[node], self._parts
+
+    def _live(self, activation: Activation, bound: int | None = None) -> Live:
+        low, high = limits_of(activation.dtype)
+        return Live(activation, max(-low, high) if bound is None else bound)
+
+
+Handler: TypeAlias = Callable[[IntegerReader, Node], "Value | Array"]
+
+
+def whole(node: Node, value: Array, what: str) -> Array:
+    """An array of integers as int64.
+
+    Raises:
+        UnsupportedError: if it holds anything else.
+    """
+    wide = np.rint(value).astype(np.int64) if np.isfinite(value).all() else None
+    if wide is None or (wide != value).any():
+        raise node.unsupported(
+            f"{what} holds numbers that are no integers",
+            "this dialect keeps integers in its tensors; force another one with dialect=...",
+        )
+    return wide
+
+
+def unknown_operator(node: Node, known: Mapping[str, object], title: str) -> UnsupportedError:
+    """What to say about an operator no handler is for."""
+    domain = f" of domain '{node.domain}'" if node.domain else ""
+    near = difflib.get_close_matches(node.op, list(known), n=1, cutoff=0.4)
+    nearest = _NEAREST.get(node.op, near[0] if near else "")
+    hint = f"the nearest supported form is {nearest}; " if nearest else ""
+    return node.unsupported(
+        f"operator {node.op}{domain} is not supported in {title}",
+        f"{hint}supported are {', '.join(sorted(known))}",
+    )
+
+
+_NEAREST = {
+    "Gelu": "iGELU",
+    "HardSwish": "iHardswish",
+    "LayerNormalization": "iLayerNorm",
+    "Softmax": "iSoftmax",
+    "QuantizeLinear": "RequantShift",
+    "Relu": "RequantShift with signed = 0",
+}
+
+
+def _cast_to(dtype: str) -> Write:
+    return lambda bb, sources, name: rescale.cast(bb, sources[0], dtype, name=name)

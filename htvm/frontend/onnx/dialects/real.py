@@ -1,0 +1,263 @@
+"""Standard operators on reals, computed in float32 as the file says; constants are folded.
+
+For networks that quantize and dequantize with plain arithmetic.  Everything runs on the host, whose
+floating point is software.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
+from htvm.frontend.onnx.dialects.reader import unknown_operator
+from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.network import Network, Options
+from htvm.frontend.operators import Activation, Primitive, Reshape, Write
+from patterns import movement, real
+from patterns.requantize import array_constant
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Var
+
+__all__ = ["marks", "read"]
+
+Value: TypeAlias = "Activation | Array"
+_REAL = 1  # ONNX's number of FLOAT
+
+
+class _Reader:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._values: dict[str, Value] = dict(graph.constants)
+        self._rank = 0
+        self._parts = 0
+
+    def read(self) -> Network:
+        inputs = []
+        for item in self.graph.inputs:
+            if item.dtype != "float32" or item.shape is None:
+                raise UnsupportedError(
+                    f"an input of type {item.dtype}",
+                    where=f"input '{item.name}' of {self.graph.source}",
+                    hint="networks of reals take FLOAT",
+                )
+            activation = Activation(item.shape, item.name, "float32")
+            inputs.append((item.name, activation))
+            self._values[item.name] = activation
+        for rank, node in enumerate(self.graph.nodes):
+            self._rank, self._parts = rank, 0
+            handler = _HANDLERS.get(node.op)
+            if handler is None or node.domain:
+                raise unknown_operator(node, _HANDLERS, "networks of reals")
+            self._values[node.outputs[0]] = handler(self, node)
+        outputs = []
+        for item in self.graph.outputs:
+            value = self._values[item.name]
+            where = f"output '{item.name}' of {self.graph.source}"
+            if not isinstance(value, Activation):
+                raise UnsupportedError("an output that is constant", where=where)
+            if item.shape is not None and item.shape != value.shape:
+                raise ModelError(
+                    f"its shape is {list(value.shape)}, declared as {list(item.shape)}", where=where
+                )
+            outputs.append((item.name, value))
+        return Network(tuple(inputs), tuple(outputs))
+
+    # ------------------------------------------------------------------ for handlers
+
+    def value(self, node: Node, index: int) -> Value:
+        name = node.input(index)
+        if not name:
+            raise node.damaged(f"input {index} is missing")
+        return self._values[name]
+
+    def constant(self, node: Node, index: int) -> Array:
+        value = self.value(node, index)
+        if isinstance(value, Activation):
+            raise node.unsupported(f"input {index} is computed", "it must be constant")
+        return value
+
+    def combine(self, node: Node, function: real.Function, a: Value, b: Value) -> Value:
+        try:
+            shape = np.broadcast_shapes(a.shape, b.shape)
+        except ValueError:
+            raise node.damaged(f"operands of shapes {a.shape} and {b.shape}") from None
+        return self.operator(
+            node,
+            "real",
+            (a, b),
+            shape,
+            lambda bb, x, name: real.combine_real(bb, function, x[0], x[1], name=name),
+        )
+
+    def operator(
+        self, node: Node, kind: str, values: Sequence[Value], shape: tuple[int, ...], write: Write
+    ) -> Activation:
+        """Add an operator; what is known goes into it as a constant."""
+        known = [None if isinstance(v, Activation) else _float(node, v) for v in values]
+        inputs = tuple(value for value in values if isinstance(value, Activation))
+
+        def complete(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+            rest = iter(sources)
+            args = [next(rest) if part is None else array_constant(part) for part in known]
+            return write(bb, args, name)
+
+        self._parts += 1
+        position = (self._rank, self._parts)
+        return Activation(shape, Primitive(position, node.where, inputs, kind, complete), "float32")
+
+    def reshape(self, node: Node, source: Activation, shape: tuple[int, ...]) -> Activation:
+        self._parts += 1
+        operator = Reshape((self._rank, self._parts), node.where, (source,), shape)
+        return Activation(shape, operator, source.dtype)
+
+
+_Handler: TypeAlias = Callable[[_Reader, Node], Value]
+
+
+def _float(node: Node, value: Array) -> Array:
+    if not np.isfinite(value).all():
+        raise node.unsupported("a constant that is not finite")
+    array = value.astype(np.float32)
+    return array.reshape(1) if array.ndim == 0 else array
+
+
+def _binary(function: real.Function, fold: Callable[[Array, Array], Array]) -> _Handler:
+    def handle(reader: _Reader, node: Node) -> Value:
+        a, b = reader.value(node, 0), reader.value(node, 1)
+        if isinstance(a, Activation) or isinstance(b, Activation):
+            return reader.combine(node, function, a, b)
+        with np.errstate(all="ignore"):
+            result: Array = fold(a, b).astype(np.result_type(a, b))
+        return result
+
+    return handle
+
+
+def _round(reader: _Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    if not isinstance(value, Activation):
+        rounded: Array = np.rint(value)
+        return rounded
+    return reader.operator(
+        node,
+        "real_round",
+        (value,),
+        value.shape,
+        lambda bb, x, name: real.round_even(bb, x[0], name=name),
+    )
+
+
+def _clip(reader: _Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    bounds = {
+        key: reader.constant(node, index)
+        if node.input(index)
+        else np.asarray(node.number(key), np.float32)
+        for index, key in ((1, "min"), (2, "max"))
+        if node.input(index) or key in node.attributes
+    }
+    if not isinstance(value, Activation):
+        return np.clip(value, bounds.get("min"), bounds.get("max"))
+    result: Value = value
+    if "min" in bounds:
+        result = reader.combine(node, "maximum", result, bounds["min"])
+    if "max" in bounds:
+        result = reader.combine(node, "minimum", result, bounds["max"])
+    return result
+
+
+def _relu(reader: _Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    return reader.combine(node, "maximum", value, np.zeros(1, np.float32))
+
+
+def _cast(reader: _Reader, node: Node) -> Value:
+    value, to = reader.value(node, 0), node.integer("to")
+    if to != _REAL:
+        raise node.unsupported(f"a cast to type {to}", "networks of reals keep FLOAT")
+    return value if isinstance(value, Activation) else value.astype(np.float32)
+
+
+def _identity(reader: _Reader, node: Node) -> Value:
+    return reader.value(node, 0)
+
+
+def _transpose(reader: _Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    perm = node.integers("perm", tuple(reversed(range(len(value.shape)))))
+    if sorted(perm) != list(range(len(value.shape))):
+        raise node.damaged(f"permutation {perm} of {len(value.shape)} axes")
+    if not isinstance(value, Activation):
+        return value.transpose(perm)
+    return reader.operator(
+        node,
+        "transpose",
+        (value,),
+        tuple(value.shape[axis] for axis in perm),
+        lambda bb, x, name: movement.transpose(bb, x[0], perm, name=name),
+    )
+
+
+def _matmul(reader: _Reader, node: Node) -> Value:
+    a, b = reader.value(node, 0), reader.value(node, 1)
+    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
+        raise node.damaged(f"a product of shapes {a.shape} and {b.shape}")
+    if not isinstance(a, Activation) and not isinstance(b, Activation):
+        product: Array = a @ b
+        return product
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    return reader.operator(
+        node,
+        "real_matmul",
+        (a, b),
+        shape,
+        lambda bb, x, name: real.matmul_real(bb, x[0], x[1], name=name),
+    )
+
+
+def _reshape(reader: _Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    wanted = [int(size) for size in reader.constant(node, 1).reshape(-1)]
+    try:
+        shape = np.empty(value.shape, np.bool_).reshape(wanted).shape
+    except ValueError:
+        raise node.damaged(f"a reshape of {value.shape} to {wanted}") from None
+    if not isinstance(value, Activation):
+        return value.reshape(shape)
+    return reader.reshape(node, value, shape)
+
+
+_HANDLERS: Mapping[str, _Handler] = {
+    "Add": _binary("add", np.add),
+    "Cast": _cast,
+    "Clip": _clip,
+    "Div": _binary("divide", np.divide),
+    "Identity": _identity,
+    "MatMul": _matmul,
+    "Max": _binary("maximum", np.maximum),
+    "Min": _binary("minimum", np.minimum),
+    "Mul": _binary("multiply", np.multiply),
+    "Relu": _relu,
+    "Reshape": _reshape,
+    "Round": _round,
+    "Sub": _binary("subtract", np.subtract),
+    "Transpose": _transpose,
+}
+
+
+def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+    """The first node, where all are standard operators and nothing says they hold integers."""
+    plain = has_only(graph, _HANDLERS) and not holds_integers(graph, options)
+    return graph.nodes[:1] if plain else ()
+
+
+def read(graph: Graph, options: Options) -> Network:
+    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    del options
+    return _Reader(graph).read()

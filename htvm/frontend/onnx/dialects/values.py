@@ -1,0 +1,112 @@
+"""What a tensor is while an integer network is read.
+
+Layers and their requantization are several nodes in the file and one operator in the integer form.
+So products, sums of two tensors and half-finished chains of scaling stay open until it is known
+what follows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.graph import Node
+from htvm.frontend.operators import Activation, Pads, Pair
+
+__all__ = ["Geometry", "Live", "Products", "Scaled", "Sum", "Value", "limits_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """A tensor that has been written.
+
+    Attributes:
+        activation: the tensor.
+        bound: largest magnitude it can have.
+    """
+
+    activation: Activation
+    bound: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batch included."""
+        return self.activation.shape
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How a convolution runs over its input."""
+
+    strides: Pair
+    padding: Pads
+    dilation: Pair
+    groups: int
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of products of an 8-bit tensor with known weights, not requantized yet.
+
+    Attributes:
+        node: the convolution or product, for messages.
+        source: NCHW for a convolution, (rows, C) otherwise.
+        weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
+        bias: int64 ``[K]``.
+        geometry: of a convolution, ``None`` for a product of matrices.
+        shape: of the result in the file; the integer form's may have fewer or more axes.
+    """
+
+    node: Node
+    source: Live
+    weight: Array
+    bias: Array
+    geometry: Geometry | None
+    shape: tuple[int, ...]
+
+    @property
+    def channel_axis(self) -> int:
+        """Axis of ``shape`` that output channels follow."""
+        return len(self.shape) - 1 if self.geometry is None else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """The sum of two 8-bit tensors of one shape, not requantized yet."""
+
+    node: Node
+    operands: tuple[Live, Live]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batch included."""
+        return self.operands[0].shape
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """``(base * mul + add) / divisor``, floored or not yet; mul and add broadcast."""
+
+    node: Node
+    base: Live | Products | Sum
+    mul: Array
+    add: Array
+    divisor: int = 1
+    floored: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batch included."""
+        return self.base.shape
+
+
+Value: TypeAlias = "Live | Products | Sum | Scaled"
+
+
+def limits_of(dtype: str) -> tuple[int, int]:
+    """Smallest and largest integer of a type."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)

@@ -1,0 +1,283 @@
+"""Writing what has been read: products, sums of two tensors, and their requantization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layer import Array, MulShift, Shift
+from htvm.frontend.onnx.dialects.values import Live, Products, Sum
+from htvm.frontend.operators import Write
+from patterns import elementwise, gemm, integer, rescale
+from patterns.conv import accumulator_bound, conv2d, conv2d_sums
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Var
+
+    from htvm.frontend.onnx.dialects.reader import IntegerReader
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["per_channel", "requantize", "write_products", "write_sum"]
+
+_INT32_MAX = 2**31 - 1
+
+
+def requantize(
+    reader: IntegerReader,
+    node: Node,
+    value: Live | Products | Sum,
+    mul: Array,
+    add: Array,
+    shift: int,
+    clip: tuple[int, int],
+) -> Live:
+    """Write ``clip((value * mul + add) >> shift)``, in one operator with the value where possible.
+
+    Args:
+        reader: that reads the file.
+        node: the last one of the chain, for messages.
+        value: what is scaled.
+        mul, add: int64, broadcast over the value's shape.
+        shift: from 0 to 31.
+        clip: inclusive range of the result, which says its type.
+
+    Raises:
+        UnsupportedError: if constants do not fit.
+    """
+    dtype = _type_of(node, clip)
+    bound = max(abs(clip[0]), abs(clip[1]))
+    if not 0 <= shift <= 31:
+        raise node.unsupported(f"a division by 2**{shift}", "at most 2**31")
+    if isinstance(value, Products):
+        factors, summands = (per_channel(part, value) for part in (mul, add))
+        if factors is not None and summands is not None:
+            live = _scaled_products(reader, value, factors, summands, shift, clip, dtype)
+            return Live(live.activation, bound)
+    elif isinstance(value, Sum) and mul.size == add.size == 1 and value.shape[0] == 1:
+        requant = _mul_shift(mul.reshape(-1), add.reshape(-1), shift)
+        return _scaled_sum(reader, value, requant, clip, dtype, bound)
+    live = reader.live_value(value)
+    source = live.activation.dtype
+    if source == dtype == "int8" and mul.size == add.size == 1:
+        return _converted(reader, node, live, mul.reshape(-1), add.reshape(-1), shift, clip, bound)
+    # Checked now: the builder is called when it is too late to say where.
+    for part in (mul, add):
+        _check_broadcast(node, part, live.shape)
+
+    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+        return rescale.rescale(
+            bb, sources[0], mul, add, shift, clip, name=name, dtype=dtype, bound=live.bound
+        )
+
+    return reader.write(node, "rescale", (live,), live.shape, dtype, write, bound=bound)
+
+
+def _type_of(node: Node, clip: tuple[int, int]) -> str:
+    for dtype in ("int8", "uint8", "int16", "int32"):
+        limits = np.iinfo(dtype)
+        if limits.min <= clip[0] <= clip[1] <= limits.max:
+            return dtype
+    raise node.unsupported(f"a clip to {clip}", "inside 32 bits, from low to high")
+
+
+def _check_broadcast(node: Node, part: Array, shape: tuple[int, ...]) -> None:
+    try:
+        fits = np.broadcast_shapes(part.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise node.unsupported(
+            f"factors of shape {list(part.shape)} for a tensor of shape {list(shape)}",
+            "one factor, or one per channel",
+        )
+
+
+def per_channel(part: Array, value: Products) -> Array | None:
+    """One integer, or one per output channel, as a vector; ``None`` if they vary otherwise."""
+    if part.size == 1:
+        return part.reshape(-1)
+    rank, axis = len(value.shape), value.channel_axis
+    channels = value.weight.shape[0]
+    # Convolutions over one axis keep the (C, 1, 1) of those over two.
+    allowed = {(1,) * (axis - lead) + (channels,) + (1,) * (rank - 1 - axis) for lead in (0, 1)}
+    allowed |= {(channels, 1, 1)} if value.geometry is not None else {(channels,)}
+    return part.reshape(-1) if part.shape in allowed else None
+
+
+def _mul_shift(mul: Array, add: Array, shift: int) -> MulShift:
+    size = max(mul.size, add.size)
+    return MulShift(
+        tuple(np.broadcast_to(mul, size).tolist()),
+        (shift,) * size,
+        tuple(np.broadcast_to(add, size).tolist()),
+    )
+
+
+def _power_of(mul: Array, shift: int) -> int | None:
+    """The exponent if all factors are one power of two, not above ``2**shift``."""
+    first = int(mul[0])
+    if (mul != first).any() or first < 1 or first & (first - 1) or first > 1 << shift:
+        return None
+    return first.bit_length() - 1
+
+
+# ------------------------------------------------------------------------------ products
+
+
+def _scaled_products(
+    reader: IntegerReader,
+    value: Products,
+    mul: Array,
+    add: Array,
+    shift: int,
+    clip: tuple[int, int],
+    dtype: str,
+) -> Live:
+    exponent = _power_of(mul, shift)
+    if exponent is None:
+        return write_products(reader, value, _mul_shift(mul, add, shift), clip, dtype)
+    # floor((acc * 2**k + add) / 2**s) = floor((acc + floor(add / 2**k)) / 2**(s - k))
+    moved = Products(
+        value.node, value.source, value.weight, value.bias + (add >> exponent),
+        value.geometry, value.shape,
+    )  # fmt: skip
+    return write_products(reader, moved, Shift(shift - exponent), clip, dtype)
+
+
+def write_products(
+    reader: IntegerReader,
+    value: Products,
+    requant: Shift | MulShift | None = None,
+    clip: tuple[int, int] = (-128, 127),
+    dtype: str = "int32",
+) -> Live:
+    """Write a convolution or product of matrices, int32 without requantization.
+
+    Raises:
+        UnsupportedError: if a bias or an accumulator does not fit int32.
+    """
+    node, weight = value.node, value.weight
+    worst = accumulator_bound(weight, value.bias, value.source.activation.dtype)
+    if worst > _INT32_MAX:
+        raise node.unsupported(
+            f"an accumulator can reach {worst}, beyond int32",
+            "use smaller weights or biases, or split the layer's input channels",
+        )
+    bias = value.bias.astype(np.int32)
+    bound = worst if requant is None else max(abs(clip[0]), abs(clip[1]))
+    kind, shape, write = _product_writer(value, bias, requant, clip, dtype)
+    live = reader.write(node, kind, (value.source,), shape, dtype, write, bound=bound)
+    return reader.reshape(node, live, value.shape)
+
+
+def _product_writer(
+    value: Products,
+    bias: Array,
+    requant: Shift | MulShift | None,
+    clip: tuple[int, int],
+    dtype: str,
+) -> tuple[str, tuple[int, ...], Write]:
+    weight, geometry = value.weight, value.geometry
+    source = value.source.shape
+    if geometry is None:
+        shape: tuple[int, ...] = (source[0], weight.shape[0])
+        if requant is None:
+            return (
+                "linear_sums",
+                shape,
+                lambda bb, x, name: gemm.dense_sums(bb, x[0], weight, bias, name=name),
+            )
+        return (
+            "dense" if source[0] == 1 else "linear",
+            shape,
+            lambda bb, x, name: gemm.dense(
+                bb, x[0], weight, bias, requant, clip, name=name, dtype=dtype
+            ),
+        )
+    sizes = []
+    for axis in (0, 1):
+        pads = geometry.padding[axis] + geometry.padding[axis + 2]
+        span = source[2 + axis] + pads - geometry.dilation[axis] * (weight.shape[2 + axis] - 1) - 1
+        if span < 0:
+            raise value.node.unsupported("a kernel that is larger than its padded input")
+        sizes.append(span // geometry.strides[axis] + 1)
+    shape = (source[0], weight.shape[0], *sizes)
+    options = {
+        "strides": geometry.strides,
+        "padding": geometry.padding,
+        "dilation": geometry.dilation,
+        "groups": geometry.groups,
+        "layout": "NCHW",
+    }
+    if requant is None:
+        return (
+            "conv2d_sums",
+            shape,
+            lambda bb, x, name: conv2d_sums(bb, x[0], weight, bias, name=name, **options),
+        )
+    depthwise = geometry.groups > 1 and geometry.groups == weight.shape[0] == source[1]
+    return (
+        "depthwise" if depthwise else "conv2d",
+        shape,
+        lambda bb, x, name: conv2d(
+            bb, x[0], weight, bias, requant, clip, name=name, dtype=dtype, **options
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------ sums, conversions
+
+
+def write_sum(reader: IntegerReader, value: Sum) -> Live:
+    """Write the sum of two tensors, int32."""
+    bound = sum(operand.bound for operand in value.operands)
+
+    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+        return integer.combine(bb, "add", sources[0], sources[1], name=name)
+
+    return reader.write(
+        value.node, "combine", value.operands, value.shape, "int32", write, bound=bound
+    )
+
+
+def _scaled_sum(
+    reader: IntegerReader,
+    value: Sum,
+    requant: MulShift,
+    clip: tuple[int, int],
+    dtype: str,
+    bound: int,
+) -> Live:
+    exponent = _power_of(np.asarray(requant.mul), requant.shift[0])
+    chosen: Shift | MulShift = requant
+    if exponent is not None and requant.add[0] >> exponent == 0:
+        chosen = Shift(requant.shift[0] - exponent)
+
+    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+        return elementwise.add(bb, sources[0], sources[1], chosen, clip, name=name, dtype=dtype)
+
+    return reader.write(value.node, "add", value.operands, value.shape, dtype, write, bound=bound)
+
+
+def _converted(
+    reader: IntegerReader,
+    node: Node,
+    live: Live,
+    mul: Array,
+    add: Array,
+    shift: int,
+    clip: tuple[int, int],
+    bound: int,
+) -> Live:
+    exponent = _power_of(mul, shift)
+    requant: Shift | MulShift = _mul_shift(mul, add, shift)
+    offset = 0
+    if exponent is not None and abs(int(add[0]) >> exponent) <= _INT32_MAX - 255:
+        requant, offset = Shift(shift - exponent), int(add[0]) >> exponent
+
+    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
+        return elementwise.convert(bb, sources[0], requant, clip, offset=offset, name=name)
+
+    return reader.write(node, "convert", (live,), live.shape, "int8", write, bound=bound)

@@ -1,0 +1,171 @@
+"""Operators of the integer research flows: C, TVM's LLVM and the interpreter compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tvm import relax
+
+from byoc_dory.errors import UnsupportedError
+from patterns import gemm, integer, integer_activation, integer_norm, integer_softmax, real, rescale
+from patterns.conv import conv2d_sums
+from patterns.read import read_graph
+from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of
+
+ROWS = ((1, 6, 32), "int8")
+
+
+@pytest.mark.parametrize(("dtype", "wide"), [("int8", False), ("int16", False), ("int32", True)])
+def test_rescale(dtype: str, wide: bool) -> None:
+    mul = RNG.integers(-40000, 40000, (6, 1))
+    add = RNG.integers(-(2**20), 2**20, (1, 6, 1))
+    built = agree(
+        [((1, 6, 32), dtype)],
+        lambda bb, x: rescale.rescale(
+            bb, x, mul, add, 14, (0, 255), name="rescale_0", dtype="uint8"
+        ),
+    )
+    (node,) = read_graph(built.model.module)
+    assert (node.kind, node.attrs["shift"], node.output_dtype) == ("rescale", 14, "uint8")
+    assert ("int64_t" in built.compiled.program.cpu_source) == wide
+
+
+@pytest.mark.parametrize("function", ["add", "subtract", "multiply"])
+@pytest.mark.parametrize("dtypes", [("int8", "uint8"), ("int32", "int8"), ("int32", "int32")])
+def test_combine(function: Any, dtypes: tuple[str, str]) -> None:
+    agree(
+        [((1, 6, 5), dtypes[0]), ((6, 1), dtypes[1])],
+        lambda bb, a, b: integer.combine(bb, function, a, b, name="combine_0"),
+    )
+
+
+@pytest.mark.parametrize("dtypes", [("uint8", "int8"), ("int32", "int32")])
+def test_matmul(dtypes: tuple[str, str]) -> None:
+    agree(
+        [((2, 3, 4, 7), dtypes[0]), ((3, 7, 5), dtypes[1])],
+        lambda bb, a, b: integer.matmul(bb, a, b, name="matmul_0"),
+    )
+
+
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_sums_and_means(keepdims: bool) -> None:
+    def write(bb: Any, x: Any) -> Any:
+        return [
+            integer.mean(bb, x, (1,), keepdims=keepdims, name="mean_0"),
+            integer.mean(bb, x, (-1, 1), keepdims=keepdims, name="mean_1"),
+            integer.total(bb, x, (2,), keepdims=keepdims, name="total_0"),
+        ]
+
+    agree([((1, 8, 3, 4), "int8")], write)
+    with pytest.raises(UnsupportedError, match="a mean of 3 integers"):
+        module_of([((1, 8, 3, 4), "int8")], lambda bb, x: integer.mean(bb, x, (2,), name="mean_0"))
+
+
+def test_sums_without_requantization_are_operators() -> None:
+    def write(bb: Any, x: Any) -> Any:
+        sums = conv2d_sums(bb, x, FILTER, BIAS, name="conv2d_sums_0", layout="NCHW")
+        return rescale.rescale(
+            bb, sums, np.asarray(77), np.asarray(500), 12, (-128, 127), name="rescale_0"
+        )
+
+    built = agree([((1, 3, 8, 8), "uint8")], write)
+    assert [node.kind for node in read_graph(built.model.module)] == ["conv2d_sums", "rescale"]
+    built = agree(
+        [((7, 24), "uint8")],
+        lambda bb, x: gemm.dense_sums(bb, x, MATRIX, BIAS[:5], name="linear_sums_0"),
+    )
+    assert [info.dtype for info in built.model.outputs] == ["int32"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_softmaxes(dtype: str) -> None:
+    def write(bb: Any, x: Any) -> Any:
+        return [
+            integer_softmax.integer_softmax(
+                bb, x, (1, 345, 62395), 255, 256, name="integer_softmax_0"
+            ),
+            integer_softmax.integer_softmax(bb, x, (1, 86, 3888), 64, 256, name="softmax_1"),
+            integer_softmax.ita_max(bb, x, 256, name="ita_max_0"),
+            integer_softmax.ita_partial_max(bb, x, 256, 8, name="ita_partial_max_0"),
+        ]
+
+    agree([((1, 6, 32), dtype)], write)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_norms(dtype: str) -> None:
+    weight = RNG.integers(-300000, 300000, 32)
+    bias = RNG.integers(-9000, 9000, 32)
+
+    def write(bb: Any, x: Any) -> Any:
+        return [
+            integer_norm.layer_norm(bb, x, weight, bias, 2**14, name="layer_norm_0"),
+            integer_norm.rms_norm(bb, x, weight * 10, 2**16, name="rms_norm_0"),
+            integer_norm.affine_norm(bb, x, weight // 100, bias, 37, 2**13, name="affine_0"),
+        ]
+
+    agree([((1, 6, 32), dtype)], write)
+
+
+def test_a_norm_of_equal_values_divides_by_one() -> None:
+    from tests.interpreter import interpret
+
+    module = module_of(
+        [ROWS],
+        lambda bb, x: integer_norm.layer_norm(
+            bb, x, np.full(32, 1000), np.full(32, 64), 64, name="layer_norm_0"
+        ),
+    )
+    result = interpret(module, [np.full((1, 6, 32), -77, np.int8)]).outputs[0]
+    np.testing.assert_array_equal(result, np.ones((1, 6, 32)))
+
+
+def test_activations() -> None:
+    def write(bb: Any, x: Any) -> Any:
+        return [
+            integer_activation.gelu(bb, x, -42, 1929, name="gelu_0"),
+            integer_activation.hard_swish(bb, x, 122, 244, 42, name="hard_swish_0"),
+            integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide_0"),
+            integer_activation.divide(bb, x, -30, 7, name="divide_1"),
+        ]
+
+    agree([ROWS], write)
+    agree(
+        [((1, 64), "int16")],
+        lambda bb, x: integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide_0"),
+    )
+    with pytest.raises(UnsupportedError, match="may reach"):
+        module_of(
+            [((1, 64), "int16")],
+            lambda bb, x: integer_activation.hard_swish(bb, x, 765, 1530, 99, name="swish_0"),
+        )
+
+
+def test_reals() -> None:
+    import htvm
+    from tests.interpreter import interpret
+
+    # Integers, so that sums are exact in any order.
+    matrix = RNG.integers(-8, 8, (16, 5)).astype(np.float32)
+    high = relax.const(np.asarray([7.0], "float32"))
+
+    def write(bb: Any, x: Any) -> Any:
+        step = relax.const(np.asarray([0.0357003], "float32"))
+        low = relax.const(np.asarray([-8.0], "float32"))
+        y = real.combine_real(bb, "divide", x, step, name="real_0")
+        y = real.round_even(bb, y, name="real_round_0")
+        z = real.combine_real(bb, "maximum", y, low, name="real_1")
+        z = real.combine_real(bb, "minimum", z, high, name="real_2")
+        return [y, z, real.matmul_real(bb, z, relax.const(matrix), name="real_matmul_0")]
+
+    module = module_of([((1, 4, 16), "float32")], write)
+    built = htvm.build(htvm.load(module), target="generic.cpu", platform="host")
+    data = (RNG.standard_normal((1, 4, 16)) * 3).astype(np.float32)
+    data[0, 0, :8] = [0.5, 1.5, -0.5, -2.5, 1e30, -3e9, 0.0, 2**22]
+    data[0, 0, :4] *= np.float32(0.0357003)
+    wanted = interpret(module, [data]).outputs
+    for made in (built.run([data]).outputs, built.reference([data])):
+        for array, expected in zip(made, wanted, strict=True):
+            np.testing.assert_array_equal(array, expected)
