@@ -37,6 +37,8 @@ PlanCost: TypeAlias = Callable[[LayerPlan], int]
 
 # Tiles this much slower than the quickest are left out: memory never is worth that.
 _HOPELESS = 2
+# Percents of a layer's cycles that are worth weights with holes in L2.
+_WORTH_HOLES = 5
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,17 @@ class Offer:
                 for tile in self._picked(self.tiler.objective, buffers):
                     of(tile)
             found += [choice for choice in known.values() if choice is not None]
+        if self.tiler.objective is None:
+            found = self._filling(found)
         return _undominated(found)
+
+    def _filling(self, found: list[Choice]) -> list[Choice]:
+        """Those whose weights fill L2 without holes, unless these cost more than a little time."""
+        filling = [choice for choice in found if self.tiler.problem.fills_blocks(choice.tile)]
+        if not filling:
+            return found
+        least, quickest = (min(choice.cycles for choice in some) for some in (filling, found))
+        return filling if least * 100 <= quickest * (100 + _WORTH_HOLES) else found
 
     def _search(self, buffers: int, of: Callable[[Tile], Choice | None]) -> None:
         """The quickest tile, and the smaller ones of the grid that are not hopeless."""
@@ -272,7 +284,11 @@ class Offer:
         """Tiles of whole maps that fit the weight memory, the largest first."""
         problem = self.tiler.problem
         tiles = [replace(problem.whole, k=k) for k in sizes(problem, problem.k)[::-1].tolist()]
-        fitting = [tile for tile in tiles if problem.memory(tile)[2] <= problem.weight_limit]
+        fitting = [
+            tile
+            for tile in tiles
+            if problem.memory(tile)[2] <= problem.weight_limit and problem.fills_blocks(tile)
+        ]
         # A heuristic has nothing to say about maps that do not move: as few tiles as possible.
         return fitting if self.tiler.objective is None else fitting[:1]
 

@@ -88,6 +88,8 @@ class TilingProblem:
         weight_limit: bytes for the weights of a tile.
         buffering: copies of every tile in memory, 2 when DMA is double-buffered.
         unit: what the limits belong to, for messages.
+        block_k: weights of this many channels are stored as one block: other tiles of k than its
+            multiples are possible, but leave blocks partly empty.
     """
 
     name: str
@@ -114,6 +116,7 @@ class TilingProblem:
     weight_fixed: int = 0
     buffering: int = 1
     unit: str = "L1"
+    block_k: int = 1
 
     def __post_init__(self) -> None:
         powers = (self.round_k, self.round_c, self.round_x, self.k.step, self.c.step)
@@ -193,6 +196,10 @@ class TilingProblem:
         sizes = (tile.k, tile.c, tile.y, tile.x)
         allowed = all(axis.allows(size) for axis, size in zip(self.axes, sizes, strict=True))
         return allowed and bool(self.fits(*sizes))
+
+    def fills_blocks(self, tile: Tile) -> bool:
+        """Whether the tile's weights are stored without empty places that another k would avoid."""
+        return tile.k % self.block_k == 0 or tile.k == self.k.size
 
     def key(self) -> tuple[Any, ...]:
         """Everything but the name: equal keys have equal solutions."""

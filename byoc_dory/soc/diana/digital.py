@@ -176,12 +176,14 @@ def _conv_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> Ti
             "c": Axis(1, tiled=False),
             "channels_follow_k": True,
             "extra_maps": core.lanes - 1,
+            "block_k": core.depthwise_block_channels,
             "weight_fixed": core.lanes * fy * fx + core.bias_bytes,
         }
     else:
         special = {
             "c": Axis(layer.C, tiled=False),
             "round_k": core.lanes,
+            "block_k": core.lanes,
             "weight_channel": core.lanes * fy * fx,
             "weight_block": core.bias_bytes,
         }
