@@ -2,7 +2,8 @@
 
 The model of a trigger is that of `DigitalCore`: a constant, the weights at the width of their port,
 and per block of maps, block of columns and output row ``C*fx*fy' + alpha*C*fy' + beta`` cycles,
-where fy' counts the filter rows inside the tile.
+where fy' counts the filter rows inside the tile.  That of a pass over an in-memory array is that
+of `AnalogCore`.
 
 A layer under the published schedule costs the sum over its transfers and triggers.  Where the DMA
 works beside the core, a tile costs ``max(core, load of the next + store of the one before)``, and
@@ -13,14 +14,27 @@ commands cannot go on to the second trigger of a tile meanwhile (depthwise: its 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from byoc_dory.layer import Layer
 from byoc_dory.schedule import Schedule
 from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import Dma, Soc
-from byoc_dory.steps import AddTrigger, Block, ConvTrigger, DenseTrigger, Load, Store, Trigger
+from byoc_dory.steps import (
+    AddTrigger,
+    AnalogTrigger,
+    Block,
+    ConvTrigger,
+    DenseTrigger,
+    Load,
+    Store,
+    Trigger,
+)
 
 __all__ = [
+    "Core",
+    "analog_cycles",
     "array_cycles",
     "cpu_cycles",
     "cpu_operator_cycles",
@@ -29,6 +43,8 @@ __all__ = [
     "layout_cycles",
     "step_cycles",
 ]
+
+Core: TypeAlias = DigitalCore | AnalogCore
 
 
 def _blocks(value: int, step: int) -> int:
@@ -73,15 +89,31 @@ def _filter_rows(trigger: ConvTrigger) -> int:
     return total
 
 
-def step_cycles(
-    step: Load | Store | Trigger, dma: Dma, core: DigitalCore, ahead: bool = False
-) -> int:
+def analog_cycles(trigger: AnalogTrigger, core: AnalogCore) -> int:
+    """Cycles of all passes of a tile over the array, host code included.
+
+    The registers of each pass but the first are written while the one before runs.
+    """
+    window = trigger.fy * (trigger.fx + trigger.unroll - 1)
+    total = core.ahead_cycles
+    for first in range(0, trigger.c, trigger.c_pass):
+        rows = min(trigger.c_pass, trigger.c - first) * window
+        each = core.pass_cycles(rows, trigger.oy, trigger.ox, trigger.unroll)
+        total += each - core.ahead_cycles
+    return total
+
+
+def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool = False) -> int:
     """Cycles of one DMA call or of one driver call of the core, host code included.
 
     ``ahead``: the registers of each trigger but the first are written while the one before runs.
     """
     if isinstance(step, Load | Store):
         return dma_cycles(step.block, dma, isinstance(step, Load) and step.by_rows)
+    if isinstance(step, AnalogTrigger):
+        assert isinstance(core, AnalogCore)
+        return analog_cycles(step, core)
+    assert isinstance(core, DigitalCore)
     width = core.weight_bytes_per_cycle
     if isinstance(step, ConvTrigger):
         if step.depthwise:
@@ -101,7 +133,7 @@ def step_cycles(
     return core.add_trigger_cycles + _blocks(step.elements, core.columns)
 
 
-def layer_cycles(schedule: Schedule, soc: Soc, core: DigitalCore) -> int:
+def layer_cycles(schedule: Schedule, soc: Soc, core: Core) -> int:
     """Cycles of a layer: DMA and triggers with the driver code they contain.
 
     Host code around the calls is not counted: what is generated here needs a few tens of cycles.
@@ -131,7 +163,7 @@ class _Shapes:
     Of each axis, ``kinds`` has the different tiles and ``number`` the kind of each tile.
     """
 
-    def __init__(self, schedule: Schedule, dma: Dma, core: DigitalCore) -> None:
+    def __init__(self, schedule: Schedule, dma: Dma, core: Core) -> None:
         self.schedule, self.dma, self.core = schedule, dma, core
         self.moved = schedule.resident_in.count(False)
         self._costs: dict[tuple[int, int, int], _TileCost] = {}
@@ -151,16 +183,11 @@ class _Shapes:
         load, loads = self._transfer(s.load_block(*index), s.op == "add")
         store, stores = self._transfer(s.store_block(*index), False)
         trigger = s.trigger(index, s.l1_in, s.l1_out)
-        triggers = 1
-        if s.op == "depthwise":
-            triggers = index[0].size
-        elif s.op == "dense":
-            triggers = _blocks(index[0].size, self.core.lanes)
         return _TileCost(
             load=self.moved * load,
             core=step_cycles(trigger, self.dma, self.core, s.kind == "overlapped"),
             store=0 if s.resident_out else store,
-            triggers=triggers,
+            triggers=_triggers(trigger, self.core),
             load_commands=self.moved * loads,
             store_commands=0 if s.resident_out else stores,
         )
@@ -218,6 +245,15 @@ class _Shapes:
             cost if number % kept == 0 else replace(cost, load=0, load_commands=0)
             for number, cost in enumerate(costs)
         ]
+
+
+def _triggers(trigger: Trigger, core: Core) -> int:
+    """How often the core is started for a tile."""
+    if isinstance(trigger, AnalogTrigger):
+        return _blocks(trigger.c, trigger.c_pass)
+    if isinstance(trigger, DenseTrigger) and isinstance(core, DigitalCore):
+        return _blocks(trigger.k, core.lanes)
+    return trigger.k if isinstance(trigger, ConvTrigger) and trigger.depthwise else 1
 
 
 def _kinds(shapes: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:

@@ -140,13 +140,14 @@ class OnnxRequant:
 class AnalogRequant:
     """What a ternary in-memory core does to the sums of its columns (DIANA's analog core).
 
-    Each pass over the array gives ``v = clip(floor(acc / gain), -32, 31)`` (6-bit ADC); the passes
-    are summed, and ``y = clip((v * mul + add) >> shift)``.
+    Each pass over the array gives ``v = clip(floor(acc / gain), *adc)``; the passes are summed,
+    and ``y = clip((v * mul + add) >> shift)``.
 
     Attributes:
         gain: what a step of the ADC is worth, a power of two.
         mul, add: 16-bit, one entry or one per output channel.
         shift: arithmetic right shift, which floors.
+        adc: inclusive range of the converter.
         rows: rows of the array; a pass takes as many whole input channels as they hold, which is
             ``rows // (fy * fx)`` channels with the filter as the core executes it.
     """
@@ -156,6 +157,7 @@ class AnalogRequant:
     add: tuple[int, ...]
     shift: int
     rows: int
+    adc: tuple[int, int] = (-32, 31)
 
 
 Requant: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | AnalogRequant

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 __all__ = [
     "AddTrigger",
+    "AnalogTrigger",
     "Block",
     "ConvTrigger",
     "DenseTrigger",
@@ -124,7 +125,39 @@ class AddTrigger:
     l1_out: int
 
 
-Trigger: TypeAlias = ConvTrigger | DenseTrigger | AddTrigger
+@dataclass(frozen=True)
+class AnalogTrigger:
+    """A convolution of one tile on an in-memory array, or a matrix times a vector (``vector``).
+
+    ``c_pass`` channels are summed by the array at a time, and ``unroll`` output columns computed;
+    ``gain`` is the right shift before the converters.  ``pad_top`` and ``pad_left`` are zeros
+    before the tile; negative values skip rows or columns.
+    """
+
+    k: int
+    c: int
+    iy: int
+    ix: int
+    oy: int
+    ox: int
+    fy: int
+    fx: int
+    stride: int
+    pad_top: int
+    pad_left: int
+    gain: int
+    shift: int
+    clip: tuple[int, int]
+    c_pass: int
+    unroll: int
+    vector: bool
+    l1_in: int
+    l1_out: int
+    l1_sums: int
+    weight_offset: int
+
+
+Trigger: TypeAlias = ConvTrigger | DenseTrigger | AddTrigger | AnalogTrigger
 
 
 @dataclass(frozen=True)

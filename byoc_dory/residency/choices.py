@@ -91,14 +91,16 @@ def tensors_in_l1(
 
 
 def _surplus(problem: TilingProblem, tile: Tile) -> int:
-    """Bytes behind a whole result that are written with its last channels."""
+    """Bytes behind a whole result that are written with its last channels, or hold sums of it."""
     starts = range(0, problem.k.size, tile.k)
     whole = round_up(problem.k.size * _map_bytes(problem), ALIGNMENT)
     ends = (
         start + round_up(min(tile.k, problem.k.size - start), problem.round_k) + problem.extra_maps
         for start in starts
     )
-    return round_up(max(0, max(ends) * _map_bytes(problem) - whole), ALIGNMENT)
+    maps = max(0, max(ends) * _map_bytes(problem) - whole)
+    sums = problem.sums * round_up(tile.k, problem.round_k) * _map_bytes(problem)
+    return round_up(maps, ALIGNMENT) + round_up(sums, ALIGNMENT)
 
 
 def _map_bytes(problem: TilingProblem) -> int:

@@ -36,11 +36,14 @@ class AnalogCore(Accelerator):
         row_cycles: to load one row of weights.
         position_cycles: to compute one output position.
         driver_cycles: host cycles in ``trigger_cycles``.
+        ahead_cycles: what each further pass of a tile saves, as its registers are written while
+            the one before runs.
         strides: strides (both axes alike).
         max_filter: largest filter size per axis.
         max_shift: largest right shift of the requantization.
         max_gain: largest right shift before the converter.
         unrolls: output columns that can be computed at a time, ascending.
+        unroll: most that are; the rest of the array stays unused.
         unroll_channels: with more than one, fewer channels take as many rows as this many.
     """
 
@@ -58,12 +61,14 @@ class AnalogCore(Accelerator):
     row_cycles: int
     position_cycles: int
     driver_cycles: int
+    ahead_cycles: int
     strides: tuple[int, ...]
     max_filter: int
     max_shift: int
     max_gain: int
     unrolls: tuple[int, ...]
     unroll_channels: int
+    unroll: int = 1
 
     @property
     def peak_macs(self) -> float:
@@ -92,6 +97,24 @@ class AnalogCore(Accelerator):
         """The ranges to which outputs can be clipped: int8 or what is input again, with ReLU."""
         low, high = self.activation_range
         return (-128, 127), (0, 127), (low, high), (0, high)
+
+    def pass_channels(self, fy: int, fx: int) -> int:
+        """Whole input channels that one pass takes (0 where not even one fits)."""
+        return self.rows // (fy * fx)
+
+    def unroll_of(self, k: int, c: int, fy: int, fx: int, stride: int) -> int:
+        """Output columns at a time for ``k`` outputs: the largest allowed for which there is room.
+
+        There is none for several passes, nor with a stride.
+        """
+        fitting = [
+            u
+            for u in self.unrolls
+            if u <= self.unroll
+            and u * k <= self.columns
+            and max(c, self.unroll_channels) * fy * (fx + u - 1) <= self.rows
+        ]
+        return max(fitting, default=1) if stride == 1 else 1
 
     def image_bytes(self, rows: int, columns: int) -> int:
         """Bytes of the image of an array of which so many rows and columns are in use."""

@@ -184,7 +184,7 @@ class TilingModel:
         area_out = self._product("area_out", columns, y.expr, y.upper)
         blocks = self._blocks(k, p.round_k)
         maps = self._product("out", blocks, area_out, out_limit)
-        used_out = p.round_x * (p.round_k * maps + p.extra_maps * area_out)
+        used_out = p.round_x * (1 + p.sums) * (p.round_k * maps + p.extra_maps * area_out)
         if p.c.tiled and c.bits:
             used_out = self._partial_sums(c, used_out, blocks, out_limit)
 

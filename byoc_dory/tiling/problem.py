@@ -67,7 +67,7 @@ class TilingProblem:
     ``crop`` columns when x is tiled.  Then, in bytes::
 
         in  = copies * round(channels, round_c) * iy * round(ix, round_x)
-        out = (round(k, round_k) + extra_maps) * y * round(x, round_x) * (4 if c < C else 1)
+        out = (round(k, round_k) + extra_maps) * y * round(x, round_x) * (4 if c < C else 1 + sums)
         weights = weight_fixed + round(k, round_k) / round_k * (c * weight_channel + weight_block)
 
     ``channels`` is k where an output channel reads only its own input (depthwise, add), else c.
@@ -84,6 +84,8 @@ class TilingProblem:
         copies: input operands of the layer's shape (2 for an add).
         round_k, round_c, round_x, extra_maps: see the formulas.
         weight_channel, weight_block, weight_fixed: see the formulas, in bytes.
+        sums: bytes of an output's sum that lie in L1 beside it until the accelerator has done all
+            passes over its input channels.
         l1_limit: bytes for input and output tiles.
         weight_limit: bytes for the weights of a tile.
         buffering: copies of every tile in memory, 2 when DMA is double-buffered.
@@ -114,6 +116,7 @@ class TilingProblem:
     weight_channel: int = 0
     weight_block: int = 0
     weight_fixed: int = 0
+    sums: int = 0
     buffering: int = 1
     unit: str = "L1"
     block_k: int = 1
@@ -125,6 +128,8 @@ class TilingProblem:
                 raise ValueError(f"{self.name}: {value} is not a power of two")
         if self.channels_follow_k and self.c.tiled:
             raise ValueError(f"{self.name}: c cannot be tiled apart from k")
+        if self.sums and self.c.tiled:
+            raise ValueError(f"{self.name}: sums are those of whole input channels")
 
     # ------------------------------------------------------------------ memory
 
@@ -149,7 +154,7 @@ class TilingProblem:
     def out_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of the output tile in L1; int32 partial sums while c is tiled."""
         maps = _round_up(k, self.round_k) + self.extra_maps
-        element = 1 + 3 * (c < self.c.size)
+        element = 1 + self.sums + 3 * (c < self.c.size)
         return maps * y * _round_up(x, self.round_x) * element
 
     def weight_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:

@@ -12,6 +12,7 @@ from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Constant, Region, RegionCode
+from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans
@@ -43,11 +44,22 @@ def region_of(layer: Layer, name: str, layout: str) -> Region:
     return Region(name, (layer,), tuple(map(border, layer.inputs)), (border(layer.output),))
 
 
-def make_case(region: Region, options: TilingOptions, prefix: str, seed: int) -> Case:
+def make_case(
+    region: Region,
+    options: TilingOptions,
+    prefix: str,
+    seed: int,
+    accelerator: str | None = None,
+    soc: Soc = DIANA,
+) -> Case:
     """Generate the code, draw inputs, compute the expected outputs."""
-    code = generate(region, DIANA, options, prefix)
+    code = generate(region, soc, options, prefix, accelerator)
     rng = np.random.default_rng(seed)
     values = {tensor.name: int8(rng, *tensor.shape) for tensor in region.inputs}
+    for layer in region.layers:
+        for tensor in layer.inputs:
+            if tensor.name in values and layer.input_range == (-64, 63):
+                values[tensor.name] = values[tensor.name] >> 1
     inputs = tuple(to_source_layout(values[t.name], t.layout) for t in region.inputs)
     for layer in region.layers:
         values[layer.output.name] = run_layer(layer, [values[t.name] for t in layer.inputs])

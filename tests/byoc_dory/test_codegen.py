@@ -126,8 +126,8 @@ def test_images_need_one() -> None:
 
 
 def test_unknown_accelerator() -> None:
-    with pytest.raises(TargetError, match="'analog'"):
-        byoc_dory.generate(chain("NHWC"), DIANA, TilingOptions(), "p", "analog")
+    with pytest.raises(TargetError, match="'optical'"):
+        byoc_dory.generate(chain("NHWC"), DIANA, TilingOptions(), "p", "optical")
 
 
 IMPORTS = """

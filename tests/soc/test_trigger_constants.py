@@ -129,8 +129,6 @@ def test_trigger_costs_the_published_constant(calls: dict[str, list[Call]], name
 def test_analog_pass_costs_the_published_constant(calls: dict[str, list[Call]]) -> None:
     analog = DIANA.accelerator("analog")
     assert isinstance(analog, AnalogCore)
-    driver = mean(call.driver for call in calls["analog"])
-    assert driver == pytest.approx(analog.driver_cycles, abs=1), averages(calls)
     for call in calls["analog"]:
         assert call.commands == 1
         assert call.overhead == pytest.approx(analog.trigger_cycles, rel=TOLERANCE)

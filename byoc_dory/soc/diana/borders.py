@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from byoc_dory.cost import Core
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.geometry import stored_bytes
 from byoc_dory.layer import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
 
 __all__ = ["epilogue", "prologue"]
@@ -18,7 +18,7 @@ _ENVIRONMENT = environment("byoc_dory.soc.diana")
 
 
 def prologue(
-    tensor: Tensor, target: str, core: DigitalCore, symbol: str, mapped: BorderMap | None
+    tensor: Tensor, target: str, core: Core, symbol: str, mapped: BorderMap | None
 ) -> Kernel:
     """The function that converts a source tensor into the accelerator's layout."""
     source = tensor.name if mapped is None else mapped.source
@@ -29,14 +29,14 @@ def prologue(
     return _conversion(tensor, core, symbol, "prologue", source, target, table)
 
 
-def epilogue(tensor: Tensor, source: str, core: DigitalCore, symbol: str) -> Kernel:
+def epilogue(tensor: Tensor, source: str, core: Core, symbol: str) -> Kernel:
     """The function that converts a result into the layout of ``tensor``."""
     return _conversion(tensor, core, symbol, "epilogue", source, tensor.name)
 
 
 def _conversion(
     tensor: Tensor,
-    core: DigitalCore,
+    core: Core,
     symbol: str,
     kind: Literal["prologue", "epilogue"],
     source: str,
@@ -87,7 +87,7 @@ def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
     return rows * (12 * walk["words"] + 2 + 3 * walk["rest"])
 
 
-def _walk(tensor: Tensor, core: DigitalCore) -> dict[str, Any]:
+def _walk(tensor: Tensor, core: Core) -> dict[str, Any]:
     """How a conversion walks a source tensor.
 
     ``channels`` passes, each from its own first element and with ``step`` elements from one

@@ -12,13 +12,14 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.schedule import Schedule
 from byoc_dory.scheduling import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana import borders
 from byoc_dory.soc.diana.view import LayerView
 
-__all__ = ["DianaEmitter"]
+__all__ = ["DianaEmitter", "layer_kernel"]
 
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 
@@ -50,32 +51,7 @@ class DianaEmitter:
                 Constant(f"{symbol}_weights", packed, f"weights and biases of {layer.name}"),
             )
         view = LayerView(schedule)
-        signature = _signature(symbol, view.operands, not schedule.resident_out)
-        source = _ENVIRONMENT.get_template("layer.c.jinja").render(
-            signature=signature,
-            layer=layer,
-            schedule=schedule,
-            solution=solution,
-            cycles=cycles,
-            weights=constants[0] if constants else None,
-            **view.values(),
-        )
-        inputs = zip(layer.inputs, schedule.resident_in, strict=True)
-        return Kernel(
-            symbol=symbol,
-            layer_name=layer.name,
-            kind="layer",
-            source=source,
-            prototype=f"{signature};",
-            inputs=tuple(tensor.name for tensor, resident in inputs if not resident),
-            outputs=() if schedule.resident_out else (layer.output.name,),
-            constants=constants,
-            layer=layer,
-            plan=plan,
-            schedule=schedule,
-            predicted_cycles=cycles,
-            accelerator=core.name,
-        )
+        return layer_kernel(layer, plan, schedule, view, constants, cycles, core.name, symbol)
 
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
@@ -86,6 +62,45 @@ class DianaEmitter:
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that converts a result into the layout of ``tensor``."""
         return borders.epilogue(tensor, source, self.core, symbol)
+
+
+def layer_kernel(
+    layer: Layer,
+    plan: LayerPlan,
+    schedule: Schedule,
+    view: LayerView,
+    constants: tuple[Constant, ...],
+    cycles: int,
+    accelerator: str,
+    symbol: str,
+) -> Kernel:
+    """The kernel of a layer on either core, given its schedule, constants and predicted cycles."""
+    signature = _signature(symbol, view.operands, not schedule.resident_out)
+    source = _ENVIRONMENT.get_template("layer.c.jinja").render(
+        signature=signature,
+        layer=layer,
+        schedule=schedule,
+        solution=plan.solution,
+        cycles=cycles,
+        weights=constants[0] if constants else None,
+        **view.values(),
+    )
+    inputs = zip(layer.inputs, schedule.resident_in, strict=True)
+    return Kernel(
+        symbol=symbol,
+        layer_name=layer.name,
+        kind="layer",
+        source=source,
+        prototype=f"{signature};",
+        inputs=tuple(tensor.name for tensor, resident in inputs if not resident),
+        outputs=() if schedule.resident_out else (layer.output.name,),
+        constants=constants,
+        layer=layer,
+        plan=plan,
+        schedule=schedule,
+        predicted_cycles=cycles,
+        accelerator=accelerator,
+    )
 
 
 def _signature(symbol: str, operands: tuple[str, ...], stores: bool) -> str:

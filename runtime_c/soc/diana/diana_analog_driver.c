@@ -5,11 +5,15 @@
  */
 #include "diana_analog_driver.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "htvm_hal.h"
 
 #define ANALOG(reg) (DIANA_ANALOG_REGISTERS + DIANA_##reg)
+
+/* For branches that cost when taken. */
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The registers up to PARTIAL are an image of the descriptor. */
 #define IMAGE_WORDS 8u
@@ -23,7 +27,7 @@ _Static_assert(offsetof(diana_analog_conv_t, clip) == 19, "SHAPE4");
 _Static_assert(offsetof(diana_analog_conv_t, in) == 20, "IN");
 _Static_assert(offsetof(diana_analog_conv_t, partial) == 28, "PARTIAL");
 
-static inline void start(const diana_analog_conv_t *t, const void *weights)
+static inline void prepare(const diana_analog_conv_t *t, const void *weights)
 {
     /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
     const uint8_t *from = __builtin_assume_aligned(t, sizeof(uint32_t));
@@ -33,33 +37,95 @@ static inline void start(const diana_analog_conv_t *t, const void *weights)
         htvm_hal_write(ANALOG(ANALOG_SHAPE0) + 4 * i, word);
     }
     htvm_hal_write(ANALOG(ANALOG_WEIGHTS), htvm_hal_addr(weights));
-    htvm_hal_write(ANALOG(ANALOG_START), t->mode);
+    uint32_t mode = t->mode | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST;
+    if (UNLIKELY(t->c > t->c_pass)) {
+        htvm_hal_write(ANALOG(ANALOG_SHAPE0), t->k | (uint32_t)t->c_pass << 16);
+        mode ^= DIANA_ANALOG_LAST;
+    }
+    htvm_hal_write(ANALOG(ANALOG_MODE), mode);
 }
 
-static inline int32_t finish(void)
+static inline void start(void)
+{
+    htvm_hal_write(ANALOG(ANALOG_START), 1);
+}
+
+static inline int32_t wait(void)
 {
     uint32_t status;
     do {
         status = htvm_hal_read(ANALOG(REG_STATUS));
     } while (status == DIANA_STATUS_BUSY);
-    if (__builtin_expect(status != DIANA_STATUS_IDLE, 0)) {
+    if (UNLIKELY(status != DIANA_STATUS_IDLE)) {
         return (int32_t)htvm_hal_read(ANALOG(REG_ERROR));
     }
     return 0;
 }
 
-void diana_analog_conv2d_start(const diana_analog_conv_t *t, const void *weights)
+static inline uint32_t pitch(uint32_t columns)
 {
-    start(t, weights);
+    return (columns + DIANA_ANALOG_ROW_PITCH - 1u) / DIANA_ANALOG_ROW_PITCH *
+           DIANA_ANALOG_ROW_PITCH;
 }
 
-int32_t diana_analog_conv2d_finish(void)
+/* All passes behind the first, which is at work.  Apart, so that one pass saves no registers. */
+static __attribute__((noinline)) int32_t other_passes(const diana_analog_conv_t *t,
+                                                      const void *weights)
 {
-    return finish();
+    const bool vector = (t->mode & DIANA_ANALOG_VECTOR) != 0;
+    const uint32_t step = t->c_pass * (vector ? 1u : t->iy * pitch(t->ix));
+    uint32_t in = t->in;
+    uint32_t image = htvm_hal_addr(weights);
+    uint32_t left = t->c;
+    if (t->c_pass == 0) {
+        return (int32_t)DIANA_ERROR_PARAMETER;
+    }
+    do {
+        left -= t->c_pass;
+        in += step;
+        image += t->pass_bytes;
+        uint32_t channels = t->c_pass;
+        uint32_t mode = t->mode;
+        if (left <= channels) {
+            channels = left;
+            mode |= DIANA_ANALOG_LAST;
+        }
+        htvm_hal_write(ANALOG(ANALOG_SHAPE0), t->k | channels << 16);
+        htvm_hal_write(ANALOG(ANALOG_IN), in);
+        htvm_hal_write(ANALOG(ANALOG_WEIGHTS), image);
+        htvm_hal_write(ANALOG(ANALOG_MODE), mode);
+        const int32_t error = wait();
+        if (error != 0) {
+            return error;
+        }
+        start();
+    } while (left > t->c_pass);
+    return wait();
+}
+
+static inline int32_t finish(const diana_analog_conv_t *t, const void *weights)
+{
+    return UNLIKELY(t->c > t->c_pass) ? other_passes(t, weights) : wait();
 }
 
 int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights)
 {
-    start(t, weights);
-    return finish();
+    prepare(t, weights);
+    start();
+    return finish(t, weights);
+}
+
+void diana_analog_conv2d_prepare(const diana_analog_conv_t *t, const void *weights)
+{
+    prepare(t, weights);
+}
+
+void diana_analog_conv2d_start(void)
+{
+    start();
+}
+
+int32_t diana_analog_conv2d_finish(const diana_analog_conv_t *t, const void *weights)
+{
+    return finish(t, weights);
 }

@@ -10,14 +10,16 @@
 
 #include "diana_analog_regs.h"
 
-/* One pass of a conv tile.  Of input values in [-64, 63] and weights in {-1, 0, 1} the array makes
+/* One conv tile.  Of input values in [-64, 63] and weights in {-1, 0, 1} the array makes, in passes
+ * of c_pass channels each (the last has what is left),
  * v[k][y][x] = clip(sum in[c][y*stride - pad_top + i][x*stride - pad_left + j] * w[k][c][i][j]
- * >> gain) to [-32, 31].  Passes over further channels are summed in int16, and the last makes
+ * >> gain) to [-32, 31].  The passes are summed in int16, and of the sum becomes
  * out = clip((v*mul[k] + add[k]) >> shift).  Positions outside the iy * ix tile read as 0; a
  * negative pad crops leading rows or columns.  Rows of `in` have the pitch of ix rounded up to 16,
- * rows of `out` that of ox; the core zeroes the columns from ox to the pitch.  Partial sums are
- * int16 [k][oy][ox rounded up to 16].
- * The layout is part of the register map (diana_analog_regs.h). */
+ * rows of `out` that of ox; the core zeroes the columns from ox to the pitch.  Several passes keep
+ * partial sums, int16 [k][oy][ox rounded up to 16].  Of a vector (DIANA_ANALOG_VECTOR) the bytes
+ * follow each other; c_pass then is a multiple of 16.
+ * The first eight words are part of the register map (diana_analog_regs.h). */
 typedef struct {
     uint16_t k, c, iy, ix, oy, ox;
     uint8_t fy, fx, stride;
@@ -26,11 +28,12 @@ typedef struct {
     uint8_t shift;
     uint8_t clip; /* DIANA_ANALOG_CLIP_* */
     uint32_t in, out, partial;
-    uint32_t mode; /* columns computed at a time: 1, 2, 4 or 8; DIANA_ANALOG_FIRST and LAST */
+    uint16_t c_pass;
+    uint16_t mode;       /* output columns computed at a time: 1, 2, 4 or 8; DIANA_ANALOG_VECTOR */
+    uint32_t pass_bytes; /* image of a pass of c_pass channels */
 } diana_analog_conv_t;
 
-/* Weights in L2: the image of the array for this pass, and behind that of the last pass mul and add
- * of each k, int16 both.
+/* Weights in L2: the images of the array for all passes, then mul and add of each k, int16 both.
  *
  * With u columns at a time the array has a column u' * k + k' for output column u' of channel k',
  * and a row (c * fy + i) * (fx + u - 1) + j' for input column j' of their common window.  Rows R =
@@ -38,14 +41,13 @@ typedef struct {
  * planes [R][N / 32] of 32-bit words, lowest column in the lowest bit.  Row r is stored as row
  * R - 1 - r.  A cell has the sign of its weight, but where column + row / 64 is odd the opposite; a
  * positive cell has its bit in the first plane, a negative in the second, 0 in none. */
-
-/* Starts a pass.  The registers are latched: the next pass may be started when this is finished. */
-void diana_analog_conv2d_start(const diana_analog_conv_t *t, const void *weights);
-
-/* Waits for what was started. */
-int32_t diana_analog_conv2d_finish(void);
-
-/* Both. */
 int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights);
+
+/* The same in three steps.  Prepare writes registers, which the core at work does not notice; start
+ * runs the first pass; finish runs the others, sets up each while the one before runs, and must be
+ * given what was prepared. */
+void diana_analog_conv2d_prepare(const diana_analog_conv_t *t, const void *weights);
+void diana_analog_conv2d_start(void);
+int32_t diana_analog_conv2d_finish(const diana_analog_conv_t *t, const void *weights);
 
 #endif

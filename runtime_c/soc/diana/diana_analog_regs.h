@@ -22,13 +22,17 @@
 #define DIANA_ANALOG_OUT 0x28u     /* byte offset in L1 */
 #define DIANA_ANALOG_PARTIAL 0x2Cu /* byte offset in L1 of sums between passes */
 #define DIANA_ANALOG_WEIGHTS 0x30u /* device address in L2 */
-#define DIANA_ANALOG_START 0x34u   /* write starts: columns at a time | DIANA_ANALOG_FIRST | LAST */
+#define DIANA_ANALOG_MODE 0x34u    /* output columns at a time | FIRST | LAST | VECTOR */
+#define DIANA_ANALOG_START 0x38u   /* writing anything starts */
 
 /* Which pass this is.  The first does not read the partial sums, the last does not write them, but
  * requantizes them into the output; where one pass is all, it is both. */
 #define DIANA_ANALOG_COLUMNS_MASK 0x0Fu
 #define DIANA_ANALOG_FIRST 0x10u
 #define DIANA_ANALOG_LAST 0x20u
+/* A matrix times a vector: all sizes but k and c are 1, and the bytes of input and output (and sums)
+ * follow each other; the output is zeroed up to a multiple of the row pitch. */
+#define DIANA_ANALOG_VECTOR 0x40u
 
 /* The range of the output. */
 #define DIANA_ANALOG_CLIP_RELU 1u  /* starts at 0 */
@@ -36,7 +40,7 @@
 
 /* Not the chip's, but the simulation's: noise of the array.  Can be written before the first cycle
  * only, which a simulator can and firmware cannot. */
-#define DIANA_ANALOG_NOISE 0x38u /* standard deviation at the converter, in 1/65536 of its step */
-#define DIANA_ANALOG_SEED 0x3Cu
+#define DIANA_ANALOG_NOISE 0x08u /* standard deviation at the converter, in 1/65536 of its step */
+#define DIANA_ANALOG_SEED 0x0Cu
 
 #endif

@@ -30,7 +30,7 @@ void htvm_hal_trace(uint32_t event) { (void)event; }
 /* 1x1, one channel: channel k of the output is the input times 1 (k even) or -1 (k odd). */
 static const diana_analog_conv_t tile = {
     .k = 2, .c = 1, .iy = 3, .ix = 16, .oy = 3, .ox = 16, .fy = 1, .fx = 1, .stride = 1,
-    .gain = 1, .shift = 1, .out = OUT, .mode = 1u | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST,
+    .gain = 1, .shift = 1, .out = OUT, .c_pass = 1, .mode = 1,
 };
 
 static void begin(void)
@@ -73,20 +73,22 @@ static void test_blocking(void)
 static void test_started_and_finished(void)
 {
     begin();
-    diana_analog_conv2d_start(&tile, bench->l2 + WEIGHTS);
+    diana_analog_conv2d_prepare(&tile, bench->l2 + WEIGHTS);
+    diana_analog_conv2d_start();
     /* While the core runs, other bytes move, and the registers may be written. */
     const diana_block_t block = {.channels = 1, .rows = 1, .bytes = 32};
     CHECK_EQ(diana_dma_in(8192, bench->l2, &block), 0);
     CHECK_EQ(bench_status(bench, DIANA_ANALOG_REGISTERS), DIANA_STATUS_BUSY);
     htvm_hal_write(DIANA_ANALOG_REGISTERS + DIANA_ANALOG_IN, 16);
-    CHECK_EQ(diana_analog_conv2d_finish(), 0);
+    CHECK_EQ(diana_analog_conv2d_finish(&tile, bench->l2 + WEIGHTS), 0);
     check_result();
 }
 
 static void test_input_must_not_change_meanwhile(void)
 {
     begin();
-    diana_analog_conv2d_start(&tile, bench->l2 + WEIGHTS);
+    diana_analog_conv2d_prepare(&tile, bench->l2 + WEIGHTS);
+    diana_analog_conv2d_start();
     const diana_block_t block = {.channels = 1, .rows = 1, .bytes = 32};
     CHECK(diana_dma_in(16, bench->l2, &block) != 0);
     CHECK_HAS(htvm_soc_error(bench->soc), "analog core still reads");

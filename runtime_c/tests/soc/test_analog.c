@@ -21,7 +21,8 @@ static void set(bench_t *b, uint32_t reg, uint32_t value)
 /* Starts the core; returns the error code. */
 static uint32_t start(bench_t *b, uint32_t mode)
 {
-    set(b, DIANA_ANALOG_START, mode);
+    set(b, DIANA_ANALOG_MODE, mode);
+    set(b, DIANA_ANALOG_START, 1);
     bench_finish(b, DIANA_ANALOG_REGISTERS);
     return htvm_soc_read(b->soc, DIANA_ANALOG_REGISTERS + DIANA_REG_ERROR, b->now);
 }
@@ -246,8 +247,9 @@ static void test_refusals(void)
     refuse(DIANA_ANALOG_WEIGHTS, HTVM_L2_BASE + 2, WHOLE, DIANA_ERROR_ALIGNMENT, "0x1C000002");
     refuse(DIANA_ANALOG_WEIGHTS, HTVM_L1_BASE, WHOLE, DIANA_ERROR_RANGE, "not in memory");
     refuse(DIANA_ANALOG_IN, 0, 3u | DIANA_ANALOG_LAST, parameter, "mode 0x00000023");
-    refuse(DIANA_ANALOG_IN, 0, WHOLE | 64u, parameter, "mode 0x00000071");
+    refuse(DIANA_ANALOG_IN, 0, WHOLE | 128u, parameter, "mode 0x000000B1");
     refuse(DIANA_ANALOG_SHAPE3, 3u | 3u << 8 | 2u << 16, WHOLE + 1u, parameter, "stride 2");
+    refuse(DIANA_ANALOG_IN, 0, WHOLE | DIANA_ANALOG_VECTOR, parameter, "a vector has sizes");
 }
 
 static void test_refuses_eight_bits(void)
@@ -320,7 +322,7 @@ static void test_noise_is_no_register_of_the_program(void)
     bench_t *b = bench_new();
     b->now = 1;
     set(b, DIANA_ANALOG_NOISE, 65536);
-    CHECK_HAS(htvm_soc_error(b->soc), "0x1A102038");
+    CHECK_HAS(htvm_soc_error(b->soc), "0x1A102008");
     bench_free(b);
 }
 
@@ -328,11 +330,13 @@ static void test_busy(void)
 {
     bench_t *b = bench_new();
     defaults(b);
-    set(b, DIANA_ANALOG_START, WHOLE);
+    set(b, DIANA_ANALOG_MODE, WHOLE);
+    set(b, DIANA_ANALOG_START, 1);
     CHECK_EQ(bench_status(b, DIANA_ANALOG_REGISTERS), DIANA_STATUS_BUSY);
     set(b, DIANA_ANALOG_IN, 16); /* latched: the next pass may be prepared */
     CHECK_EQ(bench_status(b, DIANA_ANALOG_REGISTERS), DIANA_STATUS_BUSY);
-    set(b, DIANA_ANALOG_START, WHOLE);
+    set(b, DIANA_ANALOG_MODE, WHOLE);
+    set(b, DIANA_ANALOG_START, 1);
     CHECK_EQ(bench_status(b, DIANA_ANALOG_REGISTERS), DIANA_STATUS_ERROR);
     CHECK_HAS(htvm_soc_error(b->soc), "busy");
     bench_free(b);

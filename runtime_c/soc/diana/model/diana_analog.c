@@ -40,7 +40,7 @@ static int32_t signed_field(const diana_device_t *core, uint32_t offset, uint32_
 
 static diana_pass_t read_pass(const diana_device_t *core)
 {
-    const uint32_t mode = diana_reg(core, DIANA_ANALOG_START);
+    const uint32_t mode = diana_reg(core, DIANA_ANALOG_MODE);
     const uint32_t clip = field(core, DIANA_ANALOG_SHAPE4, 24, 8);
     const int32_t high =
         (clip & DIANA_ANALOG_CLIP_SHORT) != 0 ? INPUT_HIGH : 127;
@@ -66,6 +66,9 @@ static diana_pass_t read_pass(const diana_device_t *core)
     };
     p.in_pitch = diana_round_up(p.ix, DIANA_ANALOG_ROW_PITCH);
     p.out_pitch = diana_round_up(p.ox, DIANA_ANALOG_ROW_PITCH);
+    p.vector = (mode & DIANA_ANALOG_VECTOR) != 0;
+    p.in_map = p.vector ? 1u : p.iy * p.in_pitch;
+    p.out_map = p.vector ? 1u : p.oy * p.out_pitch;
     return p;
 }
 
@@ -89,9 +92,9 @@ static bool check_sizes(htvm_soc_t *soc, const diana_pass_t *p)
 {
     static const uint32_t strides[] = {DIANA_ANALOG_STRIDES};
     static const uint32_t unrolls[] = {DIANA_ANALOG_UNROLLS};
-    const uint32_t mode = diana_reg(&soc->analog, DIANA_ANALOG_START);
+    const uint32_t mode = diana_reg(&soc->analog, DIANA_ANALOG_MODE);
     const uint32_t known =
-        DIANA_ANALOG_COLUMNS_MASK | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST;
+        DIANA_ANALOG_COLUMNS_MASK | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST | DIANA_ANALOG_VECTOR;
     if (p->k == 0 || p->c == 0 || p->iy == 0 || p->ix == 0 || p->oy == 0 || p->ox == 0) {
         return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
                               WHAT ": k %" PRIu32 ", c %" PRIu32 ", in %" PRIu32 "x%" PRIu32
@@ -107,6 +110,14 @@ static bool check_sizes(htvm_soc_t *soc, const diana_pass_t *p)
     if (!listed(p->stride, strides, sizeof strides / sizeof strides[0])) {
         return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
                               WHAT ": the core has no stride %" PRIu32, p->stride);
+    }
+    const bool point = p->iy == 1 && p->ix == 1 && p->oy == 1 && p->ox == 1 && p->fy == 1 &&
+                       p->fx == 1;
+    if (p->vector && !point) {
+        return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
+                              WHAT ": a vector has sizes of its own: in %" PRIu32 "x%" PRIu32
+                                   ", out %" PRIu32 "x%" PRIu32,
+                              p->iy, p->ix, p->oy, p->ox);
     }
     if ((mode & ~known) != 0 ||
         !listed(p->unroll, unrolls, sizeof unrolls / sizeof unrolls[0]) ||
@@ -148,7 +159,7 @@ static bool check_input(htvm_soc_t *soc, const diana_pass_t *p, uint32_t in)
     }
     for (uint32_t c = 0; c < p->c; c++) {
         for (uint32_t y = top; y <= bottom; y++) {
-            const uint32_t row = (c * p->iy + y) * p->in_pitch;
+            const uint32_t row = c * p->in_map + y * p->in_pitch;
             if (!diana_check_written(soc, &soc->analog, WHAT, in, row + left, row + right + 1u,
                                      DIANA_ANALOG_GROUP)) {
                 return false;
@@ -175,15 +186,21 @@ typedef struct {
     uint32_t image_bytes, weight_bytes;
 } places_t;
 
+/* Bytes of so many channels, a vector with its padding. */
+static uint64_t stored_bytes(const diana_pass_t *p, uint32_t channels, uint32_t map)
+{
+    return p->vector ? diana_round_up(channels, DIANA_ANALOG_ROW_PITCH) : (uint64_t)channels * map;
+}
+
 static places_t find_places(const diana_device_t *core, const diana_pass_t *p)
 {
-    const uint64_t out_bytes = (uint64_t)p->k * p->oy * p->out_pitch;
+    const uint64_t out_bytes = stored_bytes(p, p->k, p->out_map);
     const uint32_t image_bytes = diana_crossbar_bytes(p->rows, p->columns);
     return (places_t){
         .in = diana_reg(core, DIANA_ANALOG_IN),
         .out = diana_reg(core, DIANA_ANALOG_OUT),
         .partial = diana_reg(core, DIANA_ANALOG_PARTIAL),
-        .in_bytes = (uint64_t)p->c * p->iy * p->in_pitch,
+        .in_bytes = stored_bytes(p, p->c, p->in_map),
         .out_bytes = p->last ? out_bytes : 0,
         .partial_bytes = p->first && p->last ? 0 : 2u * out_bytes,
         .image_bytes = image_bytes,
@@ -232,23 +249,34 @@ static int8_t *load_weights(htvm_soc_t *soc, const diana_pass_t *p, const uint8_
     return weights;
 }
 
+/* Rows of sums, and how many there are in each; columns behind ox have none. */
+typedef struct {
+    uint32_t rows, used, pitch;
+} sums_t;
+
+static sums_t sums_of(const diana_pass_t *p)
+{
+    return p->vector ? (sums_t){1, p->k, p->k} : (sums_t){p->k * p->oy, p->ox, p->out_pitch};
+}
+
 static void mark_written(htvm_soc_t *soc, const diana_pass_t *p, const places_t *at)
 {
     if (p->last) {
         memset(soc->shadow + at->out, 1, at->out_bytes);
         return;
     }
-    /* Columns behind ox have no sums. */
-    for (uint32_t row = 0; row < p->k * p->oy; row++) {
-        memset(soc->shadow + at->partial + 2u * row * p->out_pitch, 1, 2u * p->ox);
+    const sums_t sums = sums_of(p);
+    for (uint32_t row = 0; row < sums.rows; row++) {
+        memset(soc->shadow + at->partial + 2u * row * sums.pitch, 1, 2u * sums.used);
     }
 }
 
 static bool check_sums(htvm_soc_t *soc, const diana_pass_t *p, const places_t *at)
 {
-    for (uint32_t row = 0; row < p->k * p->oy && !p->first; row++) {
-        const uint32_t from = 2u * row * p->out_pitch;
-        if (!diana_check_written(soc, &soc->analog, WHAT, at->partial, from, from + 2u * p->ox,
+    const sums_t sums = sums_of(p);
+    for (uint32_t row = 0; row < sums.rows && !p->first; row++) {
+        const uint32_t from = 2u * row * sums.pitch;
+        if (!diana_check_written(soc, &soc->analog, WHAT, at->partial, from, from + 2u * sums.used,
                                  1u)) {
             return false;
         }

@@ -106,7 +106,7 @@ static void column_sums(const diana_pass_t *p, const uint8_t *in, const int8_t *
         if (iy < 0 || iy >= p->iy || ix < 0 || ix >= p->ix) {
             continue;
         }
-        const uint32_t at = (c * p->iy + (uint32_t)iy) * p->in_pitch + (uint32_t)ix;
+        const uint32_t at = c * p->in_map + (uint32_t)iy * p->in_pitch + (uint32_t)ix;
         const int32_t value = (int8_t)in[at ^ REVERSED];
         const int8_t *line = weights + (size_t)row * p->columns;
         for (uint32_t n = 0; n < p->columns && value != 0; n++) {
@@ -122,6 +122,19 @@ static uint8_t requantize(const diana_pass_t *p, int32_t value, const uint8_t *p
     const int32_t scaled = value * read_int16(parameters) + read_int16(parameters + 2);
     const int32_t result = scaled >> p->shift;
     return (uint8_t)(result < p->low ? p->low : result > p->high ? p->high : result);
+}
+
+/* Zeroes what is behind each row, or behind a vector. */
+static void clear_padding(const diana_pass_t *p, uint8_t *out)
+{
+    const uint32_t rows = p->vector ? 1u : p->k * p->oy;
+    const uint32_t used = p->vector ? p->k : p->ox;
+    const uint32_t pitch = diana_round_up(used, DIANA_ANALOG_ROW_PITCH);
+    for (uint32_t row = 0; row < rows; row++) {
+        for (uint32_t x = used; x < pitch; x++) {
+            out[(row * pitch + x) ^ REVERSED] = 0;
+        }
+    }
 }
 
 bool diana_crossbar_conv(const diana_pass_t *p, const uint8_t *in, const int8_t *weights,
@@ -141,7 +154,7 @@ bool diana_crossbar_conv(const diana_pass_t *p, const uint8_t *in, const int8_t 
                 if (column >= p->ox) {
                     continue;
                 }
-                const uint32_t at = (k * p->oy + y) * p->out_pitch + column;
+                const uint32_t at = k * p->out_map + y * p->out_pitch + column;
                 int32_t value = convert(sums[n], p->gain, noise);
                 if (!p->first) {
                     value = (int16_t)(value + read_int16(partial + 2u * at));
@@ -154,11 +167,9 @@ bool diana_crossbar_conv(const diana_pass_t *p, const uint8_t *in, const int8_t 
                 }
             }
         }
-        for (uint32_t k = 0; k < p->k && p->last; k++) {
-            for (uint32_t x = p->ox; x < p->out_pitch; x++) {
-                out[((k * p->oy + y) * p->out_pitch + x) ^ REVERSED] = 0;
-            }
-        }
+    }
+    if (p->last) {
+        clear_padding(p, out);
     }
     free(sums);
     return true;

@@ -15,8 +15,9 @@ typedef struct {
     int32_t low, high;            /* of the output */
     uint32_t unroll;              /* output columns at a time */
     uint32_t rows, columns;       /* of the array, in use */
-    uint32_t in_pitch, out_pitch; /* bytes */
-    bool first, last;
+    uint32_t in_pitch, out_pitch; /* bytes of a row */
+    uint32_t in_map, out_map;     /* bytes from one channel to the next */
+    bool first, last, vector;
 } diana_pass_t;
 
 /* Noise of the array: every conversion draws a number. */

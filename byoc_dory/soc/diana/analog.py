@@ -1,0 +1,274 @@
+"""The toolkit of DIANA's analog core: what it takes, what a tile needs, what it costs.
+
+Each rule's docstring is its public statement; it returns `Accepted`, or `Refused` with one
+sentence that holds the offending value.  Numbers come from the SoC's description only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byoc_dory.cost import layer_cycles
+from byoc_dory.errors import TilingError
+from byoc_dory.layer import AnalogRequant, Layer
+from byoc_dory.options import ScheduleKind, TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.planning import alone
+from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.diana.analog_emit import AnalogEmitter
+from byoc_dory.soc.diana.analog_heuristics import OBJECTIVES
+from byoc_dory.soc.diana.analog_schedule import SUM_BYTES, analog_schedule
+from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
+from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+
+__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
+
+_ACCEPTED = Accepted()
+_INT16 = (-(1 << 15), (1 << 15) - 1)
+
+
+# ---------------------------------------------------------------------- rules
+
+
+def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The operator is conv2d of one group, or dense."""
+    if layer.op not in ("conv2d", "dense"):
+        return Refused(f"the operator is {layer.op}")
+    if layer.groups != 1:
+        return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
+    return _ACCEPTED
+
+
+def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Input, output and weights are int8."""
+    for tensor in (*layer.inputs, layer.output):
+        if tensor.dtype != "int8":
+            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
+    if layer.weight is not None and layer.weight.dtype != "int8":
+        return Refused(f"the weights are {layer.weight.dtype}")
+    return _ACCEPTED
+
+
+def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The weights are -1, 0 and 1."""
+    assert layer.weight is not None
+    largest = int(layer.weight.flat[np.abs(layer.weight.astype(np.int16)).argmax()])
+    if abs(largest) > 1:
+        return Refused(f"a weight is {largest}")
+    return _ACCEPTED
+
+
+def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The input is known to lie in [-64, 63]."""
+    (low, high), (lowest, highest) = layer.input_range, core.activation_range
+    if low < lowest or high > highest:
+        return Refused(
+            f"the input lies in [{low}, {high}], which has more than {core.activation_bits} bits"
+        )
+    return _ACCEPTED
+
+
+def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Requantization is a gain, the converter, and for each channel a product and a sum."""
+    if not isinstance(layer.requant, AnalogRequant):
+        return Refused(f"the requantization is {type(layer.requant).__name__}, not AnalogRequant")
+    if layer.bias is not None and np.any(layer.bias):
+        return Refused(f"a bias is {layer.bias[np.flatnonzero(layer.bias)[0]]}")
+    return _ACCEPTED
+
+
+def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The gain is a power of two, at most 2^15."""
+    gain = _requant(layer).gain
+    if gain < 1 or gain & (gain - 1) or gain > 1 << core.max_gain:
+        return Refused(f"the gain is {gain}")
+    return _ACCEPTED
+
+
+def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Each pass is clipped to [-32, 31], the range of the converter."""
+    low, high = _requant(layer).adc
+    if (low, high) != core.adc_range:
+        return Refused(f"a pass is clipped to [{low}, {high}]")
+    return _ACCEPTED
+
+
+def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """A pass sums as many whole channels as 1152 rows hold; sums of passes have 16 bits."""
+    rows = _requant(layer).rows
+    if rows != core.rows:
+        return Refused(f"a pass has {rows} rows")
+    each = core.pass_channels(layer.fy, layer.fx)
+    if each == 0:
+        return Refused(f"a channel of a {layer.fy}x{layer.fx} kernel has more than {rows} rows")
+    passes = -(-layer.C // each)
+    if passes * core.adc_range[0] < _INT16[0]:
+        return Refused(f"{passes} passes may leave 16 bits")
+    return _ACCEPTED
+
+
+def factors_have_sixteen_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The factor and the summand of each channel have 16 bits."""
+    requant = _requant(layer)
+    for what, values in (("factor", requant.mul), ("summand", requant.add)):
+        if len(values) not in (1, layer.K):
+            return Refused(f"there are {len(values)} {what}s for {layer.K} channels")
+        for value in (min(values), max(values)):
+            if not _INT16[0] <= value <= _INT16[1]:
+                return Refused(f"a {what} is {value}")
+    return _ACCEPTED
+
+
+def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The right shift is 0 to 31 bits for the whole layer."""
+    shift = _requant(layer).shift
+    if not 0 <= shift <= core.max_shift:
+        return Refused(f"the shift is {shift}, not in 0..{core.max_shift}")
+    return _ACCEPTED
+
+
+def clip_is_seven_or_eight_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The output is clipped to 7 or 8 bits, from 0 on after ReLU."""
+    if layer.clip not in core.output_ranges:
+        return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
+    return _ACCEPTED
+
+
+def filter_fits_array(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The kernel is at most 7x7, the stride 1x1 or 2x2, the dilation 1x1."""
+    if max(layer.fy, layer.fx) > core.max_filter:
+        return Refused(f"the kernel is {layer.fy}x{layer.fx}")
+    y, x = layer.stride
+    if y != x or y not in core.strides:
+        return Refused(f"the stride is {y}x{x}")
+    if layer.dilation != (1, 1):
+        return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
+    return _ACCEPTED
+
+
+def padding_is_below_kernel(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The padding of each side is smaller than the kernel."""
+    top, left, bottom, right = layer.pad
+    if max(top, bottom) >= layer.fy or max(left, right) >= layer.fx:
+        return Refused(f"the padding is {layer.pad} for a kernel of {layer.fy}x{layer.fx}")
+    return _ACCEPTED
+
+
+def sizes_fit_registers(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Every dimension is below 65536."""
+    largest = max(layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox)
+    if largest >= 1 << 16:
+        return Refused(f"a dimension is {largest}")
+    return _ACCEPTED
+
+
+def smallest_tile_fits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """At least the smallest tile fits L1."""
+    try:
+        tiling_problem(layer, core, soc, soc.memory(core.l1).size).require_feasible()
+    except TilingError as error:
+        return Refused(error.what)
+    return _ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_sums_over_channels,
+    data_is_int8,
+    weights_are_ternary,
+    activations_fit_converters,
+    requantization_is_analog,
+    gain_is_a_shift,
+    converter_is_the_cores,
+    passes_are_the_cores,
+    factors_have_sixteen_bits,
+    shift_is_in_range,
+    clip_is_seven_or_eight_bits,
+    filter_fits_array,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+)
+
+
+def _requant(layer: Layer) -> AnalogRequant:
+    assert isinstance(layer.requant, AnalogRequant)  # judged before
+    return layer.requant
+
+
+# ---------------------------------------------------------------------- tiling
+
+
+def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> TilingProblem:
+    """What a tile of this layer needs of L1 and of the array.
+
+    C is never tiled, as all passes of a tile follow each other; x is whole or a multiple of 4,
+    because the DMA moves whole reversed groups.  An output channel is a column of cells; where
+    there is room, the schedule computes several output columns at a time.
+    """
+    dense = layer.op == "dense"
+    each = min(layer.C, max(1, core.pass_channels(layer.fy, layer.fx)))
+    column = round_up(each * layer.fy * layer.fx, core.row_step) * 2 // 8
+    common: dict[str, Any] = {
+        "name": layer.name,
+        "l1_limit": l1_budget,
+        "unit": core.l1,
+        "weight_block": column,
+        "weight_limit": column * core.columns,
+        "sums": SUM_BYTES if each < layer.C else 0,
+    }
+    if dense:
+        one = Axis(1, tiled=False)
+        return TilingProblem(
+            k=Axis(layer.K, step=core.row_pitch),
+            c=Axis(layer.C, tiled=False),
+            y=one,
+            x=one,
+            iy=1,
+            ix=1,
+            fy=1,
+            fx=1,
+            stride=(1, 1),
+            round_k=core.row_pitch,
+            round_c=core.row_pitch,
+            **{**common, "weight_block": column * core.row_pitch},
+        )
+    return TilingProblem(
+        k=Axis(layer.K),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy),
+        x=Axis(layer.ox, step=core.group),
+        iy=layer.iy,
+        ix=layer.ix,
+        fy=layer.fy,
+        fx=layer.fx,
+        stride=layer.stride,
+        # x tiles start at multiples of the group, so the misalignment is always the same.
+        crop=-layer.pad[1] % core.group,
+        round_x=core.row_pitch,
+        **common,
+    )
+
+
+def cost(
+    layer: Layer, tile: Tile, core: AnalogCore, soc: Soc, schedule: ScheduleKind = "published"
+) -> int:
+    """Predicted cycles of the layer with this tile: DMA and passes with their driver code."""
+    problem = tiling_problem(layer, core, soc, soc.memory(core.l1).size)
+    plan = alone(layer, solution_of(problem, tile), core.name)
+    return layer_cycles(analog_schedule(layer, plan, core, schedule), soc, core)
+
+
+def plan_cost(
+    layer: Layer, plan: LayerPlan, core: AnalogCore, soc: Soc, options: TilingOptions
+) -> int:
+    """Predicted cycles of the layer under a plan: DMA and passes with their driver code."""
+    schedule = analog_schedule(layer, plan, core, options.schedule, options.loop_order)
+    return layer_cycles(schedule, soc, core)
+
+
+def emitter(core: AnalogCore, soc: Soc) -> AnalogEmitter:
+    """What turns plans into C for this core."""
+    return AnalogEmitter(core, soc)

@@ -1,0 +1,62 @@
+"""What makes a good tile on DIANA's analog core, as named objectives.
+
+A position costs the same for 1 as for 512 output channels, and every tile loads its weights again:
+few tiles of many channels are good.  Otherwise as for the digital core (`heuristics`).
+"""
+
+from __future__ import annotations
+
+from byoc_dory.soc.diana.description import ANALOG
+from byoc_dory.soc.diana.heuristics import MEMORY
+from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
+
+__all__ = ["ARRAY", "OBJECTIVES", "PAPER"]
+
+# More than L1 and the array together.
+_UNIT = 800_000
+
+_MAPS = (
+    Heuristic(
+        "long DMA", Size("iy"), _UNIT,
+        "data are C-y-x: more rows per tile are fewer and longer DMA commands",
+    ),
+    Heuristic(
+        "whole maps", Whole(("y",)), 30 * _UNIT,
+        "tiles of whole maps are contiguous over channels: one DMA command",
+    ),
+    Heuristic(
+        "whole rows", Whole(("x",)), 100 * _UNIT,
+        "tiles of whole rows are contiguous over rows: one DMA command per channel",
+    ),
+)  # fmt: skip
+
+ARRAY = Objective(
+    "array",
+    (
+        Heuristic(
+            "all columns of the array", Size("k"), _UNIT,
+            "a position costs the same however many output channels there are",
+        ),
+        *_MAPS,
+    ),
+)  # fmt: skip
+
+# public code: DORY's tiler for the analog core, 10^8 for each of (K - 1) mod 512 and (C - 1) mod
+# 128; a layer that fits is not tiled (HTVM paper III-B).  The paper's equations are the digital
+# core's.
+PAPER = Objective(
+    "paper",
+    (
+        Heuristic("untiled", Whole(("k", "y", "x")), 1_000 * _UNIT, "what fits is not tiled"),
+        Heuristic("columns", Fill("k", ANALOG.columns), _UNIT, "(K - 1) mod 512, as in DORY"),
+        Heuristic("channels", Fill("c", ANALOG.column_step), _UNIT, "(C - 1) mod 128, as in DORY"),
+    ),
+)
+
+OBJECTIVES = {
+    ARRAY.name: ARRAY,
+    PAPER.name: PAPER,
+    # What the paper leaves out of its equations is none of this core's.
+    "paper-pe": PAPER,
+    MEMORY.name: MEMORY,
+}
