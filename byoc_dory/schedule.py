@@ -115,6 +115,11 @@ class Schedule:
         return self.kind == "overlapped" and self.buffers > 1 and self.tiles > 1 and moves
 
     @property
+    def several_triggers(self) -> bool:
+        """Whether a tile may take several triggers: the registers are free only after the last."""
+        return self.op in ("depthwise", "dense")
+
+    @property
     def loads_each_tile(self) -> bool:
         """Whether every tile loads its input; else it is kept for all channel tiles that use it."""
         if self.kind == "published" or self.input_follows_k:
@@ -297,9 +302,10 @@ class Schedule:
         before: tuple[Trigger, Store | None] | None = None
         for loads, trigger, store in self.work():
             yield from map(Queue, loads)
+            ready: list[Step] = [Prepare(trigger)]
             if before is not None:
-                yield Finish(before[0])
-            yield from (Prepare(trigger), Wait(), Start(trigger))
+                ready.insert(0 if self.several_triggers else 1, Finish(before[0]))
+            yield from (*ready, Wait(), Start(trigger))
             if before is not None and before[1] is not None:
                 yield Queue(before[1])
             before = (trigger, store)

@@ -63,7 +63,7 @@ class Core:
             elif isinstance(step, Wait):
                 self._drain(inputs, output)
             elif isinstance(step, Prepare):
-                # The other triggers of what runs have been started: its registers are free.
+                assert not self._several(self.running), "registers are not free yet"
                 self.prepared = step.trigger
             elif isinstance(step, Start):
                 assert self.running is None and self.prepared == step.trigger
@@ -71,7 +71,8 @@ class Core:
                 if not self.late_core:
                     self._trigger(step.trigger)
             elif isinstance(step, Finish):
-                assert self.running == step.trigger == self.prepared
+                assert self.running == step.trigger
+                assert self.prepared == step.trigger or not self._several(step.trigger)
                 if self.late_core:
                     self._trigger(step.trigger)
                 self.running = None
@@ -80,6 +81,11 @@ class Core:
             else:
                 self._trigger(step)
         assert self.running is None and not self.queued, "still at work at the end"
+
+    @staticmethod
+    def _several(trigger) -> bool:
+        """Whether the driver still needs the registers to go on with it."""
+        return isinstance(trigger, DenseTrigger) or getattr(trigger, "depthwise", False)
 
     def _drain(self, inputs: list[np.ndarray], output: np.ndarray) -> None:
         for transfer in self.queued:

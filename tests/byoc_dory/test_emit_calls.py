@@ -115,6 +115,8 @@ def expected(step: Step, inputs: list[int], output: int, weights: int) -> list[i
         kind, *rest = trigger(step.trigger, weights)
         if isinstance(step, Start):
             return [30 + kind]
+        if isinstance(step, Finish) and kind in (3, 6):
+            return [40 + kind]
         return [(20 if isinstance(step, Prepare) else 40) + kind, *rest]
     return trigger(step, weights)
 

@@ -190,5 +190,5 @@ def test_cycles_of_every_plan_are_as_predicted(tmp_path: Path) -> None:
         pipelined += kernel.schedule.pipelined
     assert pipelined >= 20
     assert abs(median(ratios) - 1) < 0.02
-    # Furthest off are small layers with many commands, whose host code between them counts.
-    assert 0.95 < min(ratios) and max(ratios) < 1.15
+    # Furthest off are small layers that need many commands.
+    assert 0.93 < min(ratios) and max(ratios) < 1.08

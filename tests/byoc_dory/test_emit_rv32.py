@@ -125,7 +125,7 @@ def test_mobilenet_start_with_a_small_l1(tmp_path: Path) -> None:
     ],
 )
 def test_conversions_are_cheap(shape, layout, tmp_path: Path) -> None:
-    """At most 6 host cycles per byte, and roughly what is predicted."""
+    """Host cycles: about a load and a store per byte, a loop per row, and what is predicted."""
     x = Tensor("x", shape)
     layer = add_layer("add", x, x, "y", requant=Shift(0))
     border = (Tensor("x", shape, layout=layout),), (Tensor("y", shape, layout=layout),)
@@ -133,5 +133,6 @@ def test_conversions_are_cheap(shape, layout, tmp_path: Path) -> None:
     elements = int(np.prod(shape))
     for kernel, cycles in measured:
         if kernel.kind != "layer":
-            assert cycles <= 6 * elements, (kernel.kind, cycles / elements)
-            assert 0.65 < cycles / kernel.predicted_cycles < 1.5, (kernel.kind, cycles)
+            rows = elements // shape[-1]
+            assert cycles <= 2.35 * elements + 10 * rows, (kernel.kind, cycles / elements)
+            assert 0.9 < cycles / kernel.predicted_cycles < 1.1, (kernel.kind, cycles)

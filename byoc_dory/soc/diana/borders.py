@@ -16,6 +16,10 @@ __all__ = ["epilogue", "prologue"]
 
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 
+# Words of a row in one round of a loop, and how many are written without a loop.
+_UNROLL = 4
+_STRAIGHT = 8
+
 
 def prologue(
     tensor: Tensor, target: str, core: Core, symbol: str, mapped: BorderMap | None
@@ -75,24 +79,25 @@ def _conversion(
 def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
     """Host cycles of a conversion, counted on the instructions of its loops (RV32IMC).
 
-    A word takes four byte accesses, three or six operations, one word access and the loop; how far
-    the compiler unrolls decides the rest, so this holds within about a third.
+    A byte takes a load and a store, and for the table an addition and a load more.  Rows and groups
+    of words have their loops; what the compiler makes of pointers decides the rest, so this holds
+    within about a fifth.
     """
-    rows = walk["channels"] * walk["rows"]
-    if looked_up:
-        # An addition and a load more for each byte.
-        return rows * (25 * walk["words"] + 2 + 6 * walk["rest"] + walk["void_words"])
+    byte = 4 if looked_up else 2
+    words = walk["groups"] * walk["unroll"] + walk["left"]
+    row = byte * (4 * words + walk["rest"]) + 5 * walk["groups"] + 5
     if kind == "prologue":
-        return rows * (15 * walk["words"] + 2 + 3 * walk["rest"] + walk["void_words"])
-    return rows * (12 * walk["words"] + 2 + 3 * walk["rest"])
+        row += walk["void_words"] + (4 - walk["rest"]) % 4
+    return int(walk["channels"] * walk["rows"] * row)
 
 
 def _walk(tensor: Tensor, core: Core) -> dict[str, Any]:
     """How a conversion walks a source tensor.
 
     ``channels`` passes, each from its own first element and with ``step`` elements from one
-    column to the next; rows follow each other without a gap in the source, so rows that need no
-    padding either are joined.
+    column to the next; a row is so many ``groups`` of words, words ``left`` and columns of a
+    ``rest``.  Rows follow each other without a gap in the source, so rows that need no padding
+    either are joined.
     """
     if len(tensor.shape) == 1:
         channels, rows, columns, step = 1, 1, tensor.shape[0], 1
@@ -112,11 +117,14 @@ def _walk(tensor: Tensor, core: Core) -> dict[str, Any]:
         rows, columns = 1, rows * columns
     pitch = round_up(columns, core.row_pitch)
     words, rest = divmod(columns, core.group)
+    groups = words // _UNROLL if words > _STRAIGHT else 0
     return {
         "channels": channels,
         "rows": rows,
         "step": step,
-        "words": words,
+        "unroll": _UNROLL,
+        "groups": groups,
+        "left": words - _UNROLL * groups,
         "rest": rest,
         "void_words": pitch // core.group - words - (1 if rest else 0),
     }

@@ -160,25 +160,40 @@ static inline void dma_queue(uint32_t l1, uint32_t l2, uint32_t command)
     htvm_hal_write(DMA(DMA_COMMAND), command);
 }
 
+/* `count` runs of `bytes` bytes at these strides; returns what further commands begin with. */
+static inline uint32_t dma_queue_runs(uint32_t l1, uint32_t l2, uint32_t count, uint32_t l1_stride,
+                                      uint32_t l2_stride, uint32_t command)
+{
+    do {
+        dma_queue(l1, l2, command);
+        command = (command & ~DIANA_DMA_POSITION_MASK) | DIANA_DMA_NEXT;
+        l1 += l1_stride;
+        l2 += l2_stride;
+    } while (--count != 0);
+    return command;
+}
+
 static __attribute__((noinline)) void dma_queue_scattered(uint32_t l1, uint32_t l2,
                                                           const diana_block_t *b,
                                                           uint32_t direction)
 {
-    const bool apart = rows_apart(b);
-    const uint32_t rows = apart ? b->rows : 1u;
-    const uint32_t bytes = apart ? b->bytes : b->rows * b->bytes;
-    uint32_t command = bytes | direction | DIANA_DMA_FIRST;
-    for (uint32_t channel = 0; channel < b->channels; channel++) {
-        uint32_t row_l1 = l1;
-        uint32_t row_l2 = l2;
-        for (uint32_t row = 0; row < rows; row++) {
-            dma_queue(row_l1, row_l2, command);
-            command = bytes | direction | DIANA_DMA_NEXT;
-            row_l1 += b->l1_row_stride;
-            row_l2 += b->l2_row_stride;
-        }
-        l1 += b->l1_channel_stride;
-        l2 += b->l2_channel_stride;
+    /* Read once: the compiler must read memory anew after every access to a register. */
+    const uint32_t channels = b->channels;
+    const uint32_t rows = b->rows;
+    const uint32_t l1_row = b->l1_row_stride;
+    const uint32_t l2_row = b->l2_row_stride;
+    const uint32_t l1_map = b->l1_channel_stride;
+    const uint32_t l2_map = b->l2_channel_stride;
+    uint32_t command = b->bytes | direction | DIANA_DMA_FIRST;
+
+    if (!rows_apart(b)) {
+        dma_queue_runs(l1, l2, channels, l1_map, l2_map, rows * b->bytes | direction | DIANA_DMA_FIRST);
+        return;
+    }
+    for (uint32_t left = channels; left != 0; left--) {
+        command = dma_queue_runs(l1, l2, rows, l1_row, l2_row, command);
+        l1 += l1_map;
+        l2 += l2_map;
     }
 }
 
@@ -246,12 +261,7 @@ void diana_digital_conv2d_prepare(const diana_conv_t *t, const void *weights)
 
 void diana_digital_conv2d_start(void) { digital_start(DIANA_DIGITAL_OP_CONV); }
 
-int32_t diana_digital_conv2d_finish(const diana_conv_t *t, const void *weights)
-{
-    (void)t;
-    (void)weights;
-    return digital_finish();
-}
+int32_t diana_digital_conv2d_finish(void) { return digital_finish(); }
 
 /* Keeps the compiler from computing on `value` before the device has been started: afterwards it
  * costs nothing, as the host would only wait. */
@@ -420,8 +430,4 @@ void diana_digital_add_prepare(const diana_add_t *t) { add_prepare(t); }
 
 void diana_digital_add_start(void) { digital_start(DIANA_DIGITAL_OP_ADD); }
 
-int32_t diana_digital_add_finish(const diana_add_t *t)
-{
-    (void)t;
-    return digital_finish();
-}
+int32_t diana_digital_add_finish(void) { return digital_finish(); }

@@ -3,8 +3,9 @@
  * There are two ways to use a device.  diana_dma_in, diana_digital_conv2d and so on start it and
  * poll until it is done.  The functions *_start only give it its orders, so that DMA, core and host
  * work at the same time; diana_dma_wait and *_finish then poll.  A core is told in two steps:
- * *_prepare writes its registers, which it may be while it works on something else, and *_start
- * starts it.  What the host does before it waits costs nothing as long as the device takes longer.
+ * *_prepare writes its registers, which is allowed while it works on something else, and *_start
+ * starts it.  Where it takes several triggers, *_finish starts the others, so that only then the
+ * registers are free for the next *_prepare.  What the host does before it waits costs nothing as long as the device takes longer.
  *
  * Functions that poll return 0, or the DIANA_ERROR_* code (diana_regs.h) with which the device
  * refused; an order that was refused shows when it is waited for.  L1 places are byte offsets in
@@ -60,7 +61,7 @@ typedef struct {
 int32_t diana_digital_conv2d(const diana_conv_t *t, const void *weights);
 void diana_digital_conv2d_prepare(const diana_conv_t *t, const void *weights);
 void diana_digital_conv2d_start(void);
-int32_t diana_digital_conv2d_finish(const diana_conv_t *t, const void *weights);
+int32_t diana_digital_conv2d_finish(void);
 /* Weights in L2: per block of 4 channels [fy][fx][16] int8, then 16 biases byte-planar (64 B);
  * channel j of a block in lane 4*j of both.  The last channel's load ends up to 12 bytes behind its
  * block: these must be memory too. */
@@ -97,6 +98,6 @@ typedef struct {
 int32_t diana_digital_add(const diana_add_t *t);
 void diana_digital_add_prepare(const diana_add_t *t);
 void diana_digital_add_start(void);
-int32_t diana_digital_add_finish(const diana_add_t *t);
+int32_t diana_digital_add_finish(void);
 
 #endif

@@ -310,7 +310,7 @@ static void compare(int operation, uint32_t k)
         if (operation == 0 && second) {
             diana_digital_conv2d_prepare(&conv, w);
             diana_digital_conv2d_start();
-            code = diana_digital_conv2d_finish(&conv, w);
+            code = diana_digital_conv2d_finish();
         } else if (operation == 0) {
             code = diana_digital_conv2d(&conv, w);
         } else if (operation == 1 && second) {
@@ -333,7 +333,7 @@ static void compare(int operation, uint32_t k)
         } else if (second) {
             diana_digital_add_prepare(&add);
             diana_digital_add_start();
-            code = diana_digital_add_finish(&add);
+            code = diana_digital_add_finish();
         } else {
             code = diana_digital_add(&add);
         }
@@ -366,7 +366,7 @@ static void test_finish_returns_the_error(void)
     CHECK_EQ(diana_digital_depthwise_finish(&none, bench->l2), DIANA_ERROR_PARAMETER);
     diana_digital_conv2d_prepare(&none, bench->l2);
     diana_digital_conv2d_start();
-    CHECK_EQ(diana_digital_conv2d_finish(&none, bench->l2), DIANA_ERROR_PARAMETER);
+    CHECK_EQ(diana_digital_conv2d_finish(), DIANA_ERROR_PARAMETER);
     end();
     const diana_dense_t dense = {.k = 20, .c = 16, .shift = 0, .relu = 0, .in = 0, .out = 32};
     const diana_add_t add = {.elements = 16, .shift = 0, .relu = 0, .a = 0, .b = 0, .out = 48};
@@ -378,7 +378,7 @@ static void test_finish_returns_the_error(void)
     begin();
     diana_digital_add_prepare(&add);
     diana_digital_add_start();
-    CHECK_EQ(diana_digital_add_finish(&add), DIANA_ERROR_UNINITIALISED);
+    CHECK_EQ(diana_digital_add_finish(), DIANA_ERROR_UNINITIALISED);
     end();
 }
 

@@ -44,7 +44,7 @@ int32_t net_0_whole(const int8_t *in, int8_t *out)
         return code;
     }
     diana_digital_conv2d_start();
-    code = diana_digital_conv2d_finish(&tile, net_0_whole_weights);
+    code = diana_digital_conv2d_finish();
     if (code != 0) {
         return code;
     }
@@ -130,7 +130,7 @@ int32_t net_0_1(const int8_t *in, int8_t *out)
                 return code;
             }
             diana_digital_conv2d_start();
-            code = diana_digital_conv2d_finish(&tile, net_0_1_weights + k * WEIGHT_BYTES);
+            code = diana_digital_conv2d_finish();
             if (code != 0) {
                 return code;
             }
@@ -184,8 +184,6 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_conv_t tile = {0}; /* that the core works on */
-    const uint8_t *packed = net_0_2_weights; /* its weights */
     int8_t *to = out; /* where the result of the last tile belongs */
     diana_block_t out_block = {0};
     uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
@@ -204,13 +202,7 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
         const uint32_t in_buffer = loads++ % 2 * IN_TILE;
         diana_dma_in_start(L1_IN + in_buffer, in + y_tiles[y].in_start * IN_ROW, &in_block);
         for (uint32_t k = 0; k < 2; ++k) { /* output channels */
-            if (tiles != 0) {
-                code = diana_digital_conv2d_finish(&tile, packed);
-                if (code != 0) {
-                    return code;
-                }
-            }
-            tile = (diana_conv_t){
+            const diana_conv_t tile = {
                 .k = (k + 1 < 2 ? 16 : 4),
                 .c = 3,
                 .iy = y_tiles[y].in_size,
@@ -227,8 +219,13 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
                 .in = L1_IN + in_buffer,
                 .out = L1_OUT + tiles % 2 * OUT_TILE,
             };
-            packed = net_0_2_weights + k * WEIGHT_BYTES;
-            diana_digital_conv2d_prepare(&tile, packed);
+            diana_digital_conv2d_prepare(&tile, net_0_2_weights + k * WEIGHT_BYTES);
+            if (tiles != 0) {
+                code = diana_digital_conv2d_finish();
+                if (code != 0) {
+                    return code;
+                }
+            }
             code = diana_dma_wait();
             if (code != 0) {
                 return code;
@@ -251,7 +248,7 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
         }
     }
 
-    code = diana_digital_conv2d_finish(&tile, packed);
+    code = diana_digital_conv2d_finish();
     if (code != 0) {
         return code;
     }
@@ -332,15 +329,15 @@ int32_t net_1_whole(const int8_t *in, int8_t *out)
 }
 
 /* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
- * tile k=1, c=1, y=8, x=9 (40 in all); L1: input 544 B, output 2048 B
+ * tile k=3, c=1, y=5, x=9 (14 in all); L1: input 1056 B, output 1440 B
  * weight memory: 208 B
- * predicted: 32680 cycles */
-extern const uint8_t net_1_1_weights[4172];
+ * predicted: 32076 cycles */
+extern const uint8_t net_1_1_weights[1468];
 
 int32_t net_1_1(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 32, L1_OUT = 608, /* byte offsets in L1 */
+        L1_IN = 32, L1_OUT = 1120, /* byte offsets in L1 */
         IN_ROW = 32, IN_MAP = 576, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
         WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
@@ -351,15 +348,15 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
         uint16_t out_start, out_size, in_start, in_size;
         int8_t pad;
     } y_tiles[2] = {
-        {0, 8, 0, 17, 0},
-        {8, 1, 16, 2, 0},
+        {0, 5, 0, 11, 0},
+        {5, 4, 10, 8, 0},
     };
     int32_t code;
 
     for (uint32_t y = 0; y < 2; ++y) { /* rows */
-        for (uint32_t k = 0; k < 20; ++k) { /* output channels */
+        for (uint32_t k = 0; k < 7; ++k) { /* output channels */
             const diana_block_t in_block = {
-                .channels = 1,
+                .channels = (k + 1 < 7 ? 3 : 2),
                 .rows = y_tiles[y].in_size,
                 .bytes = 32,
                 .l2_channel_stride = 576,
@@ -367,10 +364,10 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
                 .l1_channel_stride = y_tiles[y].in_size * 32,
                 .l1_row_stride = 32,
             };
-            diana_dma_in_start(L1_IN, in + k * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
+            diana_dma_in_start(L1_IN, in + (k * 3) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
             const diana_conv_t tile = {
-                .k = 1,
-                .c = 1,
+                .k = (k + 1 < 7 ? 3 : 2),
+                .c = (k + 1 < 7 ? 3 : 2),
                 .iy = y_tiles[y].in_size,
                 .ix = 18,
                 .oy = y_tiles[y].out_size,
@@ -396,7 +393,7 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
                 return code;
             }
             const diana_block_t out_block = {
-                .channels = 1,
+                .channels = (k + 1 < 7 ? 3 : 2),
                 .rows = y_tiles[y].out_size,
                 .bytes = 16,
                 .l2_channel_stride = 144,
@@ -404,7 +401,7 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
                 .l1_channel_stride = y_tiles[y].out_size * 16,
                 .l1_row_stride = 16,
             };
-            diana_dma_out_start(out + k * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
+            diana_dma_out_start(out + (k * 3) * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
             code = diana_dma_wait();
             if (code != 0) {
                 return code;
@@ -416,16 +413,16 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
 }
 
 /* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
- * tile k=1, c=1, y=8, x=9 (40 in all); L1: 2 x input 544 B, output 2048 B
+ * tile k=3, c=1, y=5, x=9 (14 in all); L1: 2 x input 1056 B, output 1440 B
  * weight memory: 208 B
- * predicted: 27856 cycles */
-extern const uint8_t net_1_2_weights[4172];
+ * predicted: 28023 cycles */
+extern const uint8_t net_1_2_weights[1468];
 
 int32_t net_1_2(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 32, L1_OUT = 1152, /* byte offsets in L1 */
-        IN_TILE = 544, OUT_TILE = 2048, /* bytes of a buffer; the second follows the first */
+        L1_IN = 32, L1_OUT = 2176, /* byte offsets in L1 */
+        IN_TILE = 1056, OUT_TILE = 1440, /* bytes of a buffer; the second follows the first */
         IN_ROW = 32, IN_MAP = 576, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
         WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
@@ -436,8 +433,8 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
         uint16_t out_start, out_size, in_start, in_size;
         int8_t pad;
     } y_tiles[2] = {
-        {0, 8, 0, 17, 0},
-        {8, 1, 16, 2, 0},
+        {0, 5, 0, 11, 0},
+        {5, 4, 10, 8, 0},
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
@@ -449,9 +446,9 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
     uint32_t loads = 0; /* the same of inputs */
 
     for (uint32_t y = 0; y < 2; ++y) { /* rows */
-        for (uint32_t k = 0; k < 20; ++k) { /* output channels */
+        for (uint32_t k = 0; k < 7; ++k) { /* output channels */
             const diana_block_t in_block = {
-                .channels = 1,
+                .channels = (k + 1 < 7 ? 3 : 2),
                 .rows = y_tiles[y].in_size,
                 .bytes = 32,
                 .l2_channel_stride = 576,
@@ -460,7 +457,7 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
                 .l1_row_stride = 32,
             };
             const uint32_t in_buffer = loads++ % 2 * IN_TILE;
-            diana_dma_in_start(L1_IN + in_buffer, in + k * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
+            diana_dma_in_start(L1_IN + in_buffer, in + (k * 3) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
             if (tiles != 0) {
                 code = diana_digital_depthwise_finish(&tile, packed);
                 if (code != 0) {
@@ -468,8 +465,8 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
                 }
             }
             tile = (diana_conv_t){
-                .k = 1,
-                .c = 1,
+                .k = (k + 1 < 7 ? 3 : 2),
+                .c = (k + 1 < 7 ? 3 : 2),
                 .iy = y_tiles[y].in_size,
                 .ix = 18,
                 .oy = y_tiles[y].out_size,
@@ -494,9 +491,9 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
             if (tiles != 0) {
                 diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
             }
-            to = out + k * OUT_MAP + y_tiles[y].out_start * OUT_ROW;
+            to = out + (k * 3) * OUT_MAP + y_tiles[y].out_start * OUT_ROW;
             out_block = (diana_block_t){
-                .channels = 1,
+                .channels = (k + 1 < 7 ? 3 : 2),
                 .rows = y_tiles[y].out_size,
                 .bytes = 16,
                 .l2_channel_stride = 144,
@@ -566,7 +563,7 @@ int32_t net_2_whole(const int8_t *in, int8_t *out)
         return code;
     }
     diana_digital_conv2d_start();
-    code = diana_digital_conv2d_finish(&tile, net_2_whole_weights);
+    code = diana_digital_conv2d_finish();
     if (code != 0) {
         return code;
     }
@@ -589,18 +586,18 @@ int32_t net_2_whole(const int8_t *in, int8_t *out)
 }
 
 /* pw: conv2d C=20 9x9 -> K=20 9x9, kernel 1x1, stride 1x1
- * tile k=16, c=20, y=4, x=9 (6 in all); L1: input 1280 B, output 1024 B
- * weight memory: 384 B
- * predicted: 7525 cycles */
+ * tile k=20, c=20, y=3, x=9 (3 in all); L1: input 960 B, output 1536 B
+ * weight memory: 768 B
+ * predicted: 5949 cycles */
 extern const uint8_t net_2_1_weights[768];
 
 int32_t net_2_1(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 32, L1_OUT = 1344, /* byte offsets in L1 */
+        L1_IN = 32, L1_OUT = 1024, /* byte offsets in L1 */
         IN_ROW = 16, IN_MAP = 144, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
-        WEIGHT_BYTES = 384, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 768, /* weights and biases of a full channel tile */
     };
     /* rows of each tile: first and number of outputs, first and number of inputs,
      * zero rows above (negative: rows to skip) */
@@ -608,65 +605,63 @@ int32_t net_2_1(const int8_t *in, int8_t *out)
         uint16_t out_start, out_size, in_start, in_size;
         int8_t pad;
     } y_tiles[3] = {
-        {0, 4, 0, 4, 0},
-        {4, 4, 4, 4, 0},
-        {8, 1, 8, 1, 0},
+        {0, 3, 0, 3, 0},
+        {3, 3, 3, 3, 0},
+        {6, 3, 6, 3, 0},
     };
     int32_t code;
 
     for (uint32_t y = 0; y < 3; ++y) { /* rows */
-        const diana_block_t in_block = {
+        static const diana_block_t in_block = {
             .channels = 20,
-            .rows = y_tiles[y].in_size,
+            .rows = 3,
             .bytes = 16,
             .l2_channel_stride = 144,
             .l2_row_stride = 16,
-            .l1_channel_stride = y_tiles[y].in_size * 16,
+            .l1_channel_stride = 48,
             .l1_row_stride = 16,
         };
         diana_dma_in_start(L1_IN, in + y_tiles[y].in_start * IN_ROW, &in_block);
-        for (uint32_t k = 0; k < 2; ++k) { /* output channels */
-            const diana_conv_t tile = {
-                .k = (k + 1 < 2 ? 16 : 4),
-                .c = 20,
-                .iy = y_tiles[y].in_size,
-                .ix = 9,
-                .oy = y_tiles[y].out_size,
-                .ox = 9,
-                .fy = 1,
-                .fx = 1,
-                .stride = 1,
-                .pad_top = 0,
-                .pad_left = 0,
-                .shift = 8,
-                .relu = 0,
-                .in = L1_IN,
-                .out = L1_OUT,
-            };
-            diana_digital_conv2d_prepare(&tile, net_2_1_weights + k * WEIGHT_BYTES);
-            code = diana_dma_wait();
-            if (code != 0) {
-                return code;
-            }
-            diana_digital_conv2d_start();
-            code = diana_digital_conv2d_finish(&tile, net_2_1_weights + k * WEIGHT_BYTES);
-            if (code != 0) {
-                return code;
-            }
-            const diana_block_t out_block = {
-                .channels = (k + 1 < 2 ? 16 : 4),
-                .rows = y_tiles[y].out_size,
-                .bytes = 16,
-                .l2_channel_stride = 144,
-                .l2_row_stride = 16,
-                .l1_channel_stride = y_tiles[y].out_size * 16,
-                .l1_row_stride = 16,
-            };
-            diana_dma_out_start(out + (k * 16) * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
-            code = diana_dma_wait();
-            if (code != 0) {
-                return code;
-            }
+        static const diana_conv_t tile = {
+            .k = 20,
+            .c = 20,
+            .iy = 3,
+            .ix = 9,
+            .oy = 3,
+            .ox = 9,
+            .fy = 1,
+            .fx = 1,
+            .stride = 1,
+            .pad_top = 0,
+            .pad_left = 0,
+            .shift = 8,
+            .relu = 0,
+            .in = L1_IN,
+            .out = L1_OUT,
+        };
+        diana_digital_conv2d_prepare(&tile, net_2_1_weights);
+        code = diana_dma_wait();
+        if (code != 0) {
+            return code;
+        }
+        diana_digital_conv2d_start();
+        code = diana_digital_conv2d_finish();
+        if (code != 0) {
+            return code;
+        }
+        static const diana_block_t out_block = {
+            .channels = 20,
+            .rows = 3,
+            .bytes = 16,
+            .l2_channel_stride = 144,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 48,
+            .l1_row_stride = 16,
+        };
+        diana_dma_out_start(out + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
+        code = diana_dma_wait();
+        if (code != 0) {
+            return code;
         }
     }
 
@@ -674,19 +669,19 @@ int32_t net_2_1(const int8_t *in, int8_t *out)
 }
 
 /* pw: conv2d C=20 9x9 -> K=20 9x9, kernel 1x1, stride 1x1
- * tile k=16, c=20, y=4, x=9 (6 in all); L1: 2 x input 1280 B, output 1024 B
- * weight memory: 384 B
- * predicted: 5258 cycles */
+ * tile k=20, c=20, y=3, x=9 (3 in all); L1: 2 x input 960 B, output 1536 B
+ * weight memory: 768 B
+ * predicted: 3966 cycles */
 extern const uint8_t net_2_2_weights[768];
 
 int32_t net_2_2(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 32, L1_OUT = 2624, /* byte offsets in L1 */
-        IN_TILE = 1280, OUT_TILE = 1024, /* bytes of a buffer; the second follows the first */
+        L1_IN = 32, L1_OUT = 1984, /* byte offsets in L1 */
+        IN_TILE = 960, OUT_TILE = 1536, /* bytes of a buffer; the second follows the first */
         IN_ROW = 16, IN_MAP = 144, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
-        WEIGHT_BYTES = 384, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 768, /* weights and biases of a full channel tile */
     };
     /* rows of each tile: first and number of outputs, first and number of inputs,
      * zero rows above (negative: rows to skip) */
@@ -694,80 +689,74 @@ int32_t net_2_2(const int8_t *in, int8_t *out)
         uint16_t out_start, out_size, in_start, in_size;
         int8_t pad;
     } y_tiles[3] = {
-        {0, 4, 0, 4, 0},
-        {4, 4, 4, 4, 0},
-        {8, 1, 8, 1, 0},
+        {0, 3, 0, 3, 0},
+        {3, 3, 3, 3, 0},
+        {6, 3, 6, 3, 0},
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_conv_t tile = {0}; /* that the core works on */
-    const uint8_t *packed = net_2_2_weights; /* its weights */
     int8_t *to = out; /* where the result of the last tile belongs */
-    diana_block_t out_block = {0};
+    static const diana_block_t out_block = {
+        .channels = 20,
+        .rows = 3,
+        .bytes = 16,
+        .l2_channel_stride = 144,
+        .l2_row_stride = 16,
+        .l1_channel_stride = 48,
+        .l1_row_stride = 16,
+    };
     uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
     uint32_t loads = 0; /* the same of inputs */
 
     for (uint32_t y = 0; y < 3; ++y) { /* rows */
-        const diana_block_t in_block = {
+        static const diana_block_t in_block = {
             .channels = 20,
-            .rows = y_tiles[y].in_size,
+            .rows = 3,
             .bytes = 16,
             .l2_channel_stride = 144,
             .l2_row_stride = 16,
-            .l1_channel_stride = y_tiles[y].in_size * 16,
+            .l1_channel_stride = 48,
             .l1_row_stride = 16,
         };
         const uint32_t in_buffer = loads++ % 2 * IN_TILE;
         diana_dma_in_start(L1_IN + in_buffer, in + y_tiles[y].in_start * IN_ROW, &in_block);
-        for (uint32_t k = 0; k < 2; ++k) { /* output channels */
-            if (tiles != 0) {
-                code = diana_digital_conv2d_finish(&tile, packed);
-                if (code != 0) {
-                    return code;
-                }
-            }
-            tile = (diana_conv_t){
-                .k = (k + 1 < 2 ? 16 : 4),
-                .c = 20,
-                .iy = y_tiles[y].in_size,
-                .ix = 9,
-                .oy = y_tiles[y].out_size,
-                .ox = 9,
-                .fy = 1,
-                .fx = 1,
-                .stride = 1,
-                .pad_top = 0,
-                .pad_left = 0,
-                .shift = 8,
-                .relu = 0,
-                .in = L1_IN + in_buffer,
-                .out = L1_OUT + tiles % 2 * OUT_TILE,
-            };
-            packed = net_2_2_weights + k * WEIGHT_BYTES;
-            diana_digital_conv2d_prepare(&tile, packed);
-            code = diana_dma_wait();
+        const diana_conv_t tile = {
+            .k = 20,
+            .c = 20,
+            .iy = 3,
+            .ix = 9,
+            .oy = 3,
+            .ox = 9,
+            .fy = 1,
+            .fx = 1,
+            .stride = 1,
+            .pad_top = 0,
+            .pad_left = 0,
+            .shift = 8,
+            .relu = 0,
+            .in = L1_IN + in_buffer,
+            .out = L1_OUT + tiles % 2 * OUT_TILE,
+        };
+        diana_digital_conv2d_prepare(&tile, net_2_2_weights);
+        if (tiles != 0) {
+            code = diana_digital_conv2d_finish();
             if (code != 0) {
                 return code;
             }
-            diana_digital_conv2d_start();
-            if (tiles != 0) {
-                diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
-            }
-            to = out + (k * 16) * OUT_MAP + y_tiles[y].out_start * OUT_ROW;
-            out_block = (diana_block_t){
-                .channels = (k + 1 < 2 ? 16 : 4),
-                .rows = y_tiles[y].out_size,
-                .bytes = 16,
-                .l2_channel_stride = 144,
-                .l2_row_stride = 16,
-                .l1_channel_stride = y_tiles[y].out_size * 16,
-                .l1_row_stride = 16,
-            };
-            ++tiles;
         }
+        code = diana_dma_wait();
+        if (code != 0) {
+            return code;
+        }
+        diana_digital_conv2d_start();
+        if (tiles != 0) {
+            diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
+        }
+        to = out + y_tiles[y].out_start * OUT_ROW;
+        ++tiles;
     }
 
-    code = diana_digital_conv2d_finish(&tile, packed);
+    code = diana_digital_conv2d_finish();
     if (code != 0) {
         return code;
     }
@@ -814,7 +803,7 @@ int32_t net_3_whole(const int8_t *in0, const int8_t *in1, int8_t *out)
         return code;
     }
     diana_digital_add_start();
-    code = diana_digital_add_finish(&tile);
+    code = diana_digital_add_finish();
     if (code != 0) {
         return code;
     }
@@ -874,7 +863,7 @@ int32_t net_3_1(const int8_t *in0, const int8_t *in1, int8_t *out)
             return code;
         }
         diana_digital_add_start();
-        code = diana_digital_add_finish(&tile);
+        code = diana_digital_add_finish();
         if (code != 0) {
             return code;
         }
@@ -910,7 +899,6 @@ int32_t net_3_2(const int8_t *in0, const int8_t *in1, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_add_t tile = {0}; /* that the core works on */
     int8_t *to = out; /* where the result of the last tile belongs */
     diana_block_t out_block = {0};
     uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
@@ -929,13 +917,7 @@ int32_t net_3_2(const int8_t *in0, const int8_t *in1, int8_t *out)
         const uint32_t in_buffer = loads++ % 2 * IN_TILE;
         diana_dma_in_start(L1_A + in_buffer, in0 + (k * 6) * IN_MAP, &in_block);
         diana_dma_in_start(L1_B + in_buffer, in1 + (k * 6) * IN_MAP, &in_block);
-        if (tiles != 0) {
-            code = diana_digital_add_finish(&tile);
-            if (code != 0) {
-                return code;
-            }
-        }
-        tile = (diana_add_t){
+        const diana_add_t tile = {
             .elements = (((k + 1 < 4 ? 6 : 2)) * 9) * 16,
             .shift = 1,
             .relu = 0,
@@ -944,6 +926,12 @@ int32_t net_3_2(const int8_t *in0, const int8_t *in1, int8_t *out)
             .out = L1_OUT + tiles % 2 * OUT_TILE,
         };
         diana_digital_add_prepare(&tile);
+        if (tiles != 0) {
+            code = diana_digital_add_finish();
+            if (code != 0) {
+                return code;
+            }
+        }
         code = diana_dma_wait();
         if (code != 0) {
             return code;
@@ -965,7 +953,7 @@ int32_t net_3_2(const int8_t *in0, const int8_t *in1, int8_t *out)
         ++tiles;
     }
 
-    code = diana_digital_add_finish(&tile);
+    code = diana_digital_add_finish();
     if (code != 0) {
         return code;
     }
@@ -1012,7 +1000,7 @@ int32_t net_4_whole(const int8_t *in0, const int8_t *in1, int8_t *out)
         return code;
     }
     diana_digital_add_start();
-    code = diana_digital_add_finish(&tile);
+    code = diana_digital_add_finish();
     if (code != 0) {
         return code;
     }
@@ -1072,7 +1060,7 @@ int32_t net_4_1(const int8_t *in0, const int8_t *in1, int8_t *out)
             return code;
         }
         diana_digital_add_start();
-        code = diana_digital_add_finish(&tile);
+        code = diana_digital_add_finish();
         if (code != 0) {
             return code;
         }
@@ -1108,7 +1096,6 @@ int32_t net_4_2(const int8_t *in0, const int8_t *in1, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_add_t tile = {0}; /* that the core works on */
     int8_t *to = out; /* where the result of the last tile belongs */
     diana_block_t out_block = {0};
     uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
@@ -1127,13 +1114,7 @@ int32_t net_4_2(const int8_t *in0, const int8_t *in1, int8_t *out)
         const uint32_t in_buffer = loads++ % 2 * IN_TILE;
         diana_dma_in_start(L1_A + in_buffer, in0 + (k * 6) * IN_MAP, &in_block);
         diana_dma_in_start(L1_B + in_buffer, in1 + (k * 6) * IN_MAP, &in_block);
-        if (tiles != 0) {
-            code = diana_digital_add_finish(&tile);
-            if (code != 0) {
-                return code;
-            }
-        }
-        tile = (diana_add_t){
+        const diana_add_t tile = {
             .elements = (((k + 1 < 4 ? 6 : 2)) * 9) * 16,
             .shift = 0,
             .relu = 1,
@@ -1142,6 +1123,12 @@ int32_t net_4_2(const int8_t *in0, const int8_t *in1, int8_t *out)
             .out = L1_OUT + tiles % 2 * OUT_TILE,
         };
         diana_digital_add_prepare(&tile);
+        if (tiles != 0) {
+            code = diana_digital_add_finish();
+            if (code != 0) {
+                return code;
+            }
+        }
         code = diana_dma_wait();
         if (code != 0) {
             return code;
@@ -1163,7 +1150,7 @@ int32_t net_4_2(const int8_t *in0, const int8_t *in1, int8_t *out)
         ++tiles;
     }
 
-    code = diana_digital_add_finish(&tile);
+    code = diana_digital_add_finish();
     if (code != 0) {
         return code;
     }

@@ -2,27 +2,57 @@
  * Four columns make a word, the first in its highest byte; rows are padded with zeros. */
 int32_t net_x_to_core(const int8_t *in, int8_t *out)
 {
-    const uint8_t *p = (const uint8_t *)in;
     uint8_t *q = (uint8_t *)out;
     for (uint32_t c = 0; c < 3; ++c) {
-        uint32_t i = c;
+        const uint8_t *p = (const uint8_t *)in + c;
         for (uint32_t y = 0; y < 18; ++y) {
-            for (uint32_t x = 0; x < 4; ++x) {
-                const uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 3] << 16 | (uint32_t)p[i + 6] << 8 | (uint32_t)p[i + 9];
-                __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
-                i += 12;
+            {
+                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
+                q[3] = a;
+                q[2] = b;
+                q[1] = c;
+                q[0] = d;
+                p += 12;
                 q += 4;
             }
             {
-                uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 3] << 16;
-                __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
-                i += 6;
-                word = 0;
-                __builtin_memcpy(__builtin_assume_aligned(q + 4, 4), &word, sizeof word);
-                __builtin_memcpy(__builtin_assume_aligned(q + 8, 4), &word, sizeof word);
-                __builtin_memcpy(__builtin_assume_aligned(q + 12, 4), &word, sizeof word);
-                q += 16;
+                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
+                q[3] = a;
+                q[2] = b;
+                q[1] = c;
+                q[0] = d;
+                p += 12;
+                q += 4;
             }
+            {
+                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
+                q[3] = a;
+                q[2] = b;
+                q[1] = c;
+                q[0] = d;
+                p += 12;
+                q += 4;
+            }
+            {
+                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
+                q[3] = a;
+                q[2] = b;
+                q[1] = c;
+                q[0] = d;
+                p += 12;
+                q += 4;
+            }
+            {
+                const uint8_t a = p[0], b = p[3];
+                q[3] = a;
+                q[2] = b;
+                q[1] = 0;
+                q[0] = 0;
+                p += 6;
+                q += 4;
+            }
+            __builtin_memset(__builtin_assume_aligned(q, 4), 0, 12); /* padding of the row */
+            q += 12;
         }
     }
     return 0;
@@ -32,24 +62,66 @@ int32_t net_x_to_core(const int8_t *in, int8_t *out)
  * Four columns make a word, the first in its highest byte; rows are padded with zeros. */
 int32_t net_v_to_core(const int8_t *in, int8_t *out)
 {
-    const uint8_t *p = (const uint8_t *)in;
     uint8_t *q = (uint8_t *)out;
-    uint32_t i = 0;
-    for (uint32_t x = 0; x < 17; ++x) {
-        const uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16 | (uint32_t)p[i + 2] << 8 | (uint32_t)p[i + 3];
-        __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
-        i += 4;
+    const uint8_t *p = (const uint8_t *)in;
+    for (uint32_t x = 0; x < 4; ++x) { /* 16 columns */
+        {
+            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
+            q[3] = a;
+            q[2] = b;
+            q[1] = c;
+            q[0] = d;
+            p += 4;
+            q += 4;
+        }
+        {
+            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
+            q[3] = a;
+            q[2] = b;
+            q[1] = c;
+            q[0] = d;
+            p += 4;
+            q += 4;
+        }
+        {
+            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
+            q[3] = a;
+            q[2] = b;
+            q[1] = c;
+            q[0] = d;
+            p += 4;
+            q += 4;
+        }
+        {
+            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
+            q[3] = a;
+            q[2] = b;
+            q[1] = c;
+            q[0] = d;
+            p += 4;
+            q += 4;
+        }
+    }
+    {
+        const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
+        q[3] = a;
+        q[2] = b;
+        q[1] = c;
+        q[0] = d;
+        p += 4;
         q += 4;
     }
     {
-        uint32_t word = (uint32_t)p[i] << 24 | (uint32_t)p[i + 1] << 16;
-        __builtin_memcpy(__builtin_assume_aligned(q, 4), &word, sizeof word);
-        i += 2;
-        word = 0;
-        __builtin_memcpy(__builtin_assume_aligned(q + 4, 4), &word, sizeof word);
-        __builtin_memcpy(__builtin_assume_aligned(q + 8, 4), &word, sizeof word);
-        q += 12;
+        const uint8_t a = p[0], b = p[1];
+        q[3] = a;
+        q[2] = b;
+        q[1] = 0;
+        q[0] = 0;
+        p += 2;
+        q += 4;
     }
+    __builtin_memset(__builtin_assume_aligned(q, 4), 0, 8); /* padding of the row */
+    q += 8;
     return 0;
 }
 
@@ -521,25 +593,32 @@ int32_t net_t4_from_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *q = (const uint8_t *)in;
     uint8_t *p = (uint8_t *)out;
-    uint32_t i = 0;
     for (uint32_t y = 0; y < 180; ++y) {
-        for (uint32_t x = 0; x < 2; ++x) {
-            uint32_t word;
-            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-            p[i] = (uint8_t)(word >> 24);
-            p[i + 1] = (uint8_t)(word >> 16);
-            p[i + 2] = (uint8_t)(word >> 8);
-            p[i + 3] = (uint8_t)word;
-            i += 4;
+        {
+            const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
+            p[0] = a;
+            p[1] = b;
+            p[2] = c;
+            p[3] = d;
+            p += 4;
             q += 4;
         }
         {
-            uint32_t word;
-            __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-            p[i] = (uint8_t)(word >> 24);
-            i += 1;
+            const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
+            p[0] = a;
+            p[1] = b;
+            p[2] = c;
+            p[3] = d;
+            p += 4;
+            q += 4;
         }
-        q += 8; /* padding of the row */
+        {
+            const uint8_t a = q[3];
+            p[0] = a;
+            p += 1;
+            q += 4;
+        }
+        q += 4; /* padding of the row */
     }
     return 0;
 }
@@ -549,27 +628,34 @@ int32_t net_t4_from_core(const int8_t *in, int8_t *out)
 int32_t net_t5_from_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *q = (const uint8_t *)in;
-    uint8_t *p = (uint8_t *)out;
     for (uint32_t c = 0; c < 20; ++c) {
-        uint32_t i = c;
+        uint8_t *p = (uint8_t *)out + c;
         for (uint32_t y = 0; y < 9; ++y) {
-            for (uint32_t x = 0; x < 2; ++x) {
-                uint32_t word;
-                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-                p[i] = (uint8_t)(word >> 24);
-                p[i + 20] = (uint8_t)(word >> 16);
-                p[i + 40] = (uint8_t)(word >> 8);
-                p[i + 60] = (uint8_t)word;
-                i += 80;
+            {
+                const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
+                p[0] = a;
+                p[20] = b;
+                p[40] = c;
+                p[60] = d;
+                p += 80;
                 q += 4;
             }
             {
-                uint32_t word;
-                __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-                p[i] = (uint8_t)(word >> 24);
-                i += 20;
+                const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
+                p[0] = a;
+                p[20] = b;
+                p[40] = c;
+                p[60] = d;
+                p += 80;
+                q += 4;
             }
-            q += 8; /* padding of the row */
+            {
+                const uint8_t a = q[3];
+                p[0] = a;
+                p += 20;
+                q += 4;
+            }
+            q += 4; /* padding of the row */
         }
     }
     return 0;
@@ -581,23 +667,21 @@ int32_t net_more_from_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *q = (const uint8_t *)in;
     uint8_t *p = (uint8_t *)out;
-    uint32_t i = 0;
-    for (uint32_t x = 0; x < 1; ++x) {
-        uint32_t word;
-        __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-        p[i] = (uint8_t)(word >> 24);
-        p[i + 1] = (uint8_t)(word >> 16);
-        p[i + 2] = (uint8_t)(word >> 8);
-        p[i + 3] = (uint8_t)word;
-        i += 4;
+    {
+        const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
+        p[0] = a;
+        p[1] = b;
+        p[2] = c;
+        p[3] = d;
+        p += 4;
         q += 4;
     }
     {
-        uint32_t word;
-        __builtin_memcpy(&word, __builtin_assume_aligned(q, 4), sizeof word);
-        p[i] = (uint8_t)(word >> 24);
-        i += 1;
+        const uint8_t a = q[3];
+        p[0] = a;
+        p += 1;
+        q += 4;
     }
-    q += 12; /* padding of the row */
+    q += 8; /* padding of the row */
     return 0;
 }
