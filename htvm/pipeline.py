@@ -196,7 +196,7 @@ def compile_model(
     with progress.stage("placing layers"):
         planned = place(read_graph(source.module), resolved, options.tiling, options.policy)
     with progress.stage("retargeting"):
-        retargeted = retarget(source, accelerators, data=data)
+        retargeted = retarget(source, accelerators, places=planned.places, data=data)
     module = retargeted.model.module
     with progress.stage("partitioning"):
         placed = dispatch(

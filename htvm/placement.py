@@ -22,6 +22,7 @@ from byoc_dory.planning import tile_layer
 from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
+from htvm.quantize.read import is_ternary_scheme
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from htvm.policy import Decide, Policy
     from patterns.read import Node
 
-__all__ = ["Estimator", "Placement", "executed_form", "is_final", "place"]
+__all__ = ["Estimator", "Placement", "executed_form", "place"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,8 @@ def place(
     chosen = target.policy if policy is None else policy
     check_policy(chosen)
     layers = _layers(nodes)
-    final = is_final(nodes)
+    # Layers in a ternary core's form cannot be retargeted again.
+    final = is_ternary_scheme(tuple(nodes))
     asked = _Asked(target, Estimator(target.soc, options), final=final)
     estimates = callable(chosen) or "latency" in (chosen, target.policy)
     offers = {layer.name: asked.candidates(layer, estimates) for layer in layers}
@@ -81,7 +83,7 @@ def place(
     places: dict[str, str] = {}
     if isinstance(chosen, Mapping):
         _check_layers(chosen, offers)
-        default = POLICIES[target.policy]
+        default = _named(target.policy, final)
         for name, candidates in offers.items():
             if name in chosen:
                 places[name] = _checked(chosen[name], name, candidates, "the table")
@@ -89,7 +91,7 @@ def place(
                 places[name] = default(infos[name], candidates)
         return Placement("a table", places, offers, frozenset(chosen), final)
     if isinstance(chosen, str):
-        decide = POLICIES[chosen]
+        decide = _named(chosen, final)
         places = {name: decide(infos[name], candidates) for name, candidates in offers.items()}
         return Placement(chosen, places, offers, final=final)
     for name, candidates in offers.items():
@@ -97,9 +99,19 @@ def place(
     return Placement("a function", places, offers, frozenset(places), final)
 
 
-def is_final(nodes: Sequence[Node]) -> bool:
-    """Whether a model has layers in a ternary core's form, which cannot be retargeted again."""
-    return any(n.layer is not None and isinstance(n.layer.requant, AnalogRequant) for n in nodes)
+def _named(policy: str, final: bool) -> Decide:
+    """A built-in policy; where layers are executed as they are, any core that accepts is exact."""
+    decide = POLICIES[policy]
+    if not final or policy == "latency":
+        return decide
+
+    def first_accepting(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
+        answer = decide(layer, candidates)
+        if answer != CPU:
+            return answer
+        return next(candidate.name for candidate in candidates if candidate.accepted)
+
+    return first_accepting
 
 
 # ------------------------------------------------------------------------------ layers

@@ -34,8 +34,9 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def app() -> None:
     """Quantized networks as self-contained C for SoCs with accelerators.
 
-    MODEL is a .tflite file (int8), or zoo:NAME or zoo:NAME@SEED for a built-in network with random
-    weights, e.g. zoo:resnet8.
+    MODEL is a .tflite file (int8), or a built-in network with random weights: zoo:NAME, e.g.
+    zoo:resnet8, with a scheme of weights (8-bit, ternary, mixed) zoo:resnet8:ternary, and with
+    another seed zoo:resnet8@1.
     """
 
 

@@ -45,7 +45,7 @@ _NO_ARRAYS = (
 
 
 def open_model(text: str) -> Model:
-    """Open a model by path, or by ``zoo:NAME`` or ``zoo:NAME@SEED``.
+    """Open a model by path, or by ``zoo:NAME``, ``zoo:NAME:SCHEME`` or either with ``@SEED``.
 
     Raises:
         ModelError: there is no such network, or the file is not a model.
@@ -54,14 +54,15 @@ def open_model(text: str) -> Model:
     if text.startswith(_ZOO):
         from htvm import zoo
 
-        name, _, seed = text[len(_ZOO) :].partition("@")
+        named, _, seed = text[len(_ZOO) :].partition("@")
+        name, _, scheme = named.partition(":")
         if seed and not _is_seed(seed):
             raise ModelError(
                 f"the seed {seed[:40]!r} is not a number of at most {_SEED_DIGITS} digits",
-                where=f"MODEL {_ZOO}{name}",
-                hint=f"e.g. {_ZOO}{name}@1",
+                where=f"MODEL {_ZOO}{named}",
+                hint=f"e.g. {_ZOO}{named}@1",
             )
-        return zoo.build(name, int(seed or 0))
+        return zoo.build(name, int(seed or 0), scheme=scheme or "8-bit")  # type: ignore[arg-type]
     import htvm
 
     return htvm.load(text)

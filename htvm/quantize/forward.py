@@ -8,6 +8,7 @@ result depends neither on the library behind numpy nor on its number of threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from htvm.quantize.graph import (
     LINEAR,
+    AnalogRequant,
     Array,
     FloatAdd,
     FloatScale,
@@ -26,7 +28,16 @@ from htvm.quantize.graph import (
     TfliteScale,
 )
 
-__all__ = ["accumulate", "columns", "forward", "requantize", "run_operator", "windows"]
+__all__ = [
+    "accumulate",
+    "columns",
+    "converted",
+    "forward",
+    "pass_sums",
+    "requantize",
+    "run_operator",
+    "windows",
+]
 
 
 # ------------------------------------------------------------------------------ linear operators
@@ -95,15 +106,44 @@ def accumulate(x: Array, op: Operator) -> Array:
     return np.asarray(columns(x.astype(dtype), op) @ matrix).reshape(len(x), *op.shape)
 
 
+def pass_sums(x: Array, op: Operator, rows: int) -> list[Array]:
+    """The sums of each pass of a ternary layer over an array of so many rows.
+
+    A pass takes as many whole input channels as the rows hold.
+
+    Args:
+        x: int8 ``[N, y, x, C]`` or ``[N, C]``.
+        op: the layer, its weights ternary.
+        rows: of the array.
+    """
+    weight = op.weights()
+    channels = rows // int(np.prod(weight.shape[2:]))
+    return [
+        accumulate(
+            x[..., start : start + channels],
+            replace(op, weight=weight[:, start : start + channels]),
+        ).astype(np.int64)
+        for start in range(0, weight.shape[1], channels)
+    ]
+
+
+def converted(sums: Sequence[Array], gain: int, limits: tuple[int, int]) -> Array:
+    """What the converters make of the sums of all passes, summed."""
+    return np.asarray(sum(np.clip(part // gain, *limits) for part in sums))
+
+
 # ------------------------------------------------------------------------------ requantization
 
 
 def requantize(acc: Array, op: Operator) -> Array:
-    """int64 accumulators, bias included, to the clipped int8 output of ``op``."""
+    """int64 accumulators, bias included, to the clipped int8 output of ``op``.
+
+    Of a ternary layer, what its converters made of them.
+    """
     requant = op.requant
     if isinstance(requant, Shift):
         out = acc >> requant.shift
-    elif isinstance(requant, MulShift):
+    elif isinstance(requant, MulShift | AnalogRequant):
         mul, add, shift = (np.array(v) for v in (requant.mul, requant.add, requant.shift))
         out = (acc * mul + add) >> shift
     elif isinstance(requant, TfliteScale):
@@ -133,6 +173,10 @@ def run_operator(op: Operator, inputs: Sequence[Array], *, channel_first: bool =
         UnsupportedError: for an operator that has no place before the end of a network.
     """
     x = inputs[0]
+    if isinstance(op.requant, AnalogRequant):
+        sums = pass_sums(x, op, op.requant.rows)
+        assert op.core is not None, op.name
+        return requantize(converted(sums, op.requant.gain, op.core.adc_range), op)
     if op.kind in LINEAR:
         return requantize(accumulate(x, op).astype(np.int64) + op.biases(), op)
     if op.kind == "add":

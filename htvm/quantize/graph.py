@@ -1,25 +1,30 @@
 """The network as retargeting sees it: a list of integer operators on channel-last arrays.
 
 One small vocabulary serves both sides, the source (TFLite's requantization) and the result
-(shifts), so the same forward pass runs either, and nothing of the compiler's IR is needed to
-reason about scales.  Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch axis;
-weights are ``[K, C / groups, fy, fx]`` as in :class:`byoc_dory.layer.Layer`.
+(shifts, ternary layers), so the same forward pass runs either, and nothing of the compiler's IR is
+needed to reason about scales.  Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch
+axis; weights are ``[K, C / groups, fy, fx]`` as in :class:`byoc_dory.layer.Layer`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array, MulShift, OnnxRequant, Shift
+from byoc_dory.layer import AnalogRequant, Array, MulShift, OnnxRequant, Shift
+from byoc_dory.soc.analog_core import AnalogCore
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.accelerator import Accelerator
 
 __all__ = [
     "LINEAR",
     "PASSING",
+    "AnalogRequant",
     "Array",
     "FloatAdd",
     "FloatScale",
@@ -119,8 +124,10 @@ class TfliteAdd:
 
 
 Requantization: TypeAlias = (
-    "Shift | MulShift | TfliteScale | TfliteAdd | FloatScale | FloatAdd | None"
+    "Shift | MulShift | AnalogRequant | TfliteScale | TfliteAdd | FloatScale | FloatAdd | None"
 )
+
+INT8 = (-128, 127)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +151,7 @@ class Operator:
         pool: kernel (y, x) of a pool.
         zero_point: of the output.
         softmax_scale: multiplier and left shift of the input of a ``softmax``.
+        home: the accelerator that shall run it; ``None`` for the CPU, which has all arithmetic.
     """
 
     name: str
@@ -163,6 +171,7 @@ class Operator:
     pool: tuple[int, int] = (1, 1)
     zero_point: int = 0
     softmax_scale: tuple[int, int] = (0, 0)
+    home: Accelerator | None = None
 
     @property
     def padded(self) -> bool:
@@ -173,6 +182,16 @@ class Operator:
     def rectifies(self) -> bool:
         """Whether no output lies below zero: a ReLU, or a zero point at the lower end."""
         return self.clip[0] == self.zero_point
+
+    @property
+    def core(self) -> AnalogCore | None:
+        """The ternary core that shall run it, if one shall."""
+        return self.home if isinstance(self.home, AnalogCore) else None
+
+    @property
+    def clips_freely(self) -> bool:
+        """Whether it can clip to fewer bits than eight, as the CPU and a ternary core can."""
+        return self.home is None or self.core is not None
 
     def weights(self) -> Array:
         """The weights of a linear operator, which always has some."""
@@ -248,6 +267,11 @@ class Net:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {op.name: op for op in self.operators})
 
+    def at(self, homes: Mapping[str, Accelerator]) -> Net:
+        """The network with the accelerators that shall run its operators; others' is the CPU."""
+        operators = tuple(replace(op, home=homes.get(op.name)) for op in self.operators)
+        return replace(self, operators=operators)
+
     @property
     def tensors(self) -> tuple[str, ...]:
         """All tensors that need a scale: the inputs, then the results in execution order, those
@@ -275,6 +299,34 @@ class Net:
     def consumers(self, tensor: str) -> tuple[Operator, ...]:
         """The operators that read a tensor, in execution order."""
         return tuple(op for op in self.operators if tensor in op.inputs)
+
+    def limits(self, tensor: str) -> tuple[int, int]:
+        """Inclusive bounds that those who read a tensor set: fewer than eight bits for a ternary
+        core, directly or behind operators that cannot clip by themselves."""
+        low, high = INT8
+        for op in self.consumers(tensor):
+            bound = INT8
+            if op.core is not None:
+                bound = op.core.activation_range
+            elif op.kind in PASSING or (op.kind == "add" and not op.clips_freely):
+                bound = self.limits(op.name)
+            low, high = max(low, bound[0]), min(high, bound[1])
+        return low, high
+
+    def narrow(self, tensor: str) -> bool:
+        """Whether a tensor must lie within fewer than eight bits."""
+        return self.limits(tensor) != INT8
+
+    def real_bias(self, op: Operator) -> Array:
+        """What a linear operator adds to the product of weights and numbers (not integers), in
+        steps of its output, ``[K]``; flooring included, zero points not."""
+        plain = op.weights().astype(np.int64).reshape(len(op.weights()), -1).sum(axis=1)
+        real = (op.biases() + self.zero_point(op.inputs[0]) * plain) * op.factors()[0]
+        return np.asarray(real + op.real_offset() - self.missing_zero(op))
+
+    def missing_zero(self, op: Operator) -> int:
+        """The zero point of an output whose requantization does not add it by itself."""
+        return self.zero_point(op.name) if isinstance(op.requant, Shift | MulShift) else 0
 
     def rectified(self, tensor: str) -> bool:
         """Whether the operator that computes the tensor lets nothing below zero through."""

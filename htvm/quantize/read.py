@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from patterns.read import Node
 
-__all__ = ["channel_last", "is_shift_scheme", "read_net"]
+__all__ = ["channel_last", "is_shift_scheme", "is_ternary_scheme", "read_net"]
 
 
 def is_shift_scheme(nodes: tuple[Node, ...]) -> bool:
     """Whether every layer is requantized by one right shift already."""
     return all(isinstance(n.layer.requant, Shift) for n in nodes if n.layer is not None)
+
+
+def is_ternary_scheme(nodes: tuple[Node, ...]) -> bool:
+    """Whether some layer is in a ternary core's form already."""
+    return any(n.layer is not None and isinstance(n.layer.requant, AnalogRequant) for n in nodes)
 
 
 def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:

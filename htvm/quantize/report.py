@@ -43,6 +43,7 @@ class RetargetReport:
         reason: why not, else what the figures were measured on.
         layers: in execution order; operators that only move data are left out.
         output_sqnr_db: of the worst output (before a softmax), ``None`` if nothing changed.
+        ternary: layers that got ternary weights.
         agreement: share of the inputs for which the largest output is the same one, 0 to 1;
             ``None`` if the network decides nothing (no softmax) or nothing changed.
     """
@@ -53,6 +54,7 @@ class RetargetReport:
     layers: tuple[LayerCost, ...] = ()
     output_sqnr_db: float | None = None
     agreement: float | None = None
+    ternary: tuple[str, ...] = ()
 
     @property
     def worst(self) -> tuple[LayerCost, ...]:
@@ -63,8 +65,11 @@ class RetargetReport:
         if not self.changed:
             return f"{self.network}: not retargeted, {self.reason}"
         width = max([len("output"), *(len(cost.name) for cost in self.layers)])
+        form = "one right shift per layer"
+        if self.ternary:
+            form = f"ternary weights in {len(self.ternary)} layers, one right shift in the others"
         lines = [
-            f"{self.network}: retargeted to one right shift per layer; measured on {self.reason}",
+            f"{self.network}: retargeted to {form}; measured on {self.reason}",
             f"{'layer':<{width}}  SQNR dB",
         ]
         lines += [f"{cost.name:<{width}}  {cost.sqnr_db:7.1f}" for cost in self.layers]
@@ -75,6 +80,11 @@ class RetargetReport:
             lines.append(f"worst: {names}")
         if self.agreement is not None:
             lines.append(f"same decision as the source: {self.agreement:.1%}")
+        if self.ternary:
+            lines.append(
+                "ternary weights made after training lose most of a network's accuracy: train with "
+                "ternary weights, which are recognised and kept"
+            )
         return "\n".join(lines)
 
 
@@ -132,6 +142,7 @@ def measure(
         layers=tuple(costs),
         output_sqnr_db=min(ends) if ends else None,
         agreement=_agreement(net, result, before, after),
+        ternary=tuple(op.name for op in net.operators if op.core is not None),
     )
 
 

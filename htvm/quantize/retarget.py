@@ -1,4 +1,4 @@
-"""From a model in any integer scheme to the same model in the digital core's scheme."""
+"""From a model in any integer scheme to the same model in the schemes of the accelerators."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from byoc_dory.errors import InputError
 from htvm.quantize.calibrate import check_data, noise_inputs, observe, sample_count
 from htvm.quantize.forward import forward
 from htvm.quantize.graph import Array, Net
+from htvm.quantize.narrow import widen
 from htvm.quantize.noise import NoiseModel
 from htvm.quantize.report import RetargetReport, measure, unchanged
 from htvm.quantize.rewrite import rewrite
@@ -67,20 +68,24 @@ def retarget(
     model: Model,
     accelerators: Sequence[Accelerator] | None = None,
     *,
+    places: Mapping[str, str] | None = None,
     data: Calibration | None = None,
     options: RetargetOptions | None = None,
 ) -> Retargeted:
-    """Rewrite a model so that the digital core can execute it.
+    """Rewrite a model so that the accelerators can execute it.
 
-    The core knows symmetric int8, one arithmetic right shift per layer that floors, and clips to
-    [-128, 127] or [0, 127].  Everything else (per-channel scales, zero points, rounding) goes into
-    weights and biases; the scales of the activations are chosen for the least noise at the output.
-    The result is deterministic.
+    A core of 8 bits knows symmetric int8, one arithmetic right shift per layer that floors, and
+    clips to [-128, 127] or [0, 127].  Everything else (per-channel scales, zero points, rounding)
+    goes into weights and biases; the scales of the activations are chosen for the least noise at
+    the output.  A ternary core's layers get ternary weights, and inputs of 7 bits (see
+    `htvm.quantize.ternary`).  The result is deterministic.
 
     Args:
         model: in the integer form.
         accelerators: that it is for; without any (an empty sequence) the model stays as it is.
-            ``None`` means the digital core.
+            ``None`` means a core of 8 bits.
+        places: layer -> name of the accelerator that shall run it, or ``"cpu"``; without, all
+            layers are written for 8 bits.
         data: real inputs to calibrate and to measure with, instead of seeded ones: an array
             ``[N, ...]`` or a sequence of samples for a model of one input, or arrays ``[N, ...]``
             by input name; in the input's own integers and layout.
@@ -90,16 +95,21 @@ def retarget(
         UnsupportedError: if the model has an operator that retargeting does not know.
         InputError: if ``data`` do not fit the model's inputs.
     """
-    from htvm.quantize.read import is_shift_scheme, read_net
+    from htvm.quantize.read import is_shift_scheme, is_ternary_scheme, read_net
     from patterns.read import read_graph
 
     options = options or RetargetOptions()
     if accelerators is not None and not accelerators:
         return Retargeted(model, unchanged(model.name, "the target has no accelerator"))
     nodes = read_graph(model.module)
-    if is_shift_scheme(nodes):
+    if is_ternary_scheme(nodes):
+        return Retargeted(model, unchanged(model.name, "it has ternary layers already"))
+    homes = {entry.name: entry for entry in accelerators or ()}
+    wanted = {name: homes[place] for name, place in (places or {}).items() if place in homes}
+    ternary = any(home.scheme == "ternary" for home in wanted.values())
+    if is_shift_scheme(nodes) and not ternary:
         return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
-    net = read_net(model, nodes)
+    net = read_net(model, nodes).at(wanted)
     calibration, held_out, words = _inputs(model, net, data, options)
     return _retarget(model, net, calibration, held_out, words, options)
 
@@ -116,6 +126,7 @@ def _retarget(
 
     statistics = observe(net, calibration, options.seed)
     scales = choose_scales(net, NoiseModel(net, statistics), per_channel=options.per_channel)
+    scales = widen(net, scales, per_channel=options.per_channel)
     result = rewrite(
         net,
         scales,
@@ -130,7 +141,7 @@ def _retarget(
     written = replace(
         model,
         module=emit_module(result.net),
-        scheme="shift",
+        scheme="mixed" if any(op.core is not None for op in net.operators) else "shift",
         sources={name: source for name, source in model.sources.items() if name in kept},
     )
     return Retargeted(written, report)

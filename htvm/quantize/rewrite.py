@@ -13,9 +13,10 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantize.forward import accumulate, run_operator
-from htvm.quantize.graph import LINEAR, Array, MulShift, Net, Operator, Shift
+from htvm.quantize.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
 from htvm.quantize.rounding import round_nearest, round_with_feedback
 from htvm.quantize.search import Scales
+from htvm.quantize.ternary import ternary_layer
 from htvm.quantize.ties import anchors
 
 __all__ = ["Rewritten", "rewrite", "scaled_parameters"]
@@ -78,10 +79,7 @@ def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Ar
     weight = op.weights() * (factor / step_out)[:, None, None, None]
     # The input's channels are the rows of a depthwise weight, the columns of any other.
     weight = weight * step_in.reshape((-1, 1, 1, 1) if op.kind == "depthwise" else (1, -1, 1, 1))
-    plain = op.weights().astype(np.int64).reshape(len(weight), -1).sum(axis=1)
-    real = (op.biases() + net.zero_point(op.inputs[0]) * plain) * factor
-    real = real + op.real_offset() - _missing_zero(net, op)
-    bias = real / step_out + scales.zero_point[op.name] + 0.5
+    bias = net.real_bias(op) / step_out + scales.zero_point[op.name] + 0.5
     shift = scales.shift[op.name]
     while shift > 0 and _reach(weight, bias, shift) > _INT32_MAX:
         shift -= 1
@@ -91,11 +89,6 @@ def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Ar
             where=f"operator '{op.name}'",
         )
     return weight * 2.0**shift, bias * 2.0**shift, shift
-
-
-def _missing_zero(net: Net, op: Operator) -> int:
-    """The source's zero point where its requantization does not add it by itself."""
-    return net.zero_point(op.name) if isinstance(op.requant, Shift | MulShift) else 0
 
 
 def _reach(weight: Array, bias: Array, shift: int) -> float:
@@ -126,9 +119,10 @@ class _Writer:
         step, zero = float(self.scales.step[name][0]), self.scales.zero_point[name]
         source = self.net.zero_points[name]
         self.name[name], self.values[name] = name, self.source[name]
-        if step == 1.0 and zero == source:
+        limits = self.net.limits(name)
+        if step == 1.0 and zero == source and limits == INT8:
             return
-        convert = self._convert(name, name, 1.0 / step, source, zero)
+        convert = replace(self._convert(name, name, 1.0 / step, source, zero), clip=limits)
         self.values[name] = run_operator(convert, [self.source[name]])
         self.operators.append(convert)
         self.name[name] = convert.name
@@ -191,18 +185,23 @@ class _Writer:
         elif op.kind == "pad":
             new = replace(new, pad_value=zero)
         elif op.kind == "convert":
-            new = replace(new, requant=Shift(0), offset=0, clip=(zero, 127))
+            new = replace(new, requant=Shift(0), offset=0, clip=(zero, self.net.limits(op.name)[1]))
         values = [self.values[name] for name in op.inputs]
         self.values[op.name] = run_operator(new, values, channel_first=self.net.channel_first)
         self.name[op.name] = op.name
         self.operators.append(new)
 
     def _clip(self, op: Operator, zero: int) -> tuple[int, int]:
+        low, high = self.net.limits(op.name) if op.clips_freely else INT8
         if op.kind in (*LINEAR, "add", "average_pool") and op.rectifies and zero == 0:
-            return 0, 127
-        return -128, 127
+            low = 0
+        return low, high
 
     def _linear(self, op: Operator, new: Operator) -> Operator:
+        if op.core is not None:
+            new = replace(new, pad_value=0)
+            source, x = self.source[op.inputs[0]], self.values[op.inputs[0]]
+            return ternary_layer(self.net, op, new, self.scales, source, x)
         weight, bias, shift = scaled_parameters(self.net, op, self.scales)
         source = op.inputs[0]
         zero = self.scales.zero_point[source]
@@ -228,7 +227,7 @@ class _Writer:
         assert isinstance(new.requant, Shift)
         lift = 2.0**new.requant.shift
         wanted = accumulate(self.source[op.inputs[0]], op).astype(np.float64) + op.biases()
-        wanted = wanted * op.factors()[0] + op.real_offset() - _missing_zero(self.net, op)
+        wanted = wanted * op.factors()[0] + op.real_offset() - self.net.missing_zero(op)
         goal = (wanted / step_out + self.scales.zero_point[op.name] + 0.5) * lift
         have = accumulate(self.values[op.inputs[0]], new).astype(np.float64) + bias
         axes = tuple(range(have.ndim - 1))

@@ -36,7 +36,7 @@ class Scales:
     Attributes:
         step: tensor -> ``[C]``, one step of the new tensor in steps of the source's.
         zero_point: tensor -> new zero point.
-        shift: layer with weights -> right shift m that the weights are scaled for.
+        shift: layer with 8-bit weights -> right shift m that the weights are scaled for.
         adds: how each add is executed.
         noise: what the error model expects at the outputs, in squared steps of the source.
     """
@@ -68,7 +68,7 @@ def choose_scales(net: Net, noise: NoiseModel, *, per_channel: bool = True) -> S
         for tie in search.distinct_ties():
             search.improve_tie(tie, _WIDE if sweep == 0 else _NEAR)
         for op in net.operators:
-            if op.kind in LINEAR:
+            if op.kind in LINEAR and op.core is None:
                 search.improve_shift(op)
     return search.result()
 
@@ -104,7 +104,7 @@ class _Search:
             self.base[self.key(tie)] = self._covering_unit(tie)
             self.exponent[self.key(tie)] = np.zeros(tie.lanes, np.int64)
         for op in self.net.operators:
-            if op.kind in LINEAR:
+            if op.kind in LINEAR and op.core is None:
                 self.shift[op.name] = self._fitting_shift(op)
 
     def _first_consistent(self, op: Operator) -> AddChoice:
@@ -147,8 +147,10 @@ class _Search:
     def bounds(self, name: str) -> tuple[int, int]:
         """Inclusive bounds of a tensor relative to its zero point, in its steps."""
         zero = self.zeros[name]
-        low = 0 if zero == 0 and self.net.rectified(name) else -128
-        return low - zero, 127 - zero
+        low, high = self.net.limits(name)
+        if zero == 0 and self.net.rectified(name):
+            low = 0
+        return low - zero, high - zero
 
     def _fixed(self, tie: Tie) -> bool:
         lonely_input = any(n in self.net.inputs for n in tie.members) and len(tie.members) == 1
@@ -198,11 +200,12 @@ class _Search:
             step = self.step(name, exponent)
             noise = self._own_noise(name, step, exponent[lanes])
             op = self.net.producer(name)
-            if op is not None and op.kind in LINEAR:
+            # What ternary weights cost does not depend on steps, which their scales absorb.
+            if op is not None and op.kind in LINEAR and op.core is None:
                 source = self.step(op.inputs[0])
                 noise = noise + self.noise.row_noise(op, self.shift[name], source, step)
             for user in self.net.consumers(name):
-                if user.kind in LINEAR:
+                if user.kind in LINEAR and user.core is None:
                     shift, out = self.shift[user.name], self.step(user.name)
                     noise = noise + self.noise.column_noise(user, shift, step, out)
             np.add.at(total, lanes, noise)

@@ -71,11 +71,12 @@ def anchors(net: Net) -> tuple[str, ...]:
 def must_be_symmetric(net: Net, tensor: str) -> bool:
     """Whether zero point 0 is what some consumer asks for, directly or behind pools and reshapes.
 
-    A padded convolution insists; an add can do otherwise (see `add_choices`), but only where it
+    A padded convolution insists, and a ternary core, whose converters see the sums as they are; an
+    add can do otherwise (see `add_choices`), but only where it
     is alone in reading the tensor.
     """
     for op in net.consumers(tensor):
-        if op.kind == "add" or (op.kind in LINEAR and op.padded):
+        if op.kind == "add" or op.core is not None or (op.kind in LINEAR and op.padded):
             return True
         if op.kind in PASSING and must_be_symmetric(net, op.name):
             return True
@@ -136,7 +137,9 @@ def add_choices(net: Net, op: Operator) -> tuple[AddChoice, ...]:
 
 def _choices_for(net: Net, op: Operator, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
     found: dict[AddChoice, None] = {}
-    for shift in (0, 1):
+    # Whoever cannot clip to fewer bits halves what already has as few.
+    shifts = (1,) if net.narrow(op.name) and not op.clips_freely else (0, 1)
+    for shift in shifts:
         half = (1 << shift) >> 1
         for output in outputs:
             total = output << shift
@@ -257,6 +260,8 @@ def _finish(
     anchored = [name for name in anchors(net) if name in members]
     anchor = next((name for name in anchored if zeros[name] == net.zero_point(name)), None)
     border = bool(anchored) or any(name in net.inputs for name in members)
+    # Ternary weights cannot absorb scales of their input channels.
+    border = border or any(op.core is not None for name in members for op in net.consumers(name))
     mixed = any(lanes.size == 0 for _, lanes in members.values())
     if per_channel and not border and not mixed:
         lanes = max(int(lane.max()) for _, lane in members.values()) + 1

@@ -1,7 +1,8 @@
-"""The MLPerf Tiny networks with seeded weights, in DIANA's own number scheme.
+"""The MLPerf Tiny networks with seeded weights, in DIANA's own number schemes.
 
-They need no file and no retargeting: every layer has symmetric int8 weights and one right shift,
-so an accelerator build computes exactly what the model says.  They stand in for trained models in
+They need no file and no retargeting: their layers are in the form that the digital core executes,
+the analog core, or (by the published rule) one of both, so that a build for them computes exactly
+what the model says.  They stand in for trained models in
 demos, tests and benchmarks of speed and size; they recognise nothing.
 """
 
@@ -13,13 +14,14 @@ import numpy as np
 
 from byoc_dory.errors import ModelError
 from htvm.zoo import topologies
+from htvm.zoo.sketch import SCHEMES
 
 if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.zoo.emit import Layout
-    from htvm.zoo.sketch import Sketch
+    from htvm.zoo.sketch import Scheme, Sketch
 
-__all__ = ["build", "ds_cnn", "mobilenet_v1", "names", "resnet8", "sketch", "toyadmos"]
+__all__ = ["SCHEMES", "build", "ds_cnn", "mobilenet_v1", "names", "resnet8", "sketch", "toyadmos"]
 
 _NETWORKS = {
     "ds_cnn": topologies.ds_cnn,
@@ -35,11 +37,11 @@ def names() -> tuple[str, ...]:
     return tuple(_NETWORKS)
 
 
-def sketch(name: str, seed: int = 0) -> Sketch:
+def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     """The network before it is written as a model: steps with weights, and their statistics.
 
     Raises:
-        ModelError: there is no such network, or the seed is no number.
+        ModelError: there is no such network or scheme, or the seed is no number.
     """
     if not isinstance(name, str) or name not in _NETWORKS:
         raise ModelError(
@@ -51,38 +53,40 @@ def sketch(name: str, seed: int = 0) -> Sketch:
             where=f"htvm.zoo, network '{name}'",
             hint="give a whole number from 0 on",
         )
-    return _NETWORKS[name](seed)
+    return _NETWORKS[name](seed, scheme)
 
 
-def build(name: str, seed: int = 0, *, layout: Layout = "NHWC") -> Model:
+def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: Scheme = "8-bit") -> Model:
     """The network called ``name`` as a model.
 
     Args:
         name: one of `names`.
         seed: of the weights; the same seed gives the same model everywhere.
         layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX).
+        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.sketch`).
 
     Raises:
-        ModelError: there is no such network.
+        ModelError: there is no such network or scheme.
     """
-    drawn = sketch(name, seed)
+    drawn = sketch(name, seed, scheme)
     from htvm.zoo.emit import model  # the compiler, which takes a second to import
 
     return model(drawn, layout)
 
 
-def resnet8(seed: int = 0) -> Model:
+def resnet8(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
     """ResNet-8, 3x32x32 to 12 classes."""
-    return build("resnet8", seed)
+    return build("resnet8", seed, scheme=scheme)
 
 
-def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0) -> Model:
+def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
     """DS-CNN keyword spotting, 12 classes.
 
     Args:
         filter: of the first layer, along time and frequency: (10, 4) as in MLPerf Tiny, or (7, 5)
             as HTVM ran it, with the spectrogram transposed (1x10x49).
         seed: of the weights.
+        scheme: as for `build`.
 
     Raises:
         ModelError: for other filters.
@@ -90,14 +94,14 @@ def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0) -> Model:
     variants = {(10, 4): "ds_cnn", (7, 5): "ds_cnn_7x5"}
     if tuple(filter) not in variants:
         raise ModelError(f"no DS-CNN has the filter {filter}", hint="take (10, 4) or (7, 5)")
-    return build(variants[(filter[0], filter[1])], seed)
+    return build(variants[(filter[0], filter[1])], seed, scheme=scheme)
 
 
-def mobilenet_v1(seed: int = 0) -> Model:
+def mobilenet_v1(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
     """MobileNetV1 of width 0.25, 3x96x96 to 4 classes."""
-    return build("mobilenet_v1", seed)
+    return build("mobilenet_v1", seed, scheme=scheme)
 
 
-def toyadmos(seed: int = 0) -> Model:
+def toyadmos(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
     """The ToyADMOS autoencoder, 640 values to 640."""
-    return build("toyadmos", seed)
+    return build("toyadmos", seed, scheme=scheme)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tvm import relax
 
+from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import Shift
 from htvm.model import Model, TensorInfo
 from htvm.zoo.sketch import Sketch, Step
 from patterns.conv import conv2d
-from patterns.elementwise import add
+from patterns.elementwise import add, convert
 from patterns.gemm import dense
 from patterns.names import NameCounter
 from patterns.pool import average_pool2d
@@ -79,6 +80,8 @@ def _write(
     requant, clip = Shift(step.shift), step.clip
     if step.op == "add":
         return add(bb, x, inputs[1], requant, clip, name=names.fresh("add"))
+    if step.op == "convert":
+        return convert(bb, x, requant, clip, name=names.fresh("convert"))
     if step.op == "softmax":
         return softmax(bb, x, _LOGITS_SCALE, name=names.fresh("softmax"))
     if step.op == "average_pool":
@@ -86,6 +89,8 @@ def _write(
         kernel = (sizes[1], sizes[2]) if layout == "NHWC" else (sizes[2], sizes[3])
         name = names.fresh("average_pool")
         return average_pool2d(bb, x, kernel=kernel, strides=kernel, layout=layout, name=name)
+    if step.analog is not None:
+        raise UnsupportedError("ternary layers cannot be written yet", where=f"step '{step.op}'")
     assert step.weight is not None and step.bias is not None
     if step.op == "dense":
         if len(shape_of(x)) == 4:

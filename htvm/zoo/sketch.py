@@ -5,24 +5,45 @@ through the network in numpy, and chooses for each layer the smallest shift that
 in range, and biases that centre each channel, as a trained network's folded normalisation does.
 Without that, random networks of this depth answer every input alike.
 
+A network can be drawn in three schemes:
+
+* ``"8-bit"``: int8 weights, one right shift per layer: the digital core's.
+* ``"ternary"``: convolutions and dense layers have weights -1, 0, 1 and the analog core's
+  requantization; depthwise convolutions and additions, which that core does not know, have 8 bits.
+* ``"mixed"``: the first and the last convolution (of a network without: dense layer) and all dense
+  layers have 8 bits as well, as published.
+
+The analog core reads 7 bits.  It clips to as many by itself; the 8-bit layers before it have shifts
+with which their weights prove that no sum exceeds them, and the input is halved.
+
 Everything is integer arithmetic, so that a seed gives the same network on every machine.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.errors import ModelError
+from byoc_dory.layer import AnalogRequant, Array
+from byoc_dory.soc.diana.description import ANALOG
 from htvm.zoo import forward
+from htvm.zoo.narrow import Range, narrowing, passes, peaked, proven, thinned
 
-__all__ = ["Handle", "Sketch", "Step"]
+__all__ = ["SCHEMES", "Handle", "Place", "Scheme", "Sketch", "Step"]
 
-Op: TypeAlias = Literal["conv2d", "depthwise", "dense", "add", "average_pool", "softmax"]
+Op: TypeAlias = Literal["conv2d", "depthwise", "dense", "add", "average_pool", "convert", "softmax"]
 Pad: TypeAlias = tuple[int, int, int, int]
+Scheme: TypeAlias = Literal["8-bit", "ternary", "mixed"]
+Place: TypeAlias = Literal["first", "inner", "last"]
+
+SCHEMES: tuple[Scheme, ...] = ("8-bit", "ternary", "mixed")
+_INT8: Range = (-128, 127)
+
 
 # Of the calibration outputs, one in so many may leave the int8 range.
 _OUTLIERS = 1024
@@ -46,6 +67,7 @@ class Step:
         weight: int8 ``[K, C / groups, fy, fx]`` or ``[K, C]``; None for operators without.
         bias: int32 ``[K]``, half a step for rounding included; None for operators without.
         shift: right shift of the requantization.
+        analog: how the analog core requantizes, instead of bias and shift.
         clip: inclusive range of the output.
         stride: of both axes.
         pad: zeros (top, left, bottom, right).
@@ -60,6 +82,7 @@ class Step:
     clip: tuple[int, int] = (-128, 127)
     stride: int = 1
     pad: Pad = (0, 0, 0, 0)
+    analog: AnalogRequant | None = None
 
     @property
     def macs(self) -> int:
@@ -77,20 +100,39 @@ class Sketch:
         name: of the network; networks of different names have different weights.
         shape: of the input, ``(C, y, x)`` or ``(C,)``.
         seed: of the weights and of the calibration inputs.
+        scheme: see the module's docstring.
+
+    Raises:
+        ModelError: there is no such scheme.
     """
 
-    def __init__(self, name: str, shape: tuple[int, ...], seed: int = 0) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, shape: tuple[int, ...], seed: int = 0, scheme: Scheme = "8-bit"
+    ) -> None:
+        if scheme not in SCHEMES:
+            raise ModelError(
+                f"there is no scheme {scheme!r}",
+                where=f"htvm.zoo, network '{name}'",
+                hint=f"one of {', '.join(SCHEMES)}",
+            )
+        self.name = name if scheme == "8-bit" else f"{name}_{scheme}"
+        self.scheme = scheme
         self.shape = shape
         self.steps: list[Step] = []
         self._rng = np.random.default_rng([seed, *name.encode()])
         inputs = 8 if len(shape) == 3 else 64
         self._data = [self._rng.integers(-128, 128, (inputs, *shape))]
+        self._ranges: list[Range] = [_INT8]
+        self._wide = scheme == "8-bit"  # whether what follows is read by no analog core
+        if scheme == "ternary":
+            limits = ANALOG.activation_range
+            data = forward.requantize(self._data[0], 1, limits)
+            self._record(Step("convert", (Handle(0),), shape, shift=1, clip=limits), data, limits)
 
     @property
     def input(self) -> Handle:
-        """The network's input."""
-        return Handle(0)
+        """The network's input, in the ternary scheme with 7 bits."""
+        return Handle(1 if self.scheme == "ternary" else 0)
 
     @property
     def last(self) -> Handle:
@@ -114,67 +156,139 @@ class Sketch:
         stride: int = 1,
         pad: Pad | None = None,
         relu: bool = True,
+        place: Place = "inner",
     ) -> Handle:
         """A convolution to ``k`` maps; ``pad`` defaults to half the filter on every side."""
         fy, fx = filter
-        weight = self._weights((k, self._data[x.index].shape[1], fy, fx))
-        return self._conv(x, weight, stride, pad, relu, depthwise=False)
+        ternary = self._enter("conv2d", place)
+        weight = self._weights((k, self._data[x.index].shape[1], fy, fx), ternary)
+        return self._conv(x, weight, stride, pad, relu, "conv2d", ternary)
 
     def depthwise(self, x: Handle, stride: int = 1) -> Handle:
         """A 3x3 depthwise convolution with ReLU."""
-        weight = self._weights((self._data[x.index].shape[1], 1, 3, 3))
-        return self._conv(x, weight, stride, None, True, depthwise=True)
+        weight = self._weights((self._data[x.index].shape[1], 1, 3, 3), False)
+        if not self._wide:
+            weight = peaked(weight)
+        return self._conv(x, weight, stride, None, True, "depthwise", False)
+
+    def dense(self, x: Handle, k: int, relu: bool = False, place: Place = "last") -> Handle:
+        """A fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
+        ternary = self._enter("dense", place)
+        source = self._data[x.index].reshape(len(self._data[0]), -1)
+        weight = self._weights((k, source.shape[1]), ternary)
+        if not ternary and not self._wide:
+            weight = thinned(weight)
+
+        def accumulate(part: slice) -> Array:
+            return forward.dense(source[:, part], weight[:, part])
+
+        step = Step("dense", (x,), (k,), weight)
+        return self._linear(step, accumulate, relu, ternary)
+
+    def _enter(self, op: Op, place: Place) -> bool:
+        """Whether a layer is ternary; behind the last one that reads 7 bits, all 8 are used."""
+        kept = self.scheme == "8-bit" or (self.scheme == "mixed" and place != "inner")
+        if place == "last" and (op == "dense" or self.scheme == "mixed"):
+            self._wide = True
+        return not kept
 
     def _conv(
-        self, x: Handle, weight: Array, stride: int, pad: Pad | None, relu: bool, depthwise: bool
+        self,
+        x: Handle,
+        weight: Array,
+        stride: int,
+        pad: Pad | None,
+        relu: bool,
+        op: Literal["conv2d", "depthwise"],
+        ternary: bool,
     ) -> Handle:
         fy, fx = weight.shape[2:]
         sides = (fy // 2, fx // 2, fy // 2, fx // 2) if pad is None else pad
-        acc = forward.conv2d(self._data[x.index], weight, stride, sides, depthwise)
-        bias, shift, clip = self._requantization(acc, relu)
-        data = forward.requantize(acc + bias[:, None, None], shift, clip)
-        op: Op = "depthwise" if depthwise else "conv2d"
-        step = Step(op, (x,), data.shape[1:], weight, bias, shift, clip, stride, sides)
-        return self._record(step, data)
+        source, apart = self._data[x.index], op == "depthwise"
 
-    def dense(self, x: Handle, k: int, relu: bool = False) -> Handle:
-        """A fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
-        source = self._data[x.index].reshape(len(self._data[0]), -1)
-        weight = self._weights((k, source.shape[1]))
-        acc = forward.dense(source, weight)
-        bias, shift, clip = self._requantization(acc, relu)
-        data = forward.requantize(acc + bias, shift, clip)
-        return self._record(Step("dense", (x,), (k,), weight, bias, shift, clip), data)
+        def accumulate(part: slice) -> Array:
+            if apart:
+                return forward.conv2d(source, weight, stride, sides, True)
+            return forward.conv2d(source[:, part], weight[:, part], stride, sides, False)
+
+        step = Step(op, (x,), (), weight, stride=stride, pad=sides)
+        return self._linear(step, accumulate, relu, ternary)
+
+    def _linear(
+        self, step: Step, accumulate: Callable[[slice], Array], relu: bool, ternary: bool
+    ) -> Handle:
+        """Choose a layer's requantization by its accumulators, and record it."""
+        assert step.weight is not None
+        if ternary:
+            sums = [accumulate(part) for part in passes(step.weight)]
+            gain = max(_shift(part, False, ANALOG.adc_bits) for part in sums)
+            acc = np.sum([np.clip(part >> gain, *ANALOG.adc_range) for part in sums], axis=0)
+            return self._analog(step, acc, 1 << gain, relu)
+        acc = accumulate(slice(None))
+        bias, shift = self._requantization(acc, relu, 8)
+        clip = (0, 127) if relu else _INT8
+        held = clip
+        if not self._wide:
+            inputs = self._ranges[step.inputs[0].index]
+            shift, held = proven(step.weight, bias, inputs, step.pad, clip)
+        bias = _rounding(bias, shift)
+        data = forward.requantize(acc + _along(bias, acc), shift, clip)
+        made = replace(
+            step, shape=data.shape[1:], bias=bias.astype("int32"), shift=shift, clip=clip
+        )
+        return self._record(made, data, held)
+
+    def _analog(self, step: Step, acc: Array, gain: int, relu: bool) -> Handle:
+        """A ternary layer, whose converters give ``acc``."""
+        bits = 8 if self._wide else ANALOG.activation_bits
+        mul = self._rng.integers(48, 129, acc.shape[1])
+        scaled = acc * _along(mul, acc)
+        add, shift = self._requantization(scaled, relu, bits)
+        add = _rounding(add, shift)
+        assert np.abs(add).max() < 1 << 15
+        top = (1 << (bits - 1)) - 1
+        clip = (0 if relu else -top - 1, top)
+        data = forward.requantize(scaled + _along(add, acc), shift, clip)
+        requant = AnalogRequant(gain, _ints(mul), _ints(add), shift, ANALOG.rows)
+        made = replace(step, shape=data.shape[1:], clip=clip, analog=requant)
+        return self._record(made, data, clip)
 
     def add(self, a: Handle, b: Handle, relu: bool = True) -> Handle:
         """Element-wise sum."""
         acc = self._data[a.index] + self._data[b.index]
-        clip = (0, 127) if relu else (-128, 127)
-        shift = _shift(acc, relu)
+        clip = (0, 127) if relu else _INT8
+        shift, held = _shift(acc, relu, 8), clip
+        if not self._wide:
+            least, most = (sum(self._ranges[h.index][end] for h in (a, b)) for end in (0, 1))
+            shift, held = narrowing(least, most, clip)
         data = forward.requantize(acc, shift, clip)
-        return self._record(Step("add", (a, b), data.shape[1:], shift=shift, clip=clip), data)
+        return self._record(Step("add", (a, b), data.shape[1:], shift=shift, clip=clip), data, held)
 
     def average_pool(self, x: Handle) -> Handle:
         """The mean of each map."""
         data = forward.average_pool(self._data[x.index])
-        return self._record(Step("average_pool", (x,), data.shape[1:]), data)
+        step = Step("average_pool", (x,), data.shape[1:])
+        return self._record(step, data, self._ranges[x.index])
 
     def softmax(self, x: Handle) -> Handle:
         """Softmax over a vector.  Its numbers are not needed here, so none are computed."""
         data = self._data[x.index]
-        return self._record(Step("softmax", (x,), data.shape[1:]), data)
+        return self._record(Step("softmax", (x,), data.shape[1:]), data, _INT8)
 
-    def _record(self, step: Step, data: Array) -> Handle:
+    def _record(self, step: Step, data: Array, held: Range) -> Handle:
         self.steps.append(step)
         self._data.append(data)
+        self._ranges.append(held)
         return self.last
 
-    def _weights(self, shape: tuple[int, ...]) -> Array:
+    def _weights(self, shape: tuple[int, ...], ternary: bool) -> Array:
+        if ternary:
+            return self._rng.integers(-1, 2, shape).astype("int8")
         # The sum of four uniform integers: bell-shaped, within int8, and no floating point.
         return self._rng.integers(-31, 32, (4, *shape)).sum(axis=0).astype("int8")
 
-    def _requantization(self, acc: Array, relu: bool) -> tuple[Array, int, tuple[int, int]]:
-        """Bias, shift and clip that suit these accumulators (channels on axis 1)."""
+    def _requantization(self, acc: Array, relu: bool, bits: int) -> tuple[Array, int]:
+        """Bias and shift that suit these accumulators (channels on axis 1)."""
         channels = acc.swapaxes(0, 1).reshape(acc.shape[1], -1)
         mean = channels.sum(axis=1) // channels.shape[1]
         spread = channels - mean[:, None]
@@ -183,14 +297,26 @@ class Sketch:
         # After a ReLU, between 40 % and 77 % of a channel's values stay positive.
         offset = self._rng.integers(-64, 193, len(mean)) * np.array(deviation) // 256
         bias = offset - mean
-        shift = _shift(channels + bias[:, None], relu)
-        if shift:
-            bias = bias + (1 << (shift - 1))
-        return bias.astype("int32"), shift, (0, 127) if relu else (-128, 127)
+        shift = _shift(channels + bias[:, None], relu, bits)
+        return bias, shift
 
 
-def _shift(values: Array, relu: bool) -> int:
-    """The smallest shift after which all but a few outliers lie within int8."""
+def _shift(values: Array, relu: bool, bits: int) -> int:
+    """The smallest shift after which all but a few outliers lie within so many bits."""
     magnitude = np.sort(values.reshape(-1) if relu else np.abs(values).reshape(-1))
     peak = int(magnitude[-1 - magnitude.size // _OUTLIERS])
-    return max(peak.bit_length() - 7, 0)
+    return max(peak.bit_length() - bits + 1, 0)
+
+
+def _rounding(bias: Array, shift: int) -> Array:
+    """A bias with half a step more, so that the floor of a shift rounds."""
+    return bias + ((1 << shift) >> 1)
+
+
+def _along(values: Array, like: Array) -> Array:
+    """A value per channel, to be broadcast over ``[n, C, ...]``."""
+    return values.reshape(-1, *(1,) * (like.ndim - 2))
+
+
+def _ints(values: Array) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)

@@ -8,6 +8,7 @@ import pytest
 from byoc_dory.errors import ModelError
 from htvm import zoo
 from htvm.zoo import forward
+from htvm.zoo.sketch import Scheme
 
 # MACs in millions, as derived from HTVM's scripts; MLPerf Tiny's own first DS-CNN filter is 10x4.
 PUBLISHED = {
@@ -44,9 +45,62 @@ def test_activations_use_the_range(name: str, seed: int) -> None:
         assert values.std(axis=0).mean() >= 0.5, f"{where} answers every input alike"
 
 
+@pytest.mark.parametrize("scheme", ["ternary", "mixed"])
 @pytest.mark.parametrize("name", zoo.names())
-def test_answers_depend_on_the_input(name: str) -> None:
-    drawn = zoo.sketch(name)
+def test_activations_of_seven_bits_use_the_range(name: str, scheme: Scheme) -> None:
+    drawn = zoo.sketch(name, 0, scheme)
+    for i, step in enumerate(drawn.steps):
+        values = drawn.calibration(i)
+        where = f"{drawn.name} step {i} ({step.op})"
+        low, high = step.clip
+        assert values.min() >= low and values.max() <= high, where
+        if step.op not in ("average_pool", "softmax"):
+            # What is proved for any input leaves room that usual inputs do not use.
+            least = 30 if step.analog is not None else 9
+            assert np.abs(values).max() >= least, f"{where} uses only part of the range"
+        assert (np.abs(values) >= 127).mean() < 0.005, f"{where} saturates"
+        if step.analog is not None:
+            assert (values == high).mean() < 0.005, f"{where} saturates"
+        assert (values == 0).mean() < (0.6 if step.analog is not None else 0.72), f"{where} dies"
+        assert values.std(axis=0).mean() >= 0.25, f"{where} answers every input alike"
+
+
+@pytest.mark.parametrize("scheme", ["ternary", "mixed"])
+@pytest.mark.parametrize("name", zoo.names())
+def test_the_converters_are_used(name: str, scheme: Scheme) -> None:
+    """Few of their results are clipped, and most of their steps occur."""
+    drawn = zoo.sketch(name, 0, scheme)
+    tensors = [drawn.calibration(i) for i in range(-1, len(drawn.steps))]
+    found = 0
+    for step in drawn.steps:
+        if step.analog is None:
+            continue
+        x = tensors[step.inputs[0].index]
+        assert step.weight is not None
+        if step.op == "dense":
+            sums = forward.dense(x.reshape(len(x), -1), step.weight)
+        else:
+            sums = forward.conv2d(x, step.weight, step.stride, step.pad, False)
+        steps = sums // step.analog.gain
+        assert ((steps < -32) | (steps > 31)).mean() < 0.002
+        assert np.abs(steps).max() >= 15
+        found += 1
+    assert (
+        found
+        == {
+            "ds_cnn": {"ternary": 6, "mixed": 3},
+            "ds_cnn_7x5": {"ternary": 6, "mixed": 3},
+            "mobilenet_v1": {"ternary": 15, "mixed": 12},
+            "resnet8": {"ternary": 10, "mixed": 7},
+            "toyadmos": {"ternary": 10, "mixed": 8},
+        }[name][scheme]
+    )
+
+
+@pytest.mark.parametrize("scheme", zoo.SCHEMES)
+@pytest.mark.parametrize("name", zoo.names())
+def test_answers_depend_on_the_input(name: str, scheme: Scheme) -> None:
+    drawn = zoo.sketch(name, 0, scheme)
     answers = drawn.calibration(len(drawn.steps) - 1).argmax(axis=1)
     assert len(set(answers.tolist())) > 1
 
@@ -94,5 +148,7 @@ def test_pool_rounds_half_away_from_zero() -> None:
 def test_unknown_network_lists_the_known() -> None:
     with pytest.raises(ModelError, match="resnet8"):
         zoo.build("alexnet")
+    with pytest.raises(ModelError, match="8-bit, ternary, mixed"):
+        zoo.build("resnet8", scheme="binary")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="filter"):
         zoo.ds_cnn((3, 3))

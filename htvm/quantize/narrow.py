@@ -1,0 +1,111 @@
+"""Keeping tensors within fewer than eight bits where their producer cannot clip to them.
+
+A ternary core reads seven bits.  The CPU and the core itself clip to as many; a core of eight bits
+does not, so the sums of its layer must be small enough by themselves: the step of what it computes
+is widened until weights and bias prove it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from htvm.quantize.graph import LINEAR, Array, Net, Operator
+from htvm.quantize.noise import WEIGHT_LIMIT
+from htvm.quantize.rewrite import scaled_parameters
+from htvm.quantize.search import Scales
+from htvm.quantize.ties import Tie, find_ties
+
+__all__ = ["widen"]
+
+_MARGIN = 1.04  # for what rounding adds to the weights and mean errors to the bias
+_SWEEPS = 4
+
+
+def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
+    """Scales with which every sum of an 8-bit layer fits where fewer bits are read.
+
+    Tensors whose step is not free (they are a result of the network) are left alone: who reads
+    them must then run elsewhere.
+
+    Args:
+        net: the source.
+        scales: as chosen without regard to this.
+        per_channel: as they were chosen.
+    """
+    tight = [
+        op
+        for op in net.operators
+        if op.kind in LINEAR and not op.clips_freely and net.narrow(op.name)
+    ]
+    if not tight:
+        return scales
+    ties = find_ties(net, scales.adds, per_channel=per_channel)
+    for _ in range(_SWEEPS):
+        changed = False
+        for op in tight:
+            tie = ties[op.name]
+            excess = _excess(net, op, scales)
+            if tie.anchor is not None or (excess <= 1.0).all():
+                continue
+            scales = _coarser(net, scales, tie, _by_lane(tie, op.name, excess * _MARGIN))
+            changed = True
+        if not changed:
+            break
+    return scales
+
+
+def _excess(net: Net, op: Operator, scales: Scales) -> Array:
+    """How many times larger than the limits the sums of each output channel may be, ``[K]``."""
+    weight, bias, shift = scaled_parameters(net, op, scales)
+    zero_in, zero_out = scales.zero_point[op.inputs[0]], scales.zero_point[op.name]
+    low, high = (bound - zero_in for bound in _held(net, op.inputs[0], zero_in))
+    if op.padded:
+        low, high = min(low, 0), max(high, 0)
+    rows = weight.reshape(len(weight), -1)
+    up, down = np.maximum(rows, 0).sum(axis=1), np.minimum(rows, 0).sum(axis=1)
+    most = (bias + up * high + down * low) / 2.0**shift - zero_out
+    least = (bias + up * low + down * high) / 2.0**shift - zero_out
+    bottom, top = (bound - zero_out for bound in net.limits(op.name))
+    result = np.maximum(most / top, 0.0)
+    if not (op.rectifies and zero_out == 0):
+        result = np.maximum(result, least / bottom)
+    return np.asarray(result)
+
+
+def _held(net: Net, tensor: str, zero: int) -> tuple[int, int]:
+    """Inclusive bounds of a tensor of the result."""
+    low, high = net.limits(tensor)
+    return (0 if zero == 0 and net.rectified(tensor) else low), high
+
+
+def _by_lane(tie: Tie, name: str, factor: Array) -> Array:
+    """The largest factor of each lane of a tie, at least 1."""
+    lanes = tie.members[name][1]
+    result = np.ones(tie.lanes)
+    np.maximum.at(result, lanes, factor)
+    return result
+
+
+def _coarser(net: Net, scales: Scales, tie: Tie, factor: Array) -> Scales:
+    """The scales with the steps of a tie multiplied, and shifts that suit them."""
+    step = dict(scales.step)
+    for name, (_, lanes) in tie.members.items():
+        step[name] = step[name] * factor[lanes]
+    scales = replace(scales, step=step)
+    shift = dict(scales.shift)
+    for op in net.operators:
+        touched = op.name in tie.members or op.inputs[0] in tie.members
+        if op.name in shift and touched:
+            shift[op.name] = _fitting(net, op, scales)
+    return replace(scales, shift=shift)
+
+
+def _fitting(net: Net, op: Operator, scales: Scales) -> int:
+    """The largest shift with which a layer's weights fit int8."""
+    plain = replace(scales, shift={**scales.shift, op.name: 0})
+    largest = float(np.abs(scaled_parameters(net, op, plain)[0]).max())
+    if largest <= 0.0:
+        return 0
+    return int(np.clip(np.floor(np.log2(WEIGHT_LIMIT / largest)), 0, 31))

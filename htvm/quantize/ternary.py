@@ -1,0 +1,173 @@
+"""Writing a layer for a ternary core: weights -1, 0, 1, a gain, and a multiplier per channel.
+
+A column of the array sums ``x * w``; its converter gives ``v = clip(floor(sum / gain))``; a
+multiplier and an addend per output channel take v to the output (`byoc_dory.layer.AnalogRequant`).
+So the scale of a channel's weights costs nothing, but their values do: without training that knows
+of it, ternary weights ruin most networks.  What can be done is done here: the threshold and scale
+that lose the least, measured by the inputs' power (ternary weight networks, Li et al. 2016, with
+weights), and the gain that loses the least on calibration inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htvm.quantize.forward import accumulate, converted, pass_sums
+from htvm.quantize.graph import AnalogRequant, Array, Net, Operator
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.analog_core import AnalogCore
+    from htvm.quantize.search import Scales
+
+__all__ = ["ternarize", "ternary_layer"]
+
+_INT16_MAX = 2**15 - 1
+_SAMPLES = 24  # inputs that the gain is chosen on
+_FEW = 10  # positions below which a mean error is not trusted
+
+
+def ternarize(weight: Array, power: Array) -> tuple[Array, Array]:
+    """The ternary weights nearest to real ones.
+
+    Minimises ``sum power * (weight - scale * ternary)**2`` for each output channel; weights that
+    are ternary already come out as they are.
+
+    Args:
+        weight: ``[K, C, fy, fx]``.
+        power: ``[C]``, mean square of each input channel.
+
+    Returns:
+        int8 of the same shape, and the scales ``[K]``, 0 where all weights are 0.
+    """
+    flat = weight.reshape(len(weight), -1).astype(np.float64)
+    taps = flat.shape[1] // len(power)
+    # A silent input tells nothing; what is left decides ties.
+    cost = np.repeat(np.maximum(power, power.max() * 1e-6 + 1e-12), taps)
+    order = np.argsort(-np.abs(flat), axis=1, kind="stable")
+    sizes = np.take_along_axis(np.abs(flat), order, axis=1)
+    costs = cost[order]
+    moment, mass = np.cumsum(costs * sizes, axis=1), np.cumsum(costs, axis=1)
+    # Keeping the n largest, the best scale is moment / mass, and it gains moment**2 / mass.
+    kept = (moment**2 / mass * (1 + 1e-12 * np.arange(flat.shape[1], 0, -1))).argmax(axis=1)
+    rows = np.arange(len(flat))
+    scale = moment[rows, kept] / mass[rows, kept]
+    smallest = sizes[rows, kept][:, None]
+    ternary = np.where((np.abs(flat) >= smallest) & (flat != 0), np.sign(flat), 0)
+    return ternary.reshape(weight.shape).astype(np.int8), scale
+
+
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What a layer shall compute, in steps of its new output.
+
+    Attributes:
+        wanted: ``[N, ..., K]``, before the clip, zero point included.
+        bias: ``[K]``, what it adds to its product.
+        slope: ``[K]``, worth of one step of a column's sum.
+        clip: inclusive bounds of the output.
+        weight: ``[K]``, what a squared error of a step counts.
+    """
+
+    wanted: Array
+    bias: Array
+    slope: Array
+    clip: tuple[int, int]
+    weight: Array
+
+
+def ternary_layer(
+    net: Net, op: Operator, new: Operator, scales: Scales, source: Array, x: Array
+) -> Operator:
+    """Write one layer for its ternary core.
+
+    Args:
+        net: the source.
+        op: the layer in it.
+        new: the layer as far as it is written: inputs, zero point, clip.
+        scales: of all tensors.
+        source: the layer's inputs in the source, int8 ``[N, y, x, C]`` or ``[N, C]``.
+        x: its inputs in the result, with zero point 0.
+    """
+    core = op.core
+    assert core is not None and scales.zero_point[op.inputs[0]] == 0, op.name
+    step_in, step_out = float(scales.step[op.inputs[0]][0]), scales.step[op.name]
+    few = np.linspace(0, len(x) - 1, min(len(x), _SAMPLES)).astype(np.int64)
+    source, x = source[few], x[few]
+    power = np.square(x.astype(np.float64)).reshape(-1, x.shape[-1]).mean(axis=0)
+    ternary, scale = ternarize(op.weights(), power)
+    factor, zero = op.factors()[0], scales.zero_point[op.name]
+    product = accumulate(source, op).astype(np.float64) + op.biases()
+    real = product * factor + op.real_offset() - net.missing_zero(op)
+    goal = _Goal(
+        wanted=real / step_out + zero,
+        bias=net.real_bias(op) / step_out + zero,
+        slope=scale * factor * step_in / step_out,
+        clip=new.clip,
+        weight=np.square(step_out),
+    )
+    written = replace(new, weight=ternary, bias=np.zeros(len(ternary), np.int64))
+    requant = _requantization(pass_sums(x, written, core.rows), goal, core)
+    return replace(written, requant=requant)
+
+
+def _requantization(sums: list[Array], goal: _Goal, core: AnalogCore) -> AnalogRequant:
+    """The gain of the least error, and the multipliers that go with it."""
+    low, high = goal.clip
+    target = np.clip(goal.wanted, low, high)
+    best: tuple[float, AnalogRequant] | None = None
+    for exponent in _exponents(sums, core):
+        gain = 1 << exponent
+        # The middle of what a converter's step holds stands for the step.
+        middle = converted(sums, gain, core.adc_range) + 0.5 * (1 - 1 / gain) * len(sums)
+        slope = goal.slope * gain
+        bias = _corrected_bias(goal, middle * slope)
+        made = np.clip(middle * slope + bias, low, high)
+        error = float((np.square(target - made) * goal.weight).sum())
+        if best is None or error < best[0] * (1 - 1e-9):
+            addend = bias + slope * 0.5 * (1 - 1 / gain) * len(sums) + 0.5
+            best = error, _integers(slope, addend, gain, len(sums), goal.clip, core)
+    assert best is not None
+    return best[1]
+
+
+def _exponents(sums: list[Array], core: AnalogCore) -> range:
+    """The gains worth trying: from most sums clipped to none."""
+    most = max(float(np.abs(part).max()) for part in sums)
+    usual = max(float(np.sqrt(np.square(part).mean())) for part in sums)
+    high = core.adc_range[1]
+    first = int(np.floor(np.log2(max(usual / high, 1.0))))
+    last = int(np.ceil(np.log2(max(most / high, 1.0))))
+    return range(min(first, core.max_gain), min(last, core.max_gain) + 1)
+
+
+def _corrected_bias(goal: _Goal, product: Array) -> Array:
+    """The bias ``[K]`` with which the mean is right over the positions that the clip leaves open,
+    in what is wanted or in what is made."""
+    low, high = goal.clip
+    axes = tuple(range(product.ndim - 1))
+    made = product + goal.bias
+    inside = ((goal.wanted > low) & (goal.wanted < high)) | ((made > low) & (made < high))
+    count = inside.sum(axis=axes)
+    error = ((goal.wanted - made) * inside).sum(axis=axes) / np.maximum(count, 1)
+    return np.asarray(goal.bias + np.where(count >= _FEW, error, 0.0))
+
+
+def _integers(
+    slope: Array, addend: Array, gain: int, passes: int, clip: tuple[int, int], core: AnalogCore
+) -> AnalogRequant:
+    """16-bit multipliers and addends, with the largest shift that holds all."""
+    reach = np.abs(slope) * max(map(abs, core.adc_range)) * passes + 2
+    # What lies further out saturates whatever the sum is.
+    addend = np.clip(addend, clip[0] - reach, clip[1] + reach)
+    largest = max(float(np.abs(slope).max()), float(np.abs(addend).max()), 1e-9)
+    shift = int(np.clip(np.floor(np.log2(_INT16_MAX / largest)), 0, core.max_shift))
+    while shift > 0 and np.rint(largest * 2.0**shift) > _INT16_MAX:
+        shift -= 1
+    mul, add = (
+        np.clip(np.rint(values * 2.0**shift), -_INT16_MAX - 1, _INT16_MAX).astype(np.int64)
+        for values in (slope, addend)
+    )
+    return AnalogRequant(gain, tuple(mul.tolist()), tuple(add.tolist()), shift, core.rows)

@@ -1,0 +1,88 @@
+"""Drawing 8-bit layers whose outputs provably fit the 7 bits that the analog core reads.
+
+The digital core clips to eight bits only, so that the sums themselves must stay small: their bound
+takes every input at its worst.  Weights are drawn such that usual sums are not much below it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from byoc_dory.soc.diana.description import ANALOG
+
+__all__ = ["Range", "narrowing", "passes", "peaked", "proven", "thinned"]
+
+Range: TypeAlias = tuple[int, int]
+
+# Beyond so many inputs usual sums would hardly move below their bound; others get weight 0 (only
+# the 640 inputs of the autoencoder are more).
+_INPUTS = 48
+
+
+def proven(
+    weight: Array, bias: Array, inputs: Range, pad: tuple[int, ...], clip: Range
+) -> tuple[int, Range]:
+    """The smallest shift with which no input takes an output beyond 7 bits.
+
+    Args:
+        weight: ``[K, ...]``.
+        bias: ``[K]``, without half a step for rounding.
+        inputs: inclusive range of the inputs.
+        pad: zeros on each side.
+        clip: inclusive range of the output, as the layer clips it.
+
+    Returns:
+        The shift, and the range that is left.
+    """
+    low, high = inputs
+    if any(pad):
+        low, high = min(low, 0), max(high, 0)
+    rows = weight.reshape(len(weight), -1).astype("int64")
+    up, down = np.maximum(rows, 0).sum(axis=1), np.minimum(rows, 0).sum(axis=1)
+    least = int((bias + up * low + down * high).min())
+    most = int((bias + up * high + down * low).max())
+    return narrowing(least, most, clip, half=True)
+
+
+def narrowing(least: int, most: int, clip: Range, *, half: bool = False) -> tuple[int, Range]:
+    """The smallest shift that takes ``least..most`` within 7 bits, and the range of the result.
+
+    Args:
+        least, most: of the sums.
+        clip: inclusive range that the layer clips to.
+        half: whether half a step is added before the shift.
+    """
+    low, high = ANALOG.activation_range
+    shift = 0
+    while True:
+        more = (1 << shift) >> 1 if half else 0
+        ends = [min(max((end + more) >> shift, clip[0]), clip[1]) for end in (least, most)]
+        if low <= ends[0] and ends[1] <= high:
+            return shift, (ends[0], ends[1])
+        shift += 1
+
+
+def thinned(weight: Array) -> Array:
+    """Weights ``[K, C]`` of which each output reads a few inputs only, others from row to row."""
+    k, channels = weight.shape
+    every = max(channels // _INPUTS, 1)
+    kept = (np.arange(channels) + np.arange(k)[:, None]) % every == 0
+    return np.where(kept, weight, 0).astype("int8")
+
+
+def peaked(weight: Array) -> Array:
+    """Depthwise weights ``[C, 1, fy, fx]`` of which one tap, another in each channel, outweighs."""
+    flat = weight.reshape(len(weight), -1) // 8
+    rows = np.arange(len(flat))
+    flat[rows, rows % flat.shape[1]] = 72
+    return flat.reshape(weight.shape).astype("int8")
+
+
+def passes(weight: Array) -> list[slice]:
+    """The input channels of each pass over the analog array."""
+    channels = ANALOG.rows // math.prod(weight.shape[2:])
+    return [slice(start, start + channels) for start in range(0, weight.shape[1], channels)]
