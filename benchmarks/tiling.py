@@ -73,7 +73,7 @@ def tried(shape: Shape, budget: int) -> Case | None:
 
 def cycles(layer: Layer) -> Callable[[Tile], int]:
     """The cycle model of a layer."""
-    return partial(CORE.cost, layer, soc=DIANA)
+    return partial(CORE.cost, layer, soc=DIANA, schedule="published")
 
 
 def chosen(layer: Layer, problem: TilingProblem) -> dict[str, Tile]:

@@ -24,7 +24,8 @@ BUDGETS = (300, 8_000, 64_000)
 
 @pytest.fixture(scope="module")
 def found() -> Exploration:
-    return htvm.explore(LAYERS[4:6], TARGET, l1_budgets=BUDGETS)
+    tiling = TilingOptions(schedule="published")
+    return htvm.explore(LAYERS[4:6], TARGET, l1_budgets=BUDGETS, tiling=tiling)
 
 
 def test_frame(found) -> None:
@@ -148,7 +149,7 @@ def test_a_layer_alone_needs_neither_compiler_nor_optional_packages() -> None:
 
 
 def test_solver_and_schedule_are_passed_on() -> None:
-    tiling = TilingOptions(solver="exhaustive")
+    tiling = TilingOptions(solver="exhaustive", schedule="published")
     rows = htvm.explore(LAYERS[11], TARGET, l1_budgets=[1_500], tiling=tiling).rows
     assert {row.solver for row in rows} == {"exhaustive"}
     assert all(row.status == "optimal" for row in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.heuristics import ARRAY, MEMORY
+from byoc_dory.soc.diana.heuristics import ARRAY
 from byoc_dory.tiling import Fill, Heuristic, Objective
 from tests.byoc_dory.layers import NETWORKS
 
@@ -22,8 +23,12 @@ ADD = NETWORKS["resnet8"]()[3]
 DENSE = NETWORKS["toyadmos"]()[0]
 
 
+PUBLISHED = TilingOptions(schedule="published")
+
+
 def tried(layer=CONV, **choices) -> list[Tried]:
-    return list(explore_layer(layer, CORE, DIANA, Sweep(**choices)))
+    sweep = Sweep(**{"options": PUBLISHED, **choices})
+    return list(explore_layer(layer, CORE, DIANA, sweep))
 
 
 @pytest.mark.parametrize("layer", [CONV, ADD, DENSE], ids=lambda layer: layer.op)
@@ -33,7 +38,7 @@ def test_every_row_is_what_the_tiler_would_do(layer) -> None:
     names = [*CORE.objectives, "latency"]
     assert [(row.l1_budget, row.objective) for row in rows] == [*itertools.product(budgets, names)]
     for row in rows:
-        options = TilingOptions(row.l1_budget, row.objective)
+        options = replace(PUBLISHED, l1_budget=row.l1_budget, objective=row.objective)
         if row.status == "infeasible":
             continue
         solution = tile_layer(layer, DIANA, CORE, options)
@@ -86,13 +91,16 @@ def test_objectives_of_ones_own() -> None:
     rows = tried(objectives=(mine, "none"), l1_budgets=(6_000,))
     assert [row.objective for row in rows] == ["mine", "none"]
     assert rows[0].tile is not None and rows[0].tile.y % 2 == 0
-    assert rows[1].tile == tile_layer(CONV, DIANA, CORE, TilingOptions(6_000, "none")).tile
+    assert (
+        rows[1].tile
+        == tile_layer(CONV, DIANA, CORE, replace(PUBLISHED, l1_budget=6_000, objective="none")).tile
+    )
     assert MEMORY.name == "none"
 
 
 def test_budgets_default_to_the_options_then_to_l1() -> None:
     assert {row.l1_budget for row in tried(objectives=("none",))} == {256_000}
-    options = TilingOptions(l1_budget=9_000)
+    options = replace(PUBLISHED, l1_budget=9_000)
     assert {row.l1_budget for row in tried(objectives=("none",), options=options)} == {9_000}
 
 

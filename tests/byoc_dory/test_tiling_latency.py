@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,10 @@ from byoc_dory.tiling.problem import solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 
 CORE = DIANA.accelerator("digital")
+
+
+def published(budget: int | None, objective: str, **rest: Any) -> TilingOptions:
+    return TilingOptions(budget, objective, schedule="published", **rest)
 
 
 def cycles_of(layer: Layer) -> Cost:
@@ -104,7 +109,7 @@ def test_never_slower_than_a_candidate_or_a_heuristic(seed: int, op: str) -> Non
     assert found.objective == cost(found.tile)
     assert found.objective <= min(entry.cycles for entry in all_candidates(problem, cost))
     for name in CORE.objectives:
-        options = TilingOptions(problem.l1_limit, name, "exhaustive")
+        options = published(problem.l1_limit, name, solver="exhaustive")
         assert found.objective <= cost(tile_layer(layer, DIANA, CORE, options).tile), name
 
 
@@ -117,13 +122,13 @@ def test_networks_never_lose_to_a_heuristic(network: str, budget: int) -> None:
             continue
         seen.add(layer.geometry)
         try:
-            best = tile_layer(layer, DIANA, CORE, TilingOptions(budget, "latency"))
+            best = tile_layer(layer, DIANA, CORE, published(budget, "latency"))
         except TilingError:
             continue
         cost = cycles_of(layer)
         assert best.objective == cost(best.tile)
         for name in CORE.objectives:
-            options = TilingOptions(budget, name, "exhaustive")
+            options = published(budget, name, solver="exhaustive")
             assert best.objective <= cost(tile_layer(layer, DIANA, CORE, options).tile)
 
 
@@ -201,7 +206,7 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
     ]  # fmt: skip
     keys = {CORE.tiling_problem(layer, DIANA, 3_000).key() for layer in layers}
     assert len(keys) == 1
-    options = TilingOptions(3_000, "latency", schedule="published")
+    options = published(3_000, "latency")
     ends = tuple(layer.output for layer in layers)
     code = generate(Region("r", tuple(layers), layers[0].inputs, ends), DIANA, options, "p")
     solutions = [kernel.solution for kernel in code.kernels if kernel.layer is not None]
@@ -213,7 +218,7 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
 def test_unknown_objectives_are_told_about_latency() -> None:
     layer = NETWORKS["resnet8"]()[0]
     with pytest.raises(TargetError, match="latency"):
-        tile_layer(layer, DIANA, CORE, TilingOptions(objective="speed"))
+        tile_layer(layer, DIANA, CORE, published(None, "speed"))
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -222,5 +227,5 @@ def test_a_network_takes_less_than_a_second(network: str) -> None:
     layers = {layer.geometry: layer for layer in NETWORKS[network]()}
     start = time.process_time()
     for layer in layers.values():
-        tile_layer(layer, DIANA, CORE, TilingOptions(objective="latency"))
+        tile_layer(layer, DIANA, CORE, published(None, "latency"))
     assert time.process_time() - start < 1.0
