@@ -91,11 +91,8 @@ def test_objectives_of_ones_own() -> None:
     rows = tried(objectives=(mine, "none"), l1_budgets=(6_000,))
     assert [row.objective for row in rows] == ["mine", "none"]
     assert rows[0].tile is not None and rows[0].tile.y % 2 == 0
-    assert (
-        rows[1].tile
-        == tile_layer(CONV, DIANA, CORE, replace(PUBLISHED, l1_budget=6_000, objective="none")).tile
-    )
-    assert MEMORY.name == "none"
+    memory = replace(PUBLISHED, l1_budget=6_000, objective="none")
+    assert rows[1].tile == tile_layer(CONV, DIANA, CORE, memory).tile
 
 
 def test_budgets_default_to_the_options_then_to_l1() -> None:
