@@ -13,6 +13,8 @@ commands cannot go on to the second trigger of a tile meanwhile (depthwise: its 
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -145,6 +147,10 @@ def layer_cycles(schedule: Schedule, soc: Soc, core: Core) -> int:
     return shapes.pipelined() if schedule.pipelined else shapes.one_by_one()
 
 
+# Which of the different tiles along k, y and x, and whether its input is loaded.
+_Kind: TypeAlias = tuple[int, int, int, bool]
+
+
 @dataclass(frozen=True)
 class _TileCost:
     """Cycles of one tile's load, triggers and store, and the number of triggers and commands."""
@@ -212,38 +218,53 @@ class _Shapes:
         return total
 
     def pipelined(self) -> int:
-        """Sum over all tiles of what takes longer, and what both ends expose."""
-        tiles = self._in_order()
-        total = tiles[0].load
-        for number, tile in enumerate(tiles):
-            moved = commands = 0
-            if number > 0:
-                before = tiles[number - 1]
-                moved, commands = before.store, before.store_commands
-            if number + 1 < len(tiles):
-                following = tiles[number + 1]
-                moved, commands = moved + following.load, commands + following.load_commands
-            # While the queue is full, the host waits for room.
-            filling = moved * max(0, commands - self.dma.queue_depth) // max(1, commands)
-            first = tile.core // tile.triggers
-            total += max(moved, max(first, filling) + tile.core - first)
-        return total + tiles[-1].store
+        """Sum over all tiles of what takes longer, and what both ends expose.
 
-    def _in_order(self) -> list[_TileCost]:
-        """The costs of every tile; no load where it keeps the input of the one before."""
+        A tile's cycles follow from its kind and those of its neighbours, so each such triple is
+        looked at once.
+        """
+        tiles = self._in_order()
+        total = self._moving(tiles[0]).load + self._moving(tiles[-1]).store
+        triples = zip([None, *tiles[:-1]], tiles, [*tiles[1:], None], strict=True)
+        for (before, tile, following), count in Counter(triples).items():
+            total += count * self._beside(before, tile, following)
+        return total
+
+    def _beside(self, before: _Kind | None, kind: _Kind, following: _Kind | None) -> int:
+        """Cycles of a tile beside the store of the one before and the load of the next."""
+        moved = commands = 0
+        if before is not None:
+            cost = self._moving(before)
+            moved, commands = cost.store, cost.store_commands
+        if following is not None:
+            cost = self._moving(following)
+            moved, commands = moved + cost.load, commands + cost.load_commands
+        tile = self._moving(kind)
+        # While the queue is full, the host waits for room.
+        filling = moved * max(0, commands - self.dma.queue_depth) // max(1, commands)
+        first = tile.core // tile.triggers
+        return max(moved, max(first, filling) + tile.core - first)
+
+    def _moving(self, kind: _Kind) -> _TileCost:
+        """The costs of a kind of tile; no load where it keeps the input of the one before."""
+        k, y, x, loads = kind
+        cost = self.of(k, y, x)
+        return cost if loads else replace(cost, load=0, load_commands=0)
+
+    def _in_order(self) -> list[_Kind]:
+        """The kind of every tile."""
         s = self.schedule
         if s.loop_order == "kyx":
-            kinds = [(k, y, x) for k in self.k_number for y in self.y_number for x in self.x_number]
+            outer = itertools.product(self.k_number, self.y_number, self.x_number)
+            kinds = [(k, y, x) for k, y, x in outer]
             kept = len(kinds)
         else:
-            kinds = [(k, y, x) for y in self.y_number for x in self.x_number for k in self.k_number]
+            inner = itertools.product(self.y_number, self.x_number, self.k_number)
+            kinds = [(k, y, x) for y, x, k in inner]
             kept = len(self.k_number)
-        costs = [self.of(*kind) for kind in kinds]
-        if s.loads_each_tile:
-            return costs
         return [
-            cost if number % kept == 0 else replace(cost, load=0, load_commands=0)
-            for number, cost in enumerate(costs)
+            (k, y, x, s.loads_each_tile or number % kept == 0)
+            for number, (k, y, x) in enumerate(kinds)
         ]
 
 
