@@ -262,8 +262,9 @@ class _Shapes:
             inner = itertools.product(self.y_number, self.x_number, self.k_number)
             kinds = [(k, y, x) for y, x, k in inner]
             kept = len(self.k_number)
+        each = s.loads_each_tile
         return [
-            (k, y, x, s.loads_each_tile or number % kept == 0)
+            (k, y, x, each or number % kept == 0)
             for number, (k, y, x) in enumerate(kinds)
         ]
 
