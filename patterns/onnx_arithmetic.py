@@ -34,6 +34,7 @@ __all__ = [
     "onnx_average",
     "onnx_binary",
     "onnx_quantize",
+    "onnx_real",
 ]
 
 PRIMITIVES = {
@@ -41,6 +42,7 @@ PRIMITIVES = {
     "onnx_average": "onnx_average",
     "onnx_binary": "onnx_binary",
     "onnx_quantize": "quantize",
+    "onnx_real": "onnx_real",
 }
 """Kind of the PrimFunc -> kind of the operator."""
 
@@ -278,3 +280,26 @@ def onnx_quantize(
     }
     func = primitive("onnx_quantize", [("x", shape, "float32")], body, attributes)
     return call_primitive(bb, func, [x], shape, dtype, name, last=True)
+
+
+def onnx_real(bb: BlockBuilder, x: Expr, factors: Array, *, name: str) -> Var:
+    """Write ``float32(x) * factors`` of int32 sums.
+
+    Args:
+        bb: where to write, inside a dataflow block.
+        x: int32, any shape.
+        factors: float32, of the rank of ``x``; sizes of 1 are broadcast.
+        name: of the operator.
+    """
+    shape = shape_of(x)
+
+    def body(source: te.Tensor, factor: te.Tensor) -> te.Tensor:
+        def element(*index: Any) -> Any:
+            return tirx.Cast("float32", source(*index)) * broadcast_load(factor, index)
+
+        return te.compute(extents(shape), element, name="real")
+
+    inputs = [("x", shape, "int32"), ("factors", factors.shape, "float32")]
+    func = primitive("onnx_real", inputs, body, {})
+    args = [x, relax.const(np.ascontiguousarray(factors, "float32"), "float32")]
+    return call_primitive(bb, func, args, shape, "float32", name, last=True)

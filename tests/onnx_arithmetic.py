@@ -91,11 +91,27 @@ def quantize(attrs: Any, data: Array) -> Array:
     return np.clip(rounded, limits.min, limits.max).astype(limits.dtype)
 
 
+def real(_: Any, sums: Array, factors: Array) -> Array:
+    return np.asarray(sums.astype(np.float32) * factors, np.float32)
+
+
+def softmax(attrs: Any, data: Array, table: Array) -> Array:
+    distances = data.max(axis=-1, keepdims=True).astype(np.int64) - data
+    terms = table.astype(np.int64)[distances]
+    total = terms.sum(axis=-1, keepdims=True)
+    low, high = _integers(attrs, "clip")
+    # Twice the quotient, floored, and one more: half of it is rounded half up.
+    doubled = 2 * terms * int(attrs["htvm.steps"]) // (total * 2**16)
+    return np.clip((doubled + 1) // 2 + int(attrs["htvm.zero_point"]), low, high)
+
+
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "onnx_add": binary,
     "onnx_average": average,
     "onnx_binary": binary,
     "onnx_quantize": quantize,
+    "onnx_real": real,
     "onnx_requantize": requantize,
+    "onnx_softmax": softmax,
 }
 """Definitions of PrimFuncs by their kind."""

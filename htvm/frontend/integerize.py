@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import HtvmError, UnsupportedError
-from byoc_dory.layer import Array, TfliteRequant
+from byoc_dory.layer import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
     Add,
@@ -27,6 +27,7 @@ from patterns import elementwise, gemm, pool, shape
 from patterns import softmax as softmax_pattern
 from patterns.conv import conv2d
 from patterns.names import NameCounter, tensor_name
+from patterns.onnx_rounding import float_scale
 from patterns.requantize import fixed_point
 
 if TYPE_CHECKING:
@@ -225,7 +226,14 @@ class _Writer:
         raise UnsupportedError(f"no builder for {type(operator).__name__}", where=operator.where)
 
 
-def _requant(operator: Conv | Dense) -> TfliteRequant:
+def _requant(operator: Conv | Dense) -> TfliteRequant | OnnxRequant:
+    if operator.rounding == "onnx":
+        floats = [float_scale(ratio) for ratio in operator.ratios]
+        return OnnxRequant(
+            multiplier=tuple(multiplier for multiplier, _ in floats),
+            shift=tuple(shift for _, shift in floats),
+            output_zero_point=operator.output_zero_point,
+        )
     parts = [fixed_point(ratio) for ratio in operator.ratios]
     return TfliteRequant(
         multiplier=tuple(multiplier for multiplier, _ in parts),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from byoc_dory.layer import Array
 
@@ -36,6 +36,7 @@ __all__ = [
     "Pair",
     "Primitive",
     "Reshape",
+    "Rounding",
     "Softmax",
     "Step",
     "Write",
@@ -44,6 +45,7 @@ __all__ = [
 Clip: TypeAlias = tuple[int, int]
 Pair: TypeAlias = tuple[int, int]
 Pads: TypeAlias = tuple[int, int, int, int]  # top, left, bottom, right
+Rounding: TypeAlias = Literal["tflite", "onnx"]
 Write: TypeAlias = "Callable[[BlockBuilder, Sequence[Var], str], Var]"
 
 
@@ -108,7 +110,8 @@ class Primitive(Operator):
 class Conv(Operator):
     """A convolution; ``weight`` is ``[K, C / groups, fy, fx]``, ``ratios`` are s_in * s_w / s_out.
 
-    ``ratios`` has one entry or one per output channel; ``bias`` is int32 in steps of s_in * s_w.
+    ``ratios`` has one entry or one per output channel; ``bias`` is int32 in steps of s_in * s_w;
+    ``rounding`` is whose requantization is meant.
     """
 
     weight: Array
@@ -122,6 +125,7 @@ class Conv(Operator):
     dilation: Pair
     groups: int
     layout: str
+    rounding: Rounding = "tflite"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +138,7 @@ class Dense(Operator):
     input_zero_point: int
     output_zero_point: int
     clip: Clip
+    rounding: Rounding = "tflite"
 
 
 @dataclass(frozen=True, eq=False)

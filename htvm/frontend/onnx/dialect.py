@@ -53,7 +53,11 @@ class ReaderEntry:
 
 _DIALECTS = "htvm.frontend.onnx.dialects"
 
+_ROOM = "htvm.frontend.onnx"
+
 READERS: Mapping[str, ReaderEntry] = {
+    "qdq": ReaderEntry("scales at QuantizeLinear and DequantizeLinear", f"{_ROOM}.qdq"),
+    "qoperator": ReaderEntry("scales at the operators (QLinearConv ...)", f"{_ROOM}.qoperator"),
     "pulp": ReaderEntry("PULP's integers (RequantShift, iSoftmax ...)", f"{_DIALECTS}.pulp"),
     "quantlib": ReaderEntry(
         "quantlib's integers (multiply, add, divide, floor, clip)", f"{_DIALECTS}.quantlib"

@@ -1,0 +1,242 @@
+"""Sums, differences and products of two tensors, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.layer import Array, OnnxRequant
+from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
+from htvm.frontend.onnx.affine.unary import limited, mapped
+from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
+from htvm.frontend.operators import Activation, Clip, Step
+from patterns import onnx_arithmetic, onnx_softmax, real
+from patterns.onnx_rounding import float_scale
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["HANDLERS", "Operand", "binary", "quantized_constant", "softmax"]
+
+Operand: TypeAlias = "View | tuple[Array, Step]"
+"""A tensor, or int8 elements and their step."""
+
+_FUNCTIONS: dict[str, onnx_arithmetic.Function] = {
+    "Add": "add",
+    "Mul": "multiply",
+    "Sub": "subtract",
+}
+_REAL: dict[str, real.Function] = {**_FUNCTIONS, "Div": "divide"}  # type: ignore[dict-item]
+
+
+def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Step]:
+    """A dequantized constant of 8 bits as int8 and its step.
+
+    Raises:
+        UnsupportedError: if it has several scales, or other types.
+    """
+    assert constant.scale is not None and constant.zero_point is not None
+    dtype = constant.data.dtype.name
+    if constant.scale.size != 1 or dtype not in ("int8", "uint8"):
+        raise node.unsupported(
+            f"a constant operand of type {dtype} with {constant.scale.size} scales",
+            "int8 or uint8 with one scale",
+        )
+    moved = (constant.data.astype("int64") - offset_of(dtype)).astype("int8")
+    zero = int(constant.zero_point.reshape(-1)[0]) - offset_of(dtype)
+    return moved, Step(float(constant.scale.reshape(-1)[0]), zero)
+
+
+def binary(
+    reader: Reader, node: Node, function: onnx_arithmetic.Function, a: Operand, b: Operand
+) -> Pending:
+    """A function of two 8-bit tensors, waiting for quantization."""
+    parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
+    steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
+    tensors = [item for item in parts if isinstance(item, Activation)]
+    shape = _broadcast(node, parts[0].shape, parts[1].shape)
+
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        scales = [np.float32(item.scale) for item in steps]
+        output = np.float32(step.scale)
+        ratios = [scale / output for scale in scales]
+        if function == "multiply":
+            ratios = [scales[0] * scales[1] / output]
+        multipliers, shifts = zip(*(float_scale(float(ratio)) for ratio in ratios), strict=True)
+        zeros = (steps[0].zero_point, steps[1].zero_point)
+        requant = OnnxRequant(multipliers, shifts, step.zero_point, zeros)
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            given = iter(inputs)
+            operands = [next(given) if isinstance(x, Activation) else x for x in parts]
+            pair = (operands[0], operands[1])
+            return onnx_arithmetic.onnx_binary(bb, function, pair, requant, clip, name=name)
+
+        return reader.write(node, function, tensors, shape, write, step=step)
+
+    def real_form(bound: Bound, _: Constant | None) -> Activation:
+        operands: list[Activation | Array] = [
+            reader.realised(item, node.where)
+            if isinstance(item, View)
+            else (item[0].astype("int64") - item[1].zero_point) * np.float32(item[1].scale)
+            for item in (a, b)
+        ]
+        made = _combined(reader, node, function, operands, shape)
+        return limited(reader, node, made, bound)
+
+    return Pending(shape, finish, real_form)
+
+
+def _broadcast(node: Node, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(a, b))
+    except ValueError as error:
+        raise node.damaged(f"operands of shapes {list(a)} and {list(b)}") from error
+
+
+def _combined(
+    reader: Reader,
+    node: Node,
+    function: real.Function,
+    operands: Sequence[Activation | Array],
+    shape: tuple[int, ...],
+) -> Activation:
+    """A function of float tensors; arrays are constants."""
+    from tvm import relax
+
+    tensors = [item for item in operands if isinstance(item, Activation)]
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        given = iter(inputs)
+        first, second = (
+            next(given)
+            if isinstance(item, Activation)
+            else relax.const(np.ascontiguousarray(item, "float32"), "float32")
+            for item in operands
+        )
+        return real.combine_real(bb, function, first, second, name=name)
+
+    return reader.write(node, f"real_{function}", tensors, shape, write, dtype="float32")
+
+
+def _arithmetic(reader: Reader, node: Node) -> Value:
+    first, second = reader.value(node, 0), reader.value(node, 1)
+    if isinstance(first, Constant) and isinstance(second, Constant):
+        return Constant(_FOLDED[node.op](first.real, second.real))
+    if node.op == "Add":
+        for value, other in ((first, second), (second, first)):
+            if isinstance(value, Pending) and isinstance(other, Constant):
+                biased = _with_bias(value, other)
+                if biased is not None:
+                    return biased
+    operands = [_operand(node, value) for value in (first, second)]
+    if node.op in _FUNCTIONS and all(operand is not None for operand in operands):
+        a, b = operands
+        assert a is not None and b is not None
+        return binary(reader, node, _FUNCTIONS[node.op], a, b)
+    table = _with_scalar(reader, node, first, second)
+    if table is not None:
+        return table
+    parts: list[Activation | Array] = [
+        value.real if isinstance(value, Constant) else reader.realised(value, node.where)
+        for value in (first, second)
+    ]
+    shape = _broadcast(node, parts[0].shape, parts[1].shape)
+    return Real(_combined(reader, node, _REAL[node.op], parts, shape))
+
+
+_FOLDED: dict[str, Any] = {
+    "Add": np.add,
+    "Div": np.divide,
+    "Mul": np.multiply,
+    "Sub": np.subtract,
+}
+
+
+def _operand(node: Node, value: Value) -> Operand | None:
+    if isinstance(value, View):
+        return value
+    if isinstance(value, Constant) and value.scale is not None:
+        return quantized_constant(node, value)
+    return None
+
+
+def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
+    """A product and a constant per channel; ``None`` if the constant is none."""
+    axis, rank = pending.bias_axis, len(pending.shape)
+    if axis is None or pending.bias is not None or pending.bound != Bound():
+        return None
+    if bias.data.ndim > rank:
+        return None
+    own = (1,) * (rank - bias.data.ndim) + bias.data.shape
+    if any(
+        size not in (1, pending.shape[axis] if at == axis else 1) for at, size in enumerate(own)
+    ):
+        return None
+    return Pending(pending.shape, pending.finish, pending.real, axis, bias)
+
+
+def _with_scalar(reader: Reader, node: Node, first: Value, second: Value) -> Pending | None:
+    """A function of an 8-bit tensor and a number, as a table."""
+    for value, other, reverse in ((first, second, False), (second, first, True)):
+        if not isinstance(value, View) or not isinstance(other, Constant):
+            continue
+        if other.data.size == 1 and other.data.ndim <= len(value.shape):
+            number = np.float32(other.real.reshape(-1)[0])
+            return _shifted(reader, node, value, number, reverse)
+    return None
+
+
+def _shifted(reader: Reader, node: Node, view: View, number: np.float32, reverse: bool) -> Pending:
+    fold = _FOLDED[node.op]
+
+    def function(x: Array) -> Array:
+        return np.asarray(fold(number, x) if reverse else fold(x, number))
+
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        return mapped(reader, node, view, step, function, clip)
+
+    def real_form(bound: Bound, _: Constant | None) -> Activation:
+        parts: list[Activation | Array] = [reader.realised(view, node.where), np.asarray(number)]
+        ordered = parts[::-1] if reverse else parts
+        made = _combined(reader, node, _REAL[node.op], ordered, view.shape)
+        return limited(reader, node, made, bound)
+
+    return Pending(view.shape, finish, real_form)
+
+
+# ------------------------------------------------------------------------------ softmax
+
+
+def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
+    """A softmax over the last axis, waiting for quantization."""
+    rank = len(view.shape)
+    if axis % rank != rank - 1:
+        raise node.unsupported(f"a softmax over axis {axis} of {rank}", "use the last axis")
+
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return onnx_softmax.onnx_softmax(
+                bb, inputs[0], view.step.scale, step.scale, step.zero_point, clip, name=name
+            )
+
+        return reader.write(node, "softmax", (view.activation,), view.shape, write, step=step)
+
+    return Pending(view.shape, finish)
+
+
+def _softmax(reader: Reader, node: Node) -> Value:
+    default = -1 if reader.graph.opset >= 13 else 1
+    return softmax(reader, node, reader.view(node, 0, "input"), node.integer("axis", default))
+
+
+HANDLERS: dict[str, Handler] = {
+    "Add": _arithmetic,
+    "Div": _arithmetic,
+    "Mul": _arithmetic,
+    "Softmax": _softmax,
+    "Sub": _arithmetic,
+}
+"""What the nodes mean."""

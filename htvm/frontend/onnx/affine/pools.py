@@ -1,0 +1,127 @@
+"""Maxima and averages over windows and whole maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.layer import OnnxRequant
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
+from htvm.frontend.onnx.affine.windows import Windows, windows_of
+from htvm.frontend.operators import Activation, Clip, MaxPool, Reshape, Step
+from patterns import onnx_arithmetic
+from patterns.onnx_rounding import float_scale
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["HANDLERS", "average", "average_windows", "global_windows"]
+
+
+def _max_pool(reader: Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    if not isinstance(value, View | Quantized):
+        raise node.unsupported("a maximum of what is not quantized", "quantize its input")
+    source = value.activation
+    windows = windows_of(node, source.shape[2:])
+    if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
+        raise node.unsupported("a maximum with dilation, or with its indices")
+    shape = (*source.shape[:2], *windows.outputs)
+    operator = MaxPool(
+        reader.position(), node.where, (source,), windows.kernel, windows.strides,
+        windows.padding, "NCHW",
+    )  # fmt: skip
+    made = reader.result(operator, shape, reader.steps.get(source))
+    if isinstance(value, View):
+        return View(made, value.step)
+    return Quantized(made, value.dtype)
+
+
+def global_windows(node: Node, view: View) -> Windows:
+    """One window: the whole map."""
+    if len(view.shape) != 4:
+        raise node.unsupported(f"an average of shape {list(view.shape)}", "two spatial axes")
+    y, x = view.shape[2:]
+    return Windows((y, x), (1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+
+
+def average_windows(node: Node, view: View) -> Windows:
+    """The windows of AveragePool.
+
+    Raises:
+        UnsupportedError: if they differ in the number of elements they average.
+    """
+    windows = windows_of(node, view.shape[2:])
+    if any(windows.padding) and not node.integer("count_include_pad", 0):
+        raise node.unsupported(
+            "an average that does not count its padding", "pad with zeros before, or count it"
+        )
+    if windows.dilation != (1, 1):
+        raise node.unsupported("an average with dilation")
+    return windows
+
+
+def average(
+    reader: Reader, node: Node, view: View, windows: Windows, shape: tuple[int, ...] | None = None
+) -> Pending:
+    """An average, waiting for quantization; ``shape`` where the file gives the result another."""
+    maps = (*view.shape[:2], *windows.outputs)
+    result, count = shape or maps, math.prod(windows.kernel)
+
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        scale = np.float32(view.step.scale) / (np.float32(step.scale) * np.float32(count))
+        multiplier, shift = float_scale(float(scale))
+        zeros = (view.step.zero_point,)
+        requant = OnnxRequant((multiplier,), (shift,), step.zero_point, zeros)
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return onnx_arithmetic.onnx_average(
+                bb, inputs[0], requant, clip, kernel=windows.kernel, strides=windows.strides,
+                padding=windows.padding, layout="NCHW", name=name,
+            )  # fmt: skip
+
+        made = reader.write(node, "average", (view.activation,), maps, write, step=step)
+        if result == maps:
+            return made
+        flat = Reshape(reader.position(), node.where, (made,), result)
+        return reader.result(flat, result, step)
+
+    return Pending(result, finish)
+
+
+def _global_average(reader: Reader, node: Node) -> Value:
+    view = reader.view(node, 0, "input")
+    return average(reader, node, view, global_windows(node, view))
+
+
+def _average(reader: Reader, node: Node) -> Value:
+    view = reader.view(node, 0, "input")
+    return average(reader, node, view, average_windows(node, view))
+
+
+def _reduce_mean(reader: Reader, node: Node) -> Value:
+    view = reader.view(node, 0, "input")
+    rank = len(view.shape)
+    axes = node.integers("axes", ()) if "axes" in node.attributes else ()
+    if node.input(1):
+        axes = tuple(int(axis) for axis in reader.array(node, 1, "axes").reshape(-1))
+    if rank != 4 or sorted(axis % rank for axis in axes) != [2, 3]:
+        raise node.unsupported(
+            f"a mean over axes {axes} of {rank}", "height and width of a map (axes 2 and 3)"
+        )
+    kept = node.integer("keepdims", 1)
+    shape = view.shape[:2] if not kept else None
+    return average(reader, node, view, global_windows(node, view), shape)
+
+
+HANDLERS: dict[str, Handler] = {
+    "AveragePool": _average,
+    "GlobalAveragePool": _global_average,
+    "MaxPool": _max_pool,
+    "ReduceMean": _reduce_mean,
+}
+"""What the nodes mean."""

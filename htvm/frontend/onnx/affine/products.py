@@ -1,0 +1,267 @@
+"""Convolutions and products of matrices: weights, biases and scales, whatever their node is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.affine.quantization import real_of_sums
+from htvm.frontend.onnx.affine.reader import Reader
+from htvm.frontend.onnx.affine.unary import limited
+from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
+from htvm.frontend.onnx.affine.windows import Windows
+from htvm.frontend.operators import (
+    BIAS_TOLERANCE,
+    Activation,
+    Clip,
+    Conv,
+    Dense,
+    Pad,
+    Reshape,
+    Step,
+)
+from patterns.conv import conv2d_sums
+from patterns.gemm import dense_sums
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["Weight", "convolution", "matrix_product", "weight_of"]
+
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Weight:
+    """Weights of a layer.
+
+    Attributes:
+        data: int8, output channels first.
+        scale: float32, one or one per output channel.
+    """
+
+    data: Array
+    scale: Array
+
+
+def weight_of(node: Node, constant: Constant, channel_axis: int) -> Weight:
+    """Weights less their zero point, output channels moved to the front.
+
+    Raises:
+        UnsupportedError: if they do not fit int8 then, or scales lie along another axis.
+    """
+    if constant.scale is None:
+        raise node.unsupported(
+            "its weights are reals", "quantize them: DequantizeLinear of int8 or uint8"
+        )
+    if constant.data.dtype.name not in ("int8", "uint8"):
+        raise node.unsupported(
+            f"weights of type {constant.data.dtype}", "int8 and uint8 are supported"
+        )
+    centred = constant.centred
+    if centred.min(initial=0) < -128 or centred.max(initial=0) > 127:
+        raise node.unsupported(
+            f"weights from {centred.min()} to {centred.max()} around their zero point",
+            "quantize weights symmetrically, to int8",
+        )
+    scale = np.moveaxis(constant.scale, channel_axis, 0)
+    if scale.size not in (1, scale.shape[0]):
+        raise node.unsupported(
+            f"weight scales along an axis other than the output channels ({channel_axis})",
+            "quantize per tensor or per output channel",
+        )
+    data = np.ascontiguousarray(np.moveaxis(centred, channel_axis, 0).astype("int8"))
+    return Weight(data, scale.reshape(-1))
+
+
+def _bias(node: Node, bias: Constant | None, channels: int, step: Step, weight: Weight) -> Array:
+    """The bias per output channel in steps of s_in * s_w, int32 [K].
+
+    Raises:
+        ModelError: if it has another number of channels.
+        UnsupportedError: if it does not fit int32.
+    """
+    if bias is None:
+        return np.zeros(channels, "int32")
+    if bias.data.size not in (1, channels):
+        raise node.damaged(f"a bias of {bias.data.size} values for {channels} output channels")
+    product = np.float64(step.scale) * weight.scale.astype("float64")
+    if bias.scale is not None:
+        given = bias.scale.reshape(-1).astype("float64")
+        if np.all(np.abs(given - product) <= BIAS_TOLERANCE * product):
+            values = bias.centred.reshape(-1).astype("float64")
+            return _int32(node, np.broadcast_to(values, (channels,)))
+    values = bias.real.reshape(-1).astype("float64")
+    return _int32(node, np.broadcast_to(values / product, (channels,)))
+
+
+def _int32(node: Node, values: Array) -> Array:
+    rounded = np.rint(values)
+    if not np.all(np.isfinite(rounded)) or np.abs(rounded).max(initial=0) > _INT32_MAX:
+        raise node.unsupported("a bias that does not fit int32", "use a larger weight scale")
+    return rounded.astype("int32")
+
+
+def _ratios(step: Step, weight: Weight, output: Step) -> tuple[float, ...]:
+    """s_in * s_w / s_out, each step rounded to float32, as onnxruntime does."""
+    ratios = np.float32(step.scale) * weight.scale / np.float32(output.scale)
+    if np.all(ratios == ratios[0]):
+        ratios = ratios[:1]
+    return tuple(float(ratio) for ratio in ratios)
+
+
+# ------------------------------------------------------------------------------ convolution
+
+
+def convolution(
+    reader: Reader, node: Node, view: View, weight: Weight, windows: Windows, bias: Constant | None
+) -> Pending:
+    """A convolution of a tensor (1, C, y, x), which waits for its quantization."""
+    source, step = view.activation, view.step
+    if len(source.shape) != 4 or weight.data.ndim != 4:
+        raise node.unsupported(
+            f"a convolution of shape {list(source.shape)} with {list(weight.data.shape)}",
+            "two spatial axes are supported; give a one-dimensional one a height of 1",
+        )
+    batch, channels, *_ = source.shape
+    groups = node.integer("group", 1)
+    k, per_group = weight.data.shape[:2]
+    if groups < 1 or channels != per_group * groups or k % groups:
+        raise node.damaged(
+            f"{channels} input channels in {groups} groups, and weights of shape "
+            f"{list(weight.data.shape)}"
+        )
+    if batch != 1:
+        raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
+    shape = (1, k, *windows.outputs)
+
+    def finish(output: Step, clip: Clip, extra: Constant | None) -> Activation:
+        operator = Conv(
+            reader.position(),
+            node.where,
+            (source,),
+            weight=weight.data,
+            bias=_bias(node, extra, k, step, weight),
+            ratios=_ratios(step, weight, output),
+            input_zero_point=step.zero_point,
+            output_zero_point=output.zero_point,
+            clip=clip,
+            strides=windows.strides,
+            padding=windows.padding,
+            dilation=windows.dilation,
+            groups=groups,
+            layout="NCHW",
+            rounding="onnx",
+        )
+        return reader.result(operator, shape, output)
+
+    def real_form(bound: Bound, extra: Constant | None) -> Activation:
+        padded, padding = _padded(reader, node, view, windows)
+        summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return conv2d_sums(
+                bb, inputs[0], weight.data, summands, name=name, strides=windows.strides,
+                padding=padding, dilation=windows.dilation, groups=groups, layout="NCHW",
+            )  # fmt: skip
+
+        sums = reader.write(node, "conv2d_sums", (padded,), shape, write, dtype="int32")
+        return _real(reader, node, sums, view, weight, 1, bound)
+
+    return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
+
+
+def _padded(
+    reader: Reader, node: Node, view: View, windows: Windows
+) -> tuple[Activation, tuple[int, int, int, int]]:
+    """The input and the padding left to do: the number 0.0 is seldom the integer 0."""
+    source, zero = view.activation, view.step.zero_point
+    if not any(windows.padding) or zero == 0:
+        return source, windows.padding
+    top, left, bottom, right = windows.padding
+    batch, channels, y, x = source.shape
+    pad = Pad(reader.position(), node.where, (source,), windows.padding, zero, "NCHW")
+    return reader.result(pad, (batch, channels, y + top + bottom, x + left + right)), (0, 0, 0, 0)
+
+
+def _folded(node: Node, bias: Array, weight: Array, step: Step) -> Array:
+    """The bias with the input's zero point in it."""
+    rows = weight.astype("int64").reshape(weight.shape[0], -1).sum(axis=1)
+    return _int32(node, bias.astype("int64") - step.zero_point * rows)
+
+
+def _real(
+    reader: Reader,
+    node: Node,
+    sums: Activation,
+    view: View,
+    weight: Weight,
+    axis: int,
+    bound: Bound,
+) -> Activation:
+    scale = np.asarray(np.float32(view.step.scale) * weight.scale, "float32")
+    return limited(reader, node, real_of_sums(reader, node, sums, scale, axis), bound)
+
+
+# ------------------------------------------------------------------------------ matrices
+
+
+def matrix_product(
+    reader: Reader, node: Node, view: View, weight: Weight, bias: Constant | None, rank: int = 0
+) -> Pending:
+    """A product of a tensor (..., C) with constant weights [K, C], waiting for quantization."""
+    shape, step = view.shape, view.step
+    k, channels = weight.data.shape
+    if not shape or shape[-1] != channels:
+        raise node.damaged(f"a product of {list(shape)} with weights of {channels} rows")
+    rows, result = math.prod(shape[:-1]), (*shape[:-1], k)
+
+    def flat() -> Activation:
+        return _reshaped(reader, node, view.activation, (rows, channels))
+
+    def finish(output: Step, clip: Clip, extra: Constant | None) -> Activation:
+        source = flat()
+        operator = Dense(
+            reader.position(),
+            node.where,
+            (source,),
+            weight=weight.data,
+            bias=_bias(node, extra, k, step, weight),
+            ratios=_ratios(step, weight, output),
+            input_zero_point=step.zero_point,
+            output_zero_point=output.zero_point,
+            clip=clip,
+            rounding="onnx",
+        )
+        made = reader.result(operator, (rows, k), output)
+        return _reshaped(reader, node, made, result, output)
+
+    def real_form(bound: Bound, extra: Constant | None) -> Activation:
+        summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return dense_sums(bb, inputs[0], weight.data, summands, name=name)
+
+        sums = reader.write(node, "linear_sums", (flat(),), (rows, k), write, dtype="int32")
+        made = _real(reader, node, sums, view, weight, 1, bound)
+        return _reshaped(reader, node, made, result)
+
+    return Pending(result, finish, real_form, bias_axis=len(result) - 1, bias=bias)
+
+
+def _reshaped(
+    reader: Reader,
+    node: Node,
+    source: Activation,
+    shape: tuple[int, ...],
+    step: Step | None = None,
+) -> Activation:
+    if source.shape == shape:
+        return source
+    operator = Reshape(reader.position(), node.where, (source,), shape)
+    return reader.result(operator, shape, step, source.dtype)

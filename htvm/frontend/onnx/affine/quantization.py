@@ -1,0 +1,199 @@
+"""QuantizeLinear and DequantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.affine.reader import Reader, offset_of
+from htvm.frontend.onnx.affine.values import (
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Sums,
+    Value,
+    View,
+)
+from htvm.frontend.operators import Activation, Primitive, Step
+from patterns import onnx_arithmetic
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["HANDLERS", "constant_of", "dequantized", "learn", "real_of_sums", "scale_of", "step_of"]
+
+
+def scale_of(reader: Reader, node: Node, index: int) -> Array:
+    """A scale, or one per channel, float32 [n].
+
+    Raises:
+        UnsupportedError: if it is computed at run time, or not positive and finite.
+    """
+    scales = reader.array(node, index, "scale")
+    if scales.dtype != np.float32:
+        raise node.unsupported(f"scales of type {scales.dtype}", "float32 is supported")
+    if not scales.size or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
+        worst = [float(scale) for scale in scales.reshape(-1) if not (scale > 0)][:1]
+        raise node.unsupported(
+            f"scale {worst[0] if worst else 'infinite or missing'} in '{node.input(index)}'",
+            "scales must be positive and finite: calibrate again, with data that are not constant",
+        )
+    return scales.reshape(-1)
+
+
+def step_of(reader: Reader, node: Node, index: int) -> tuple[Step, str]:
+    """Scale (input ``index``) and zero point (the one after it) of an activation.
+
+    Returns:
+        The step of the int8 tensor, and the type in the file.
+
+    Raises:
+        UnsupportedError: if there are several, or the type is neither int8 nor uint8.
+    """
+    scales = scale_of(reader, node, index)
+    zeros = reader.optional(node, index + 1, "zero point")
+    zeros = np.zeros(1, "uint8") if zeros is None else zeros.reshape(-1)
+    if scales.size != 1 or zeros.size != 1:
+        raise node.unsupported(
+            f"an activation with {max(scales.size, zeros.size)} scales",
+            "quantize activations per tensor; per channel is for weights",
+        )
+    dtype = zeros.dtype.name
+    if dtype not in ("int8", "uint8"):
+        raise node.unsupported(f"an activation of type {dtype}", "int8 and uint8 are supported")
+    return Step(float(scales[0]), int(zeros[0]) - offset_of(dtype)), dtype
+
+
+def constant_of(reader: Reader, node: Node, index: int, axis: int | None = None) -> Constant:
+    """A constant (input ``index``), its scale and zero point (those after it).
+
+    Args:
+        reader: of the graph.
+        node: the node.
+        index: of the integers.
+        axis: along which the scales lie, if there are several.
+
+    Raises:
+        UnsupportedError: if the constant is computed at run time.
+        ModelError: if scales, zero points and channels differ in number or type.
+    """
+    data = reader.array(node, index, "operand")
+    scale = scale_of(reader, node, index + 1)
+    zeros = reader.optional(node, index + 2, "zero point")
+    zeros = np.zeros(scale.size, data.dtype) if zeros is None else zeros.reshape(-1)
+    return dequantized(node, data, scale, zeros, axis)
+
+
+def dequantized(node: Node, data: Array, scale: Array, zeros: Array, axis: int | None) -> Constant:
+    """A constant of integers, scales and zero points spread along ``axis``."""
+    if data.dtype.kind not in "iu":
+        raise node.damaged(f"dequantized data of type {data.dtype}")
+    if zeros.dtype != data.dtype:
+        raise node.damaged(f"data of type {data.dtype} with a zero point of type {zeros.dtype}")
+    if zeros.size != scale.size:
+        raise node.damaged(f"{scale.size} scales and {zeros.size} zero points")
+    shape = [1] * data.ndim
+    if scale.size > 1:
+        if axis is None or not -data.ndim <= axis < data.ndim:
+            raise node.damaged(f"axis {axis} of a tensor of shape {list(data.shape)}")
+        if data.shape[axis] != scale.size:
+            raise node.damaged(
+                f"{scale.size} scales for {data.shape[axis]} channels of shape {list(data.shape)}",
+                "there must be one scale, or one for each channel along the axis",
+            )
+        shape[axis] = -1
+    return Constant(data, scale.reshape(shape), zeros.astype("int64").reshape(shape))
+
+
+def _dequantize(reader: Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    if isinstance(value, Constant):
+        if value.scale is not None:
+            raise node.damaged("it dequantizes reals")
+        return constant_of(reader, node, 0, node.integer("axis", 1))
+    if isinstance(value, Sums):
+        return _dequantized_sums(reader, node, value)
+    if not isinstance(value, Quantized):
+        raise node.unsupported(f"it dequantizes {_brief(value)}", "quantize the tensor before")
+    step, dtype = step_of(reader, node, 1)
+    if not node.input(2):  # the type of a zero point that is left out is that of the data
+        dtype, step = value.dtype, Step(step.scale, -offset_of(value.dtype))
+    if dtype != value.dtype:
+        raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
+    learn(reader, value.activation, step)
+    return View(value.activation, step)
+
+
+def learn(reader: Reader, activation: Activation, step: Step) -> None:
+    """Note the step of a tensor, and of the input of the model that it is, moved."""
+    reader.steps.setdefault(activation, step)
+    origin = activation.origin
+    if isinstance(origin, Primitive) and origin.kind == "offset":
+        outer = Step(step.scale, step.zero_point + 128)
+        reader.steps.setdefault(origin.inputs[0], outer)
+
+
+def _dequantized_sums(reader: Reader, node: Node, value: Sums) -> Real:
+    scale = scale_of(reader, node, 1)
+    zeros = reader.optional(node, 2, "zero point")
+    if scale.size != 1 or (zeros is not None and zeros.any()):
+        raise node.unsupported("int32 sums with several scales or a zero point")
+    return Real(real_of_sums(reader, node, value.activation, scale, 0))
+
+
+def real_of_sums(
+    reader: Reader, node: Node, sums: Activation, scale: Array, axis: int
+) -> Activation:
+    """int32 sums as reals; scales are one, or lie along ``axis``."""
+    shape = [1] * len(sums.shape)
+    if scale.size > 1:
+        shape[axis] = -1
+    factors = np.ascontiguousarray(scale.reshape(shape), "float32")
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        return onnx_arithmetic.onnx_real(bb, inputs[0], factors, name=name)
+
+    return reader.write(node, "onnx_real", (sums,), sums.shape, write, dtype="float32")
+
+
+def _quantize(reader: Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    step, dtype = step_of(reader, node, 1)
+    if isinstance(value, View):
+        return Quantized(_requantized(reader, node, value, step), dtype)
+    if isinstance(value, Pending):
+        clip = value.bound.clip(step)
+        activation = value.finish(step, clip, value.bias)
+        reader.steps.setdefault(activation, step)
+        return Quantized(activation, dtype)
+    if not isinstance(value, Real):
+        raise node.unsupported(f"it quantizes {_brief(value)}")
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        return onnx_arithmetic.onnx_quantize(
+            bb, inputs[0], step.scale, step.zero_point, "int8", name=name
+        )
+
+    source = value.activation
+    made = reader.write(node, "quantize", (source,), source.shape, write, step=step)
+    return Quantized(made, dtype)
+
+
+def _requantized(reader: Reader, node: Node, view: View, step: Step) -> Activation:
+    if view.step == step:
+        return view.activation
+    from htvm.frontend.onnx.affine.unary import mapped
+
+    return mapped(reader, node, view, step, lambda x: x)
+
+
+def _brief(value: Value) -> str:
+    return f"a {type(value).__name__.lower()}"
+
+
+HANDLERS = {"DequantizeLinear": _dequantize, "QuantizeLinear": _quantize}
+"""What the nodes mean."""

@@ -1,0 +1,224 @@
+"""The walk over a graph with scales and zero points."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.affine.values import (
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Sums,
+    Value,
+    View,
+)
+from htvm.frontend.onnx.network import Network
+from htvm.frontend.operators import Activation, Operator, Primitive, Step
+from patterns import floats, rescale
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Graph, Node, TensorType
+    from htvm.frontend.operators import Write
+
+__all__ = ["Handler", "Reader", "offset_of"]
+
+_log = logging.getLogger(__name__)
+
+
+def offset_of(dtype: str) -> int:
+    """What the file's integers are moved by to be int8."""
+    return 128 if dtype == "uint8" else 0
+
+
+class Reader:
+    """Walks a graph once, knowing of each tensor what it stands for.
+
+    Args:
+        graph: checked and in order.
+        handlers: by operator, the function that says what a node stands for: one value, or one for
+            each output.
+    """
+
+    def __init__(self, graph: Graph, handlers: Mapping[str, Handler]) -> None:
+        self.graph = graph
+        self._handlers = handlers
+        self._values: dict[str, Value] = {}
+        self.steps: dict[Activation, Step] = {}
+        self.sources: dict[Activation, str] = {}
+        self._count = 0
+
+    # ------------------------------------------------------------------ the whole
+
+    def read(self) -> Network:
+        """Read all nodes.
+
+        Raises:
+            UnsupportedError: naming the node that is not supported.
+            ModelError: if the file contradicts itself.
+        """
+        inputs = [(item.name, self._enter(item)) for item in self.graph.inputs]
+        for node in self.graph.nodes:
+            handler = self._handlers.get(node.op)
+            if handler is None:
+                known = ", ".join(sorted(self._handlers))
+                raise node.unsupported(f"operator {node.op} is not supported", f"known: {known}")
+            result = handler(self, node)
+            values = result if isinstance(result, list) else [result]
+            for name, value in zip(node.outputs, values, strict=False):
+                self._values[name] = value
+                if isinstance(value, Quantized | Real | Sums):
+                    self.sources.setdefault(value.activation, name)
+        outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
+        return Network(tuple(inputs), tuple(outputs), self.steps, self.sources)
+
+    def _enter(self, item: TensorType) -> Activation:
+        assert item.shape is not None
+        activation = Activation(item.shape, item.name, item.dtype)
+        where = f"input '{item.name}' of {self.graph.source}"
+        if item.dtype == "float32":
+            self._values[item.name] = Real(activation)
+        elif item.dtype == "int8":
+            self._values[item.name] = Quantized(activation, "int8")
+        elif item.dtype == "uint8":
+            inner = self._moved(activation, -128, "int8", where)
+            self._values[item.name] = Quantized(inner, "uint8")
+        else:
+            raise UnsupportedError(
+                f"an input of type {item.dtype}", where=where, hint="float32, int8 or uint8"
+            )
+        return activation
+
+    def _leave(self, item: TensorType) -> Activation:
+        where = f"output '{item.name}' of {self.graph.source}"
+        value = self._values.get(item.name)
+        if value is None and item.name in self.graph.constants:
+            raise UnsupportedError("an output that is constant", where=where, hint="leave it out")
+        assert value is not None
+        if isinstance(value, Quantized) and value.dtype == "uint8":
+            outer = self._moved(value.activation, 128, "uint8", where)
+            step = self.steps.get(value.activation)
+            if step is not None:
+                self.steps[outer] = Step(step.scale, step.zero_point + 128)
+            return outer
+        if isinstance(value, Quantized | Sums):
+            return value.activation
+        return self.realised(value, where)
+
+    def _moved(self, source: Activation, by: int, dtype: str, where: str) -> Activation:
+        limits = np.iinfo(dtype)
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            one, summand = np.ones((), "int32"), np.full((), by, "int32")
+            clip = (int(limits.min), int(limits.max))
+            return rescale.rescale(bb, inputs[0], one, summand, 0, clip, name=name, dtype=dtype)
+
+        operator = Primitive(self.position(), where, (source,), kind="offset", write=write)
+        return Activation(source.shape, operator, dtype)
+
+    # ------------------------------------------------------------------ values
+
+    def position(self) -> tuple[int, int]:
+        """Place of a new operator: they are written in the order in which they are made."""
+        self._count += 1
+        return (self._count, 0)
+
+    def value(self, node: Node, index: int) -> Value:
+        """What an input stands for.
+
+        Raises:
+            ModelError: if it is left out.
+        """
+        name = node.input(index)
+        if not name:
+            raise node.damaged(f"input {index} is missing")
+        if name in self._values:
+            return self._values[name]
+        return Constant(self.graph.constants[name])
+
+    def array(self, node: Node, index: int, role: str) -> Array:
+        """The elements of an input that must be a plain constant."""
+        value = self.value(node, index)
+        if not isinstance(value, Constant) or value.scale is not None:
+            raise node.unsupported(f"its {role} is computed at run time", "make it constant")
+        return value.data
+
+    def optional(self, node: Node, index: int, role: str) -> Array | None:
+        """The same, ``None`` if it is left out."""
+        return self.array(node, index, role) if node.input(index) else None
+
+    def view(self, node: Node, index: int, role: str) -> View:
+        """An input that must be a dequantized 8-bit tensor."""
+        value = self.value(node, index)
+        if not isinstance(value, View):
+            raise node.unsupported(
+                f"its {role} is no dequantized 8-bit tensor",
+                "quantize and dequantize all tensors between operators",
+            )
+        return value
+
+    # ------------------------------------------------------------------ writing
+
+    def write(
+        self,
+        node: Node,
+        kind: str,
+        inputs: Sequence[Activation],
+        shape: tuple[int, ...],
+        write: Write,
+        *,
+        dtype: str = "int8",
+        step: Step | None = None,
+    ) -> Activation:
+        """The result of an operator with a builder of its own."""
+        operator = Primitive(self.position(), node.where, tuple(inputs), kind=kind, write=write)
+        return self.result(operator, shape, step, dtype)
+
+    def result(
+        self,
+        operator: Operator,
+        shape: tuple[int, ...],
+        step: Step | None = None,
+        dtype: str = "int8",
+    ) -> Activation:
+        """The result of an operator, its step noted if there is one."""
+        activation = Activation(shape, operator, dtype)
+        if step is not None:
+            self.steps[activation] = step
+        return activation
+
+    def realised(self, value: Value, where: str) -> Activation:
+        """The float32 tensor that a value stands for.
+
+        Raises:
+            UnsupportedError: if it has no float form here.
+        """
+        if isinstance(value, Real):
+            return value.activation
+        if isinstance(value, View):
+            step = value.step
+
+            def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+                return floats.dequantize(bb, inputs[0], step.scale, step.zero_point, name=name)
+
+            operator = Primitive(
+                self.position(), where, (value.activation,), kind="dequantize", write=write
+            )
+            return Activation(value.shape, operator, "float32")
+        if isinstance(value, Pending) and value.real is not None:
+            return value.real(value.bound, value.bias)
+        kind = "a result" if isinstance(value, Pending) else f"a {type(value).__name__.lower()}"
+        raise UnsupportedError(
+            f"{kind} that is not quantized is used as a real",
+            where=where,
+            hint="let a QuantizeLinear follow the operator",
+        )
+
+
+Handler: TypeAlias = "Callable[[Reader, Node], Value | list[Value]]"

@@ -1,0 +1,211 @@
+"""Functions of one 8-bit tensor, element by element: tables of 256 entries, or rescaling.
+
+The float function is computed for all 256 arguments when the file is read, between dequantization
+and quantization in float32, as onnxruntime does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.layer import Array, OnnxRequant
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
+from htvm.frontend.operators import Activation, Clip, Step
+from patterns import elementwise, real
+from patterns.onnx_rounding import float_scale
+from patterns.table_map import table_map
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["FUNCTIONS", "HANDLERS", "Function", "bounded", "mapped", "pending_map"]
+
+Function: TypeAlias = "Callable[[Array], Array]"
+"""Of float32 arrays."""
+
+_ALL = np.arange(-128, 128)
+
+
+def _table(view_step: Step, step: Step, clip: Clip, function: Function) -> Array:
+    """int8 [256], by the argument from -128 to 127."""
+    real = (_ALL - view_step.zero_point).astype("float32") * np.float32(view_step.scale)
+    with np.errstate(all="ignore"):
+        ratio = np.asarray(function(real), "float32") / np.float32(step.scale)
+    rounded = np.rint(np.nan_to_num(ratio, nan=1e9, posinf=1e9, neginf=-1e9)) + step.zero_point
+    return np.clip(rounded, *clip).astype("int8")
+
+
+def mapped(
+    reader: Reader, node: Node, view: View, step: Step, function: Function, clip: Clip = INT8
+) -> Activation:
+    """A function of an 8-bit tensor, quantized: a conversion if it is one, otherwise a table."""
+    table = _table(view.step, step, clip, function)
+    source = view.activation
+    requant = _conversion(view.step, step, clip, table)
+    if requant is not None:
+
+        def convert(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            offset = -view.step.zero_point
+            return elementwise.convert(bb, inputs[0], requant, clip, offset=offset, name=name)
+
+        return reader.write(node, "convert", (source,), source.shape, convert, step=step)
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        return table_map(bb, inputs[0], table, zero_point=step.zero_point, name=name)
+
+    return reader.write(node, node.op.lower(), (source,), source.shape, write, step=step)
+
+
+def _conversion(before: Step, after: Step, clip: Clip, table: Array) -> OnnxRequant | None:
+    """The change of scale that a table is, if it is one: retargeting can leave that out."""
+    ratio = np.float32(before.scale) / np.float32(after.scale)
+    if not 0 < float(ratio) < 2.0**16:
+        return None
+    product = (_ALL - before.zero_point).astype("float32") * ratio
+    same = np.clip(np.rint(product) + after.zero_point, *clip)
+    if not np.array_equal(same, table):
+        return None
+    multiplier, shift = float_scale(float(ratio))
+    return OnnxRequant((multiplier,), (shift,), after.zero_point)
+
+
+def pending_map(reader: Reader, node: Node, view: View, function: Function) -> Pending:
+    """A function of an 8-bit tensor that waits for quantization."""
+
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        return mapped(reader, node, view, step, function, clip)
+
+    return Pending(view.shape, finish)
+
+
+# ------------------------------------------------------------------------------ bounds
+
+
+def bounded(reader: Reader, node: Node, value: Value, low: float, high: float) -> Value:
+    """Bounds on whatever reals a value stands for."""
+    if isinstance(value, Pending):
+        bound = value.bound.within(low, high)
+        return Pending(value.shape, value.finish, value.real, value.bias_axis, value.bias, bound)
+    if isinstance(value, View):
+        waiting = pending_map(reader, node, value, lambda x: x)
+
+        def real_form(bound: Bound, _: Constant | None) -> Activation:
+            source = reader.realised(value, node.where)
+            return limited(reader, node, source, bound)
+
+        return Pending(waiting.shape, waiting.finish, real_form, bound=Bound(low, high))
+    if isinstance(value, Real):
+        return Real(limited(reader, node, value.activation, Bound(low, high)))
+    raise node.unsupported(f"it bounds a {type(value).__name__.lower()}")
+
+
+def limited(reader: Reader, node: Node, source: Activation, bound: Bound) -> Activation:
+    """A float tensor within bounds."""
+    for function, limit in (("maximum", bound.low), ("minimum", bound.high)):
+        if math.isinf(limit):
+            continue
+        source = _with_limit(reader, node, source, function, limit)
+    return source
+
+
+def _with_limit(
+    reader: Reader, node: Node, source: Activation, function: Any, limit: float
+) -> Activation:
+    from tvm import relax
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        constant = relax.const(np.full((1,) * len(source.shape), limit, "float32"), "float32")
+        return real.combine_real(bb, function, inputs[0], constant, name=name)
+
+    return reader.write(node, function, (source,), source.shape, write, dtype="float32")
+
+
+def _relu(reader: Reader, node: Node) -> Value:
+    return bounded(reader, node, reader.value(node, 0), 0.0, math.inf)
+
+
+def _clip(reader: Reader, node: Node) -> Value:
+    limits = []
+    for index, (name, default) in enumerate((("min", -math.inf), ("max", math.inf)), start=1):
+        limit = default
+        if node.input(index):
+            value = reader.value(node, index)
+            if not isinstance(value, Constant) or value.data.size != 1:
+                raise node.unsupported(f"its {name} is computed at run time", "make it constant")
+            limit = float(value.real.reshape(-1)[0])
+        elif name in node.attributes:
+            limit = node.number(name)
+        limits.append(limit)
+    low, high = limits
+    if not low <= high:
+        raise node.damaged(f"it clips to [{low}, {high}]")
+    return bounded(reader, node, reader.value(node, 0), low, high)
+
+
+# ------------------------------------------------------------------------------ tables
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)), "float32")
+
+
+def _erf(x: Array) -> Array:
+    return np.asarray([math.erf(float(value)) for value in x], "float32")
+
+
+def _elu(node: Node) -> Function:
+    alpha = np.float32(node.number("alpha", 1.0))
+    return lambda x: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def _leaky(node: Node) -> Function:
+    alpha = np.float32(node.number("alpha", 0.01))
+    return lambda x: np.where(x >= 0, x, alpha * x)
+
+
+def _hard_sigmoid(node: Node) -> Function:
+    alpha, beta = np.float32(node.number("alpha", 0.2)), np.float32(node.number("beta", 0.5))
+    return lambda x: np.clip(alpha * x + beta, 0, 1)
+
+
+def _gelu(node: Node) -> Function:
+    if node.attributes.get("approximate", "none") == "tanh":
+        root = np.float32(math.sqrt(2 / math.pi))
+        return lambda x: x * 0.5 * (1 + np.tanh(root * (x + np.float32(0.044715) * x**3)))
+    return lambda x: x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
+
+
+FUNCTIONS: dict[str, Callable[[Node], Function]] = {
+    "Abs": lambda _: np.abs,
+    "Elu": _elu,
+    "Erf": lambda _: _erf,
+    "Exp": lambda _: np.exp,
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": lambda _: lambda x: x * np.clip(x / np.float32(6) + np.float32(0.5), 0, 1),
+    "LeakyRelu": _leaky,
+    "Log": lambda _: np.log,
+    "Neg": lambda _: np.negative,
+    "Reciprocal": lambda _: lambda x: np.float32(1) / x,
+    "Sigmoid": lambda _: _sigmoid,
+    "Softplus": lambda _: lambda x: np.logaddexp(x, np.float32(0)),
+    "Sqrt": lambda _: np.sqrt,
+    "Tanh": lambda _: np.tanh,
+}
+
+
+def _tabulated(reader: Reader, node: Node) -> Value:
+    return pending_map(reader, node, reader.view(node, 0, "input"), FUNCTIONS[node.op](node))
+
+
+HANDLERS: dict[str, Handler] = {
+    "Clip": _clip,
+    "Relu": _relu,
+    **{name: _tabulated for name in FUNCTIONS},
+}
+"""What the nodes mean."""

@@ -1,0 +1,95 @@
+"""Windows of convolutions and pools: kernel, strides, padding, dilation, and what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from htvm.frontend.operators import Pads, Pair
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["Windows", "windows_of"]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows on maps.
+
+    Attributes:
+        kernel, strides, dilation: (y, x).
+        padding: (top, left, bottom, right).
+        outputs: how many there are, (y, x).
+    """
+
+    kernel: Pair
+    strides: Pair
+    padding: Pads
+    dilation: Pair
+    outputs: Pair
+
+
+def windows_of(node: Node, sizes: Sequence[int], kernel: Sequence[int] | None = None) -> Windows:
+    """The windows of a node on maps of ``sizes`` (y, x).
+
+    Args:
+        node: with the attributes of a convolution or pool.
+        sizes: (y, x) of the input.
+        kernel: of the weights; ``None``: only the attribute says it.
+
+    Raises:
+        UnsupportedError: if the maps have not two axes, or the sizes are to be rounded up.
+        ModelError: if attributes contradict each other or the shapes.
+    """
+    if len(sizes) != 2:
+        raise node.unsupported(
+            f"windows on maps of {len(sizes)} axes",
+            "two are supported; give a one-dimensional map a height of 1",
+        )
+    given = node.integers("kernel_shape", tuple(kernel) if kernel is not None else None)
+    if kernel is not None and tuple(kernel) != given:
+        raise node.damaged(f"kernel_shape {given}, but weights of {tuple(kernel)}")
+    strides = _pair(node, "strides", node.integers("strides", (1, 1)))
+    dilation = _pair(node, "dilations", node.integers("dilations", (1, 1)))
+    window = _pair(node, "kernel_shape", given)
+    if node.integer("ceil_mode", 0):
+        raise node.unsupported("ceil_mode", "pad explicitly, and leave it 0")
+    padding = _padding(node, sizes, window, strides, dilation)
+    outputs = []
+    for axis in (0, 1):
+        span = sizes[axis] + padding[axis] + padding[axis + 2]
+        span -= dilation[axis] * (window[axis] - 1) + 1
+        if span < 0:
+            raise node.damaged(f"a kernel of {window} on maps of {tuple(sizes)}")
+        outputs.append(span // strides[axis] + 1)
+    return Windows(window, strides, padding, dilation, (outputs[0], outputs[1]))
+
+
+def _pair(node: Node, name: str, values: tuple[int, ...]) -> Pair:
+    if len(values) != 2 or min(values) < 1:
+        raise node.damaged(f"attribute '{name}' is {values}", "two positive integers")
+    return values[0], values[1]
+
+
+def _padding(node: Node, sizes: Sequence[int], kernel: Pair, strides: Pair, dilation: Pair) -> Pads:
+    mode = node.text("auto_pad", "NOTSET")
+    if mode == "VALID":
+        return (0, 0, 0, 0)
+    if mode == "NOTSET":
+        pads = node.integers("pads", (0, 0, 0, 0))
+        if len(pads) != 4 or min(pads) < 0:
+            raise node.damaged(f"attribute 'pads' is {pads}", "four integers from 0 on")
+        return (pads[0], pads[1], pads[2], pads[3])
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise node.unsupported(f"auto_pad '{mode}'", "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    before, after = [], []
+    for axis in (0, 1):
+        outputs = -(-sizes[axis] // strides[axis])
+        span = (outputs - 1) * strides[axis] + dilation[axis] * (kernel[axis] - 1) + 1
+        total = max(span - sizes[axis], 0)
+        small, large = total // 2, total - total // 2
+        before.append(small if mode == "SAME_UPPER" else large)
+        after.append(large if mode == "SAME_UPPER" else small)
+    return (before[0], before[1], after[0], after[1])

@@ -1,0 +1,101 @@
+"""QDQ: float operators between DequantizeLinear and QuantizeLinear, as quantizers write them.
+
+What is meant is integer arithmetic, as onnxruntime runs it once it has fused the three: its
+requantization, rectifiers folded into saturation.  What is not quantized again stays a real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from htvm.frontend.onnx.affine import pointwise, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine.products import convolution, matrix_product, weight_of
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.values import Constant, Pending, Value
+from htvm.frontend.onnx.affine.windows import windows_of
+from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Graph, Node
+    from htvm.frontend.onnx.network import Network, Options
+
+__all__ = ["HANDLERS", "marks", "read"]
+
+
+def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
+    """DequantizeLinear, in a file without quantized operators."""
+    if any(node.op in QOPERATOR for node in graph.nodes):
+        return ()
+    return tuple(node for node in graph.nodes if node.op == "DequantizeLinear")
+
+
+def read(graph: Graph, _: Options) -> Network:
+    """The network.
+
+    Raises:
+        UnsupportedError: naming the node that is not supported.
+        ModelError: if the file contradicts itself.
+    """
+    return Reader(graph, HANDLERS).read()
+
+
+def _bias(reader: Reader, node: Node, index: int) -> Constant | None:
+    if not node.input(index):
+        return None
+    value = reader.value(node, index)
+    if not isinstance(value, Constant):
+        raise node.unsupported("its bias is computed at run time", "make it constant")
+    return value
+
+
+def _weights(reader: Reader, node: Node, index: int) -> Constant:
+    value = reader.value(node, index)
+    if not isinstance(value, Constant):
+        raise node.unsupported(
+            "both operands are computed at run time",
+            "one of them must be a dequantized constant",
+        )
+    return value
+
+
+def _conv(reader: Reader, node: Node) -> Pending:
+    view = reader.view(node, 0, "input")
+    weight = weight_of(node, _weights(reader, node, 1), 0)
+    windows = windows_of(node, view.shape[2:], weight.data.shape[2:])
+    return convolution(reader, node, view, weight, windows, _bias(reader, node, 2))
+
+
+def _matmul(reader: Reader, node: Node) -> Value:
+    view, constant = reader.view(node, 0, "input"), _weights(reader, node, 1)
+    if constant.data.ndim != 2:
+        raise node.unsupported(
+            f"weights of shape {list(constant.data.shape)}", "a matrix is supported"
+        )
+    return matrix_product(reader, node, view, weight_of(node, constant, 1), None)
+
+
+def _gemm(reader: Reader, node: Node) -> Value:
+    view, constant = reader.view(node, 0, "input"), _weights(reader, node, 1)
+    if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
+        raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")
+    bias = _bias(reader, node, 2)
+    if bias is not None and node.number("beta", 1.0) != 1.0:
+        raise node.unsupported("a beta other than 1", "scale the bias when exporting")
+    if constant.data.ndim != 2 or len(view.shape) != 2:
+        raise node.damaged(f"a product of {list(view.shape)} and {list(constant.data.shape)}")
+    channels = 0 if node.integer("transB", 0) else 1
+    return matrix_product(reader, node, view, weight_of(node, constant, channels), bias)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    **pointwise.HANDLERS,
+    **pools.HANDLERS,
+    **quantization.HANDLERS,
+    **shapes.HANDLERS,
+    **unary.HANDLERS,
+    "Conv": _conv,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+}
+"""What each operator means."""

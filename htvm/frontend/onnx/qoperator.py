@@ -1,0 +1,298 @@
+"""QOperator: operators that take integers, scales and zero points (QLinearConv and its kin)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htvm.frontend.onnx.affine import pointwise, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine.products import (
+    Weight,
+    convolution,
+    matrix_product,
+    weight_of,
+)
+from htvm.frontend.onnx.affine.quantization import constant_of, step_of
+from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
+from htvm.frontend.onnx.affine.unary import Function, mapped
+from htvm.frontend.onnx.affine.values import (
+    INT8,
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Sums,
+    Value,
+    View,
+)
+from htvm.frontend.onnx.affine.windows import windows_of
+from htvm.frontend.operators import Step
+from patterns import shape as shape_pattern
+from patterns.conv import conv2d_sums
+from patterns.gemm import dense_sums
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Graph, Node
+    from htvm.frontend.onnx.network import Network, Options
+
+__all__ = ["HANDLERS", "OWN", "marks", "read"]
+
+
+def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
+    """Operators that take integers and scales."""
+    return tuple(node for node in graph.nodes if node.op in OWN)
+
+
+def read(graph: Graph, _: Options) -> Network:
+    """The network.
+
+    Raises:
+        UnsupportedError: naming the node that is not supported.
+        ModelError: if the file contradicts itself.
+    """
+    return Reader(graph, HANDLERS).read()
+
+
+# ------------------------------------------------------------------------------ operands
+
+
+def _view(reader: Reader, node: Node, index: int) -> View:
+    """An 8-bit tensor (input ``index``), its scale and zero point (those after it)."""
+    value = reader.value(node, index)
+    if not isinstance(value, Quantized):
+        raise node.unsupported(
+            f"input {index} is no 8-bit tensor", "quantize it with QuantizeLinear before"
+        )
+    step, dtype = step_of(reader, node, index + 1)
+    if not node.input(index + 2):
+        dtype, step = value.dtype, Step(step.scale, -offset_of(value.dtype))
+    if dtype != value.dtype:
+        raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
+    quantization.learn(reader, value.activation, step)
+    return View(value.activation, step)
+
+
+def _operand(reader: Reader, node: Node, index: int) -> pointwise.Operand:
+    if isinstance(reader.value(node, index), Constant):
+        return pointwise.quantized_constant(node, constant_of(reader, node, index))
+    return _view(reader, node, index)
+
+
+def _finished(reader: Reader, node: Node, pending: Pending, index: int) -> Quantized:
+    """The result, quantized as inputs ``index`` and the next say."""
+    step, dtype = step_of(reader, node, index)
+    activation = pending.finish(step, INT8, pending.bias)
+    reader.steps.setdefault(activation, step)
+    return Quantized(activation, dtype)
+
+
+def _plain_bias(
+    reader: Reader, node: Node, index: int, view: View, weight: Weight
+) -> Constant | None:
+    """A bias of int32 in steps of s_in * s_w."""
+    data = reader.optional(node, index, "bias")
+    if data is None:
+        return None
+    if data.dtype != np.int32:
+        raise node.damaged(f"a bias of type {data.dtype}", "int32, in steps of s_in * s_w")
+    scale = np.asarray(np.float32(view.step.scale) * weight.scale, "float32")
+    if data.size not in (1, scale.size) and scale.size > 1:
+        raise node.damaged(f"a bias of {data.size} values for {scale.size} output channels")
+    return Constant(data.reshape(-1), scale, np.zeros(1, "int64"))
+
+
+# ------------------------------------------------------------------------------ products
+
+
+def _conv(reader: Reader, node: Node) -> Value:
+    view = _view(reader, node, 0)
+    weight = weight_of(node, constant_of(reader, node, 3, 0), 0)
+    windows = windows_of(node, view.shape[2:], weight.data.shape[2:])
+    bias = _plain_bias(reader, node, 8, view, weight)
+    return _finished(reader, node, convolution(reader, node, view, weight, windows, bias), 6)
+
+
+def _matmul(reader: Reader, node: Node) -> Value:
+    view, constant = _view(reader, node, 0), constant_of(reader, node, 3, -1)
+    if constant.data.ndim != 2:
+        raise node.unsupported(
+            f"weights of shape {list(constant.data.shape)}", "a constant matrix is supported"
+        )
+    pending = matrix_product(reader, node, view, weight_of(node, constant, 1), None)
+    return _finished(reader, node, pending, 6)
+
+
+def _gemm(reader: Reader, node: Node) -> Value:
+    if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
+        raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")
+    axis = 0 if node.integer("transB", 0) else 1
+    view, constant = _view(reader, node, 0), constant_of(reader, node, 3, axis)
+    if constant.data.ndim != 2 or len(view.shape) != 2:
+        raise node.damaged(f"a product of {list(view.shape)} and {list(constant.data.shape)}")
+    weight = weight_of(node, constant, axis)
+    bias = _plain_bias(reader, node, 6, view, weight)
+    pending = matrix_product(reader, node, view, weight, bias)
+    if node.input(7):
+        return _finished(reader, node, pending, 7)
+    return Real(reader.realised(pending, node.where))
+
+
+# ------------------------------------------------------------------------------ integers
+
+
+def _centred(reader: Reader, node: Node, index: int, zero_index: int) -> tuple[Quantized, int]:
+    """An 8-bit tensor and the int8 zero point of ConvInteger and MatMulInteger."""
+    value = reader.value(node, index)
+    if not isinstance(value, Quantized):
+        raise node.unsupported(f"input {index} is no 8-bit tensor that is computed")
+    zeros = reader.optional(node, zero_index, "zero point")
+    zero = 0 if zeros is None else int(zeros.reshape(-1)[0])
+    if zeros is not None and zeros.size != 1:
+        raise node.unsupported("an activation with several zero points")
+    return value, zero - offset_of(value.dtype)
+
+
+def _integer_weight(reader: Reader, node: Node, axis: int) -> Weight:
+    data = reader.array(node, 1, "weights")
+    zeros = reader.optional(node, 3, "zero point")
+    zeros = np.zeros(1, data.dtype) if zeros is None else zeros.reshape(-1)
+    scale = np.ones(zeros.size, "float32")
+    return weight_of(node, quantization.dequantized(node, data, scale, zeros, axis), axis)
+
+
+def _bias_of(node: Node, weight: Weight, zero: int) -> Any:
+    rows = weight.data.astype("int64").reshape(weight.data.shape[0], -1).sum(axis=1)
+    return (-zero * rows).astype("int32")
+
+
+def _conv_integer(reader: Reader, node: Node) -> Value:
+    value, zero = _centred(reader, node, 0, 2)
+    source, weight = value.activation, _integer_weight(reader, node, 0)
+    windows = windows_of(node, source.shape[2:], weight.data.shape[2:])
+    groups = node.integer("group", 1)
+    if source.shape[1] != weight.data.shape[1] * groups or source.shape[0] != 1:
+        raise node.damaged(f"{list(source.shape)} with weights {list(weight.data.shape)}")
+    bias, padding = _bias_of(node, weight, zero), windows.padding
+    if any(padding) and zero:
+        top, left, bottom, right = padding
+        shape = (*source.shape[:2], source.shape[2] + top + bottom, source.shape[3] + left + right)
+
+        def pad(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return shape_pattern.pad(
+                bb, inputs[0], (top, left, bottom, right), zero, layout="NCHW", name=name
+            )
+
+        source, padding = reader.write(node, "pad", (source,), shape, pad), (0, 0, 0, 0)
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        return conv2d_sums(
+            bb, inputs[0], weight.data, bias, name=name, strides=windows.strides,
+            padding=padding, dilation=windows.dilation, groups=groups, layout="NCHW",
+        )  # fmt: skip
+
+    out = (1, weight.data.shape[0], *windows.outputs)
+    return Sums(reader.write(node, "conv2d_sums", (source,), out, write, dtype="int32"))
+
+
+def _matmul_integer(reader: Reader, node: Node) -> Value:
+    value, zero = _centred(reader, node, 0, 2)
+    weight = _integer_weight(reader, node, 1)
+    source = value.activation
+    if len(source.shape) != 2 or source.shape[1] != weight.data.shape[1]:
+        raise node.unsupported(
+            f"a product of {list(source.shape)} and {list(weight.data.shape[::-1])}",
+            "two matrices, the second constant",
+        )
+    bias = _bias_of(node, weight, zero)
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        return dense_sums(bb, inputs[0], weight.data, bias, name=name)
+
+    out = (source.shape[0], weight.data.shape[0])
+    return Sums(reader.write(node, "linear_sums", (source,), out, write, dtype="int32"))
+
+
+# ------------------------------------------------------------------------------ the rest
+
+
+def _binary(function: Any) -> Handler:
+    def handler(reader: Reader, node: Node) -> Value:
+        a, b = _operand(reader, node, 0), _operand(reader, node, 3)
+        if not isinstance(a, View) and not isinstance(b, View):
+            raise node.unsupported("both operands are constant", "fold constants when exporting")
+        return _finished(reader, node, pointwise.binary(reader, node, function, a, b), 6)
+
+    return handler
+
+
+def _concat(reader: Reader, node: Node) -> Value:
+    count = (len(node.inputs) - 2) // 3
+    if count < 1 or len(node.inputs) != 2 + 3 * count:
+        raise node.damaged(f"{len(node.inputs)} inputs", "two, and three for each part")
+    views = [_view(reader, node, 2 + 3 * part) for part in range(count)]
+    pending = shapes.concat(reader, node, views, node.integer("axis"))
+    return _finished(reader, node, pending, 0)
+
+
+def _first_channels(node: Node) -> None:
+    if node.integer("channels_last", 0):
+        raise node.unsupported("channels_last", "channels first (NCHW)")
+
+
+def _global_average(reader: Reader, node: Node) -> Value:
+    _first_channels(node)
+    view = _view(reader, node, 0)
+    pending = pools.average(reader, node, view, pools.global_windows(node, view))
+    return _finished(reader, node, pending, 3)
+
+
+def _average(reader: Reader, node: Node) -> Value:
+    _first_channels(node)
+    view = _view(reader, node, 0)
+    pending = pools.average(reader, node, view, pools.average_windows(node, view))
+    return _finished(reader, node, pending, 3)
+
+
+def _unary(function: Any) -> Handler:
+    def handler(reader: Reader, node: Node) -> Value:
+        view, (step, dtype) = _view(reader, node, 0), step_of(reader, node, 3)
+        made: Function = function(node)
+        return Quantized(mapped(reader, node, view, step, made), dtype)
+
+    return handler
+
+
+def _softmax(reader: Reader, node: Node) -> Value:
+    view = _view(reader, node, 0)
+    pending = pointwise.softmax(reader, node, view, node.integer("axis", -1))
+    return _finished(reader, node, pending, 3)
+
+
+OWN: Mapping[str, Handler] = {
+    "ConvInteger": _conv_integer,
+    "MatMulInteger": _matmul_integer,
+    "QGemm": _gemm,
+    "QLinearAdd": _binary("add"),
+    "QLinearAveragePool": _average,
+    "QLinearConcat": _concat,
+    "QLinearConv": _conv,
+    "QLinearGlobalAveragePool": _global_average,
+    "QLinearLeakyRelu": _unary(unary.FUNCTIONS["LeakyRelu"]),
+    "QLinearMatMul": _matmul,
+    "QLinearMul": _binary("multiply"),
+    "QLinearSigmoid": _unary(unary.FUNCTIONS["Sigmoid"]),
+    "QLinearSoftmax": _softmax,
+}
+"""Operators that only this dialect has."""
+
+HANDLERS: Mapping[str, Handler] = {
+    **pointwise.HANDLERS,
+    **pools.HANDLERS,
+    **quantization.HANDLERS,
+    **shapes.HANDLERS,
+    **unary.HANDLERS,
+    **OWN,
+}
+"""What each operator means."""
