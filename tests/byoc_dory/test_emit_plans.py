@@ -136,7 +136,9 @@ def test_every_plan_equals_the_reference(sanitize: bool, tmp_path: Path) -> None
     bench.check(got)
 
 
-def measure(layers: list[tuple[Layer, list[Kernel]]], folder: Path) -> list[tuple[Kernel, int]]:
+def measure(
+    layers: list[tuple[Layer, list[Kernel]]], folder: Path, step_polls: bool = False
+) -> list[tuple[Kernel, int]]:
     """Cycles of every kernel on the simulated host; all read and write the same memory."""
     noinit = '__attribute__((section(".noinit"), aligned(16))) int8_t'
     tensors = [t for layer, _ in layers for t in (*layer.inputs, layer.output)]
@@ -162,7 +164,7 @@ def measure(layers: list[tuple[Layer, list[Kernel]]], folder: Path) -> list[tupl
         folder / "out",
         Compiler.zig(),
     )
-    result = rv32.run(firmware, {}, {}, compiler=Compiler.zig())
+    result = rv32.run(firmware, {}, {}, step_polls=step_polls, compiler=Compiler.zig())
     at = {event: cycle for cycle, event in result.marks}
     return [(kernel, at[2 * i + 1] - at[2 * i]) for i, kernel in enumerate(kernels)]
 
@@ -192,3 +194,14 @@ def test_cycles_of_every_plan_are_as_predicted(tmp_path: Path) -> None:
     assert abs(median(ratios) - 1) < 0.02
     # Furthest off are small layers that need many commands.
     assert 0.93 < min(ratios) and max(ratios) < 1.08
+
+
+def test_skipping_polls_is_exact_with_devices_at_work_together(tmp_path: Path) -> None:
+    layers = []
+    for network, index in (("resnet8", 6), ("resnet8", 7), ("mobilenet", 7), ("toyadmos", 5)):
+        layer = NETWORKS[network]()[index]
+        for budget in (24_000, 5_000, 200):
+            layers.append((layer, planned_kernels(layer, budget, f"{network}_{index}_{budget}")))
+    skipped = measure(layers, tmp_path)
+    assert sum(k.schedule.pipelined for k, _ in skipped if k.schedule is not None) >= 8
+    assert skipped == measure(layers, tmp_path, step_polls=True)

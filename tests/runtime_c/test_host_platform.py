@@ -85,6 +85,8 @@ def test_events_tell_what_the_devices_did(adder: host.HostProgram) -> None:
     events: list[dict[str, Any]] = []
     a, b = operands()
     host.run(adder, [a.tobytes(), b.tobytes()], [64, 64], events=events)
+    assert any(e["unit"] == "host" for e in events)  # it waits for each of them
+    events = [e for e in events if e["unit"] != "host"]
     assert [(e["unit"], e["what"], e["bytes"]) for e in events] == [
         ("dma", "in", 64),
         ("dma", "in", 64),
@@ -123,6 +125,18 @@ def test_device_complaint_becomes_an_error(tmp_path: Path) -> None:
     message = str(caught.value)
     assert "digital core: add: output at L1 0x10000060 (64 B) overlaps input" in message
     assert str(program.path) in message
+
+
+def test_race_becomes_an_error(tmp_path: Path) -> None:
+    """Devices are at work at the same time here, too."""
+    racing = "int32_t error = diana_dma_in(0, a, &block); diana_dma_in_start(64, b, &block);"
+    text = ADD_MAIN.replace("OUT", "128").replace(
+        "int32_t error = diana_dma_in(0, a, &block);", racing
+    )
+    text = text.replace("    error = error != 0 ? error : diana_dma_in(64, b, &block);\n", "")
+    a, b = operands()
+    with pytest.raises(SimulationError, match="add reads L1 0x10000040 .* while the DMA still"):
+        host.run(build(tmp_path, text), [a.tobytes(), b.tobytes()], [64, 64])
 
 
 def test_stack_is_not_l2(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ static struct {
     uintptr_t lowest;
     htvm_soc_t *soc;
     uint64_t now; /* register accesses, plus the time spent waiting for devices */
+    uint32_t last_read; /* address of the last access if it was a read, else 0 */
     char **inputs, **outputs;
     int input_count, output_count;
 } machine;
@@ -92,14 +93,17 @@ uint32_t htvm_host_address(const void *p)
 void htvm_host_register_write(uint32_t addr, uint32_t value)
 {
     machine.now++;
+    machine.last_read = 0;
     htvm_soc_write(machine.soc, addr, value, machine.now);
 }
 
 uint32_t htvm_host_register_read(uint32_t addr)
 {
-    /* Whoever reads a register waits for something: let the next thing happen first. */
+    /* Whoever reads a register again waits for something: let the next thing happen first.  A
+     * first read must not, or devices would never be found at work on the same bytes. */
     const uint64_t next = htvm_soc_next_event(machine.soc, machine.now);
-    machine.now = next == UINT64_MAX ? machine.now + 1 : next;
+    machine.now = addr != machine.last_read || next == UINT64_MAX ? machine.now + 1 : next;
+    machine.last_read = addr;
     return htvm_soc_read(machine.soc, addr, machine.now);
 }
 
