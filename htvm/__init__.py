@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
     from htvm.pipeline import build
-    from htvm.result import LayerResult, RunResult
+    from htvm.result import Causes, LayerResult, RunResult
     from htvm.target import targets
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Causes",
     "LayerResult",
     "Model",
     "Module",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Causes": "htvm.result",
     "LayerResult": "htvm.result",
     "Model": "htvm.model",
     "Module": "htvm.module",

@@ -40,7 +40,8 @@ class IssResult:
         memory: contents of each address asked for, after the run.
         stack_used: bytes between the stack's top and the lowest stack pointer; None if no stack
             region was given.
-        events: what the devices did, in the order in which they finished.
+        events: what the devices did, in the order in which they were told, and when the core
+            waited for them (unit "host").
     """
 
     exit_code: int

@@ -86,8 +86,9 @@ class RawResult:
         outputs: in the model's order, shapes and dtypes.
         cycles: from the call of the entry function to its return; None on the host platform.
         spans: (begin, end) cycle of every step, counted from the call; empty on the host platform.
-        events: what the devices did, times counted from the call (on the host platform: in
-            accesses and waited device cycles since the start).
+        events: what the devices did and when the host waited for them (unit "host"), times counted
+            from the call (on the host platform: in accesses and waited device cycles since the
+            start).
         stack_used: bytes of the stack's high-water mark; None on the host platform.
     """
 

@@ -36,7 +36,8 @@ uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now);
 /* The first complaint (device, address, size), or NULL. */
 const char *htvm_soc_error(const htvm_soc_t *soc);
 
-/* What the devices did, as JSON lines: {"unit":...,"start":...,"end":...,"what":...,...}. */
+/* What the devices did, as JSON lines: {"unit":...,"start":...,"end":...,"what":...,...}; times in
+ * which the host polls a device have the unit "host". */
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
 
 #endif
