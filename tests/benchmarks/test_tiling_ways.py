@@ -55,14 +55,18 @@ def test_the_array_heuristic_is_near_the_quickest() -> None:
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiling, "SHAPES", SMALL[1:3])
+    monkeypatch.setattr(tiling, "SHAPES", SMALL[5:6])
     made = tiling.run(tmp_path / "new" / "folder")
     names = sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
     assert names == ["tiling.json", "tiling.png", "tiling.txt"]
     data = json.loads((tmp_path / "new" / "folder" / "tiling.json").read_text())
     assert data == made.data and data["published_speed_up"] == 6.2
-    assert data["over_quickest"]["latency"]["worst"] == 1
-    assert min(data["over_quickest"]["none"].values()) >= 0
+    published, overlapped = (data["schedules"][name] for name in ("published", "overlapped"))
+    assert published["over_quickest"]["latency"]["worst"] == 1
+    # The planner of the overlapped schedule gives a little latency for weights without holes.
+    assert overlapped["over_quickest"]["latency"]["worst"] <= 1.05
+    for blocking, beside in zip(published["cases"], overlapped["cases"], strict=True):
+        assert beside["cycles"]["latency"] <= blocking["cycles"]["latency"]
     text = (tmp_path / "new" / "folder" / "tiling.txt").read_text()
     assert "published: up to 6.2x" in text and "Cases in which latency loses" in text
     monkeypatch.setattr(fig4, "SHAPES", fig4.SHAPES[:1])
