@@ -29,17 +29,21 @@ if TYPE_CHECKING:
     from byoc_dory.layer import Array
 
 __all__ = [
+    "KERNEL_AXES",
     "accumulator_bound",
     "conv2d",
     "conv2d_pattern",
     "conv2d_sums",
     "conv2d_sums_pattern",
+    "four",
+    "image_tensor",
     "is_depthwise",
+    "pair",
     "read_conv2d",
 ]
 
-# Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout.
-_KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
+KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
+"""Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout."""
 
 
 def accumulator_bound(weight: Array, bias: Array, dtype: str = "int8") -> int:
@@ -133,7 +137,7 @@ def conv2d_sums(
     else:
         kernel_layout = "OIHW"
         bias_shape = (weight.shape[0], 1, 1)
-    kernel = np.ascontiguousarray(weight.transpose(_KERNEL_AXES[kernel_layout]))
+    kernel = np.ascontiguousarray(weight.transpose(KERNEL_AXES[kernel_layout]))
     call = R.nn.conv2d(
         x,
         relax.const(kernel, "int8"),
@@ -182,16 +186,17 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
     conv = slots["conv"]
     name, attrs = tensor_name(conv), conv.attrs
     layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
-    if layout not in ("NHWC", "NCHW") or kernel_layout not in _KERNEL_AXES:
+    if layout not in ("NHWC", "NCHW") or kernel_layout not in KERNEL_AXES:
         raise IntegerFormError(
             f"layouts {layout} and {kernel_layout}",
             where=f"operator '{name}'",
-            hint=f"NHWC or NCHW with one of {', '.join(_KERNEL_AXES)}",
+            hint=f"NHWC or NCHW with one of {', '.join(KERNEL_AXES)}",
         )
     weight = slots["weight"].value.numpy()
-    weight = np.ascontiguousarray(weight.transpose(np.argsort(_KERNEL_AXES[kernel_layout])))
-    source = _tensor(tensor_name(slots["x"]), conv.args[0], layout, name, dtype_of(conv.args[0]))
-    output = _tensor(name, conv, layout, name, dtype_of(slots["cast"]))
+    weight = np.ascontiguousarray(weight.transpose(np.argsort(KERNEL_AXES[kernel_layout])))
+    x = conv.args[0]
+    source = image_tensor(tensor_name(slots["x"]), x, layout, name, dtype_of(x))
+    output = image_tensor(name, conv, layout, name, dtype_of(slots["cast"]))
     groups = int(attrs.groups)
     channels, iy, ix = source.shape
     k, oy, ox = output.shape
@@ -208,18 +213,23 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
         ox=ox,
         fy=int(weight.shape[2]),
         fx=int(weight.shape[3]),
-        stride=_pair(attrs.strides),
-        pad=_four(attrs.padding),
+        stride=pair(attrs.strides),
+        pad=four(attrs.padding),
         weight=weight,
         bias=slots["bias"].value.numpy().reshape(-1),
         requant=read_requantize(slots),
         clip=read_clip(slots),
-        dilation=_pair(attrs.dilation),
+        dilation=pair(attrs.dilation),
         groups=groups,
     )
 
 
-def _tensor(name: str, expr: Expr, layout: str, operator: str, dtype: str) -> Tensor:
+def image_tensor(name: str, expr: Expr, layout: str, operator: str, dtype: str) -> Tensor:
+    """The tensor of ``expr`` without its batch axis, as ``operator`` reads or writes it.
+
+    Raises:
+        IntegerFormError: if the batch is not 1.
+    """
     shape = shape_of(expr)
     if shape[0] != 1:
         raise IntegerFormError(
@@ -230,11 +240,13 @@ def _tensor(name: str, expr: Expr, layout: str, operator: str, dtype: str) -> Te
     return Tensor(name, shape[1:], dtype, layout="NCHW")
 
 
-def _pair(values: object) -> tuple[int, int]:
+def pair(values: object) -> tuple[int, int]:
+    """An attribute of two integers."""
     first, second = (int(value) for value in values)  # type: ignore[attr-defined]
     return first, second
 
 
-def _four(values: object) -> tuple[int, int, int, int]:
+def four(values: object) -> tuple[int, int, int, int]:
+    """An attribute of four integers."""
     top, left, bottom, right = (int(value) for value in values)  # type: ignore[attr-defined]
     return top, left, bottom, right

@@ -34,6 +34,7 @@ from patterns import (
     softmax,
     table_map,
 )
+from patterns.analog import analog_patterns, read_analog_conv2d, read_analog_dense
 from patterns.conv import conv2d_pattern, conv2d_sums_pattern, is_depthwise, read_conv2d
 from patterns.elementwise import (
     add_pattern,
@@ -179,7 +180,7 @@ def operators(module: IRModule) -> tuple[Operator, ...]:
 
 
 def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[Var]:
-    """The int32 variables inside operators."""
+    """The variables inside operators: int32, or a part of what the operator reads."""
     readers: dict[Var, set[str | None]] = {}
     for value in values.values():
         for used in _variables(value) if not isinstance(value, relax.Var) else ():
@@ -187,16 +188,23 @@ def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[
     returned = {_resolved(var, values) for var in _outputs(func.body.body, values)}
     found = set()
     for var, value in values.items():
-        if dtype_of(var) != "int32" or isinstance(value, relax.Var):
+        if isinstance(value, relax.Var) or not (dtype_of(var) == "int32" or _is_slice(value)):
             continue
         name = name_of(value)
-        if name is None:  # somebody else's module: what other operators read cannot be told
+        if name is None and _is_slice(value):
+            ends = True
+        elif name is None:  # somebody else's module: what other operators read cannot be told
             ends = var in returned or kind_of(module, value) in _PRIMITIVES
         else:
             ends = (var in returned or var in readers) and name not in readers.get(var, ())
         if not ends:
             found.add(var)
     return found
+
+
+def _is_slice(value: Expr) -> bool:
+    """Whether it is a part of a tensor, as the passes of an operator over its channels read it."""
+    return str(getattr(value.op, "name", "")) == "relax.strided_slice"
 
 
 def _collect(
@@ -357,6 +365,8 @@ def _recognised(
 
 
 def _refined(kind: str, slots: Mapping[str, Expr]) -> str:
+    if "adc0" in slots:
+        return kind
     if kind == "conv2d" and is_depthwise(slots["conv"]):
         return "depthwise"
     if kind == "dense" and shape_of(slots["matmul"])[:-1] != (1,):
@@ -375,6 +385,8 @@ def _layer_and_attrs(
 ) -> tuple[Layer | None, dict[str, Attribute]]:
     """What a node of that kind carries."""
     attrs: dict[str, Attribute] = dict(parameters_of(module, value))
+    if "adc0" in slots:
+        return (read_analog_dense if kind == "dense" else read_analog_conv2d)(slots), {}
     if kind in ("conv2d", "depthwise"):
         return read_conv2d(slots), {}
     if kind == "dense":
@@ -434,7 +446,14 @@ def _max_pool(value: Call) -> dict[str, Attribute]:
     }
 
 
-_MATCHES = (conv2d_pattern(), dense_pattern(), add_pattern(), convert_pattern())
+_MATCHES = (
+    conv2d_pattern(),
+    dense_pattern(),
+    add_pattern(),
+    convert_pattern(),
+    *analog_patterns("conv2d"),
+    *analog_patterns("dense"),
+)
 _SUMS = (conv2d_sums_pattern(), dense_sums_pattern())
 _TFLITE_ADD = tflite_add_pattern()
 _ROOMS: tuple[Mapping[str, str], ...] = (

@@ -38,6 +38,7 @@ __all__ = [
     "fixed_point",
     "int_constant",
     "left_shift",
+    "multiply_shift",
     "read_clip",
     "read_requantize",
     "requantize",
@@ -159,9 +160,7 @@ def requantize(
     elif isinstance(requant, MulShift) and _is_wide(requant, bound):
         scaled = _wide_mul_shift(bb, acc, requant, clip, name, axis)
     elif isinstance(requant, MulShift):
-        scaled = emit(bb, R.multiply(acc, _per_channel(requant.mul, rank, axis)), name)
-        scaled = emit(bb, R.add(scaled, _per_channel(requant.add, rank, axis)), name)
-        scaled = emit(bb, R.right_shift(scaled, _per_channel(requant.shift, rank, axis)), name)
+        scaled = multiply_shift(bb, acc, requant, name, axis)
     elif isinstance(requant, AnalogRequant):
         raise UnsupportedError(
             "the analog core's requantization follows its passes, not one accumulator",
@@ -176,6 +175,14 @@ def requantize(
     low, high = clip
     clipped = emit(bb, R.clip(scaled, low, high), name)
     return emit(bb, R.astype(clipped, dtype), name, last=True)
+
+
+def multiply_shift(bb: BlockBuilder, acc: Expr, requant: MulShift, name: str, axis: int) -> Var:
+    """Write ``(acc * mul + add) >> shift`` in 32 bits; arguments as of `requantize`."""
+    rank = len(shape_of(acc))
+    scaled = emit(bb, R.multiply(acc, _per_channel(requant.mul, rank, axis)), name)
+    scaled = emit(bb, R.add(scaled, _per_channel(requant.add, rank, axis)), name)
+    return emit(bb, R.right_shift(scaled, _per_channel(requant.shift, rank, axis)), name)
 
 
 def _is_wide(requant: MulShift, bound: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from patterns.analog import analog_patterns
 from patterns.conv import conv2d_pattern
 from patterns.elementwise import add_pattern, convert_pattern
 from patterns.gemm import dense_pattern
@@ -34,16 +35,15 @@ def pattern_table(prefix: str, takes: Callable[[str], bool]) -> list[FusionPatte
         prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
         takes: whether the operator of that name belongs to a region of this family.
     """
-    operators = {
-        "conv2d": conv2d_pattern(),
-        "dense": dense_pattern(),
-        "add": add_pattern(),
-        "convert": convert_pattern(),
-    }
-    return [
-        _fusion_pattern(f"{prefix}.{operator}", match, takes)
-        for operator, match in operators.items()
-    ]
+    matches = (
+        conv2d_pattern(),
+        dense_pattern(),
+        *analog_patterns("conv2d"),
+        *analog_patterns("dense"),
+        add_pattern(),
+        convert_pattern(),
+    )
+    return [_fusion_pattern(f"{prefix}.{match.kind}", match, takes) for match in matches]
 
 
 def _fusion_pattern(name: str, match: Match, takes: Callable[[str], bool]) -> FusionPattern:

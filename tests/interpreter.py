@@ -167,6 +167,14 @@ def _max_pool(call: Any, data: Array) -> Array:
     return result if layout == "NHWC" else result.transpose(0, 3, 1, 2)
 
 
+def _strided_slice(call: Any, data: Array) -> Array:
+    axes, begin, end = ([int(item.value) for item in part.fields] for part in call.args[1:4])
+    index = [slice(None)] * data.ndim
+    for axis, first, last in zip(axes, begin, end, strict=True):
+        index[axis] = slice(first, last)
+    return data[tuple(index)]
+
+
 def _shape_of(call: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in call.ty.shape)
 
@@ -186,6 +194,7 @@ _OPERATORS: Mapping[str, Callable[..., Array]] = {
     "relax.nn.pad": _pad,
     "relax.reshape": lambda call, data: data.reshape(_shape_of(call)),
     "relax.right_shift": _wide(np.right_shift),
+    "relax.strided_slice": _strided_slice,
 }
 
 

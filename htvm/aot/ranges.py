@@ -88,6 +88,8 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
         return _Interval(np.int64(low), np.int64(high))
     if operator == "relax.call_tir":
         return _type_interval("int32")
+    if operator == "relax.clip":
+        return _clipped(value, _argument(value.args[0], known))
     rule = _RULES.get(operator)
     if rule is None:
         return None
@@ -138,6 +140,14 @@ def _scaled(acc: Any, multiplier: Any, shift: Any) -> _Interval | None:
     largest = np.maximum(np.abs(np.min(acc.low)), np.abs(np.max(acc.high)))
     bound = np.minimum(largest << np.int64(max(0, int(np.max(shift.high)))), 2**31 - 1)
     return _Interval(-bound, bound)
+
+
+def _clipped(call: Any, interval: _Interval | None) -> _Interval:
+    """A clip bounds what it clips, whatever is known of that."""
+    low, high = (np.int64(int(arg.value)) for arg in call.args[1:3])
+    if interval is None:
+        return _Interval(low, high)
+    return _Interval(np.clip(interval.low, low, high), np.clip(interval.high, low, high))
 
 
 def _corners(operation: Callable[[Any, Any], Any]) -> Callable[[_Interval, _Interval], _Interval]:

@@ -8,7 +8,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layer import MulShift, OnnxRequant, Shift, TfliteRequant
+from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
 from htvm.frontend.operators import Activation, Step
@@ -83,6 +83,7 @@ def scheme_of(nodes: Sequence[Node]) -> str:
         MulShift: "mul_shift",
         TfliteRequant: "tflite",
         OnnxRequant: "onnx",
+        AnalogRequant: "ternary",
     }
     found = {names[type(node.layer.requant)] for node in nodes if node.layer is not None}
     if len(found) > 1:

@@ -59,7 +59,7 @@ def spoiled(value: int) -> np.ndarray:
         ({"requant": replace(FACTORS, gain=12)}, "the gain is 12", "power of two"),
         ({"requant": replace(FACTORS, gain=1 << 16)}, "the gain is 65536", "power of two"),
         ({"requant": replace(FACTORS, adc=(-16, 15))}, "a pass is clipped to [-16, 15]", "[-32,"),
-        ({"requant": replace(FACTORS, rows=576)}, "a pass has 576 rows", "1152 rows"),
+        ({"requant": replace(FACTORS, rows=27)}, "a pass sums 3 channels, not 4", "1152 rows"),
         ({"requant": replace(FACTORS, mul=(40_000,))}, "a factor is 40000", "16 bits"),
         ({"requant": replace(FACTORS, add=(0, -32_769))}, "2 summands for 8", "16 bits"),
         ({"requant": replace(FACTORS, add=(-32_769,))}, "a summand is -32769", "16 bits"),

@@ -98,12 +98,12 @@ def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
 
 def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """A pass sums as many whole channels as 1152 rows hold; sums of passes have 16 bits."""
-    rows = _requant(layer).rows
-    if rows != core.rows:
-        return Refused(f"a pass has {rows} rows")
     each = core.pass_channels(layer.fy, layer.fx)
+    summed = min(layer.C, _requant(layer).rows // (layer.fy * layer.fx))
+    if summed != min(layer.C, each):
+        return Refused(f"a pass sums {summed} channels, not {min(layer.C, each)}")
     if each == 0:
-        return Refused(f"a channel of a {layer.fy}x{layer.fx} kernel has more than {rows} rows")
+        return Refused(f"a channel has {layer.fy * layer.fx} rows")
     passes = -(-layer.C // each)
     if passes * core.adc_range[0] < _INT16[0]:
         return Refused(f"{passes} passes may leave 16 bits")

@@ -1,0 +1,213 @@
+"""Layers on an in-memory array: written, run by TVM and the interpreter, found, read back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tvm import relax
+from tvm.relax import op as R
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layer import AnalogRequant, Layer
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.verdict import Accepted
+from htvm.frontend.check import check
+from patterns.analog import MAX_PASSES, analog_conv2d, analog_dense
+from patterns.names import emit
+from patterns.partition import dispatch, partition
+from patterns.read import Node, output_names, read_graph
+from patterns.requantize import int_constant
+from tests.byoc_dory.analog import run_analog, seven_bits, ternary
+from tests.interpreter import Array, interpret
+from tests.patterns.build import Writer, module_of, run_tvm
+
+RNG = np.random.default_rng(11)
+
+
+def factors(k: int, rows: int = 1152, gain: int = 64) -> AnalogRequant:
+    mul = RNG.integers(-500, 500, k)
+    add = RNG.integers(-2000, 2000, k)
+    return AnalogRequant(gain, tuple(mul.tolist()), tuple(add.tolist()), 7, rows)
+
+
+def agree(shape: tuple[int, ...], write: Writer) -> Layer:
+    """TVM, the interpreter and the definition agree; returns the layer as read."""
+    module = module_of([shape], write)
+    check(module)
+    x = seven_bits(RNG, *shape)
+    made = run_tvm(module, x)
+    assert made.dtype == np.int8
+    assert len(np.unique(made)) > 10, "the test data say nothing"
+    np.testing.assert_array_equal(interpret(module, [x]).outputs[0], made)
+    (node,) = read_graph(module)
+    assert node.layer is not None and node.name == "layer"
+    assert node.kind == node.layer.op
+    plain = x[0].transpose(2, 0, 1) if node.layer.inputs[0].layout == "NHWC" else x[0]
+    want = run_analog(node.layer, plain)
+    got = made[0].transpose(2, 0, 1) if node.layer.output.layout == "NHWC" else made[0]
+    np.testing.assert_array_equal(got, want)
+    return node.layer
+
+
+@pytest.mark.parametrize(
+    ("layout", "c", "kernel", "rows", "passes"),
+    [
+        ("NHWC", 5, (3, 3), 1152, 1),
+        ("NCHW", 7, (3, 2), 24, 2),
+        ("NHWC", 9, (1, 1), 4, 3),
+        ("NCHW", 130, (3, 3), 1152, 2),
+    ],
+)
+def test_conv2d(
+    layout: str, c: int, kernel: tuple[int, int], rows: int, passes: int
+) -> None:  # fmt: skip
+    weight, requant = ternary(RNG, 12, c, *kernel), factors(12, rows, 16 if c < 20 else 128)
+    shape = (1, 9, 8, c) if layout == "NHWC" else (1, c, 9, 8)
+
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+        return analog_conv2d(
+            bb, x, weight, requant, (-64, 63), name="layer",
+            strides=(2, 2), padding=(1, 0, 0, 1), layout=layout,
+        )  # fmt: skip
+
+    layer = agree(shape, write)
+    np.testing.assert_array_equal(layer.weight, weight)
+    each = rows // (kernel[0] * kernel[1])
+    read = replace(requant, rows=min(c, each) * kernel[0] * kernel[1])
+    assert layer.requant == read
+    assert -(-c // each) == passes
+    assert (layer.clip, layer.stride, layer.pad) == ((-64, 63), (2, 2), (1, 0, 0, 1))
+    assert layer.bias is None
+    known = replace(layer, input_range=(-64, 63))
+    verdict = DIANA.accelerator("analog").judge(known, DIANA)
+    assert (verdict == Accepted()) == (rows == 1152), verdict
+
+
+@pytest.mark.parametrize(("c", "passes"), [(100, 1), (2500, 3)])
+def test_dense(c: int, passes: int) -> None:
+    weight, requant = ternary(RNG, 40, c), factors(40, gain=256)
+    layer = agree((1, c), lambda bb, x: analog_dense(bb, x, weight, requant, name="layer"))
+    np.testing.assert_array_equal(layer.weight[:, :, 0, 0], weight)
+    assert -(-c // layer.requant.rows) == passes
+
+
+def test_one_factor_for_all_channels() -> None:
+    weight = ternary(RNG, 12, 5, 3, 3)
+    requant = AnalogRequant(16, (150,), (-70,), 6, 1152)
+
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+        return analog_conv2d(bb, x, weight, requant, (0, 127), name="layer")
+
+    assert agree((1, 9, 8, 5), write).requant == replace(requant, rows=45)
+
+
+def chain(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+    """One pass, three passes, a vector."""
+    first = analog_conv2d(
+        bb, x, ternary(RNG, 300, 16, 3, 3), factors(300), (-64, 63), name="first",
+        padding=(1, 1, 1, 1),
+    )  # fmt: skip
+    second = analog_conv2d(
+        bb, first, ternary(RNG, 20, 300, 3, 3), factors(20, gain=256), (0, 63), name="second"
+    )
+    flat = emit(bb, R.reshape(second, (1, 4 * 4 * 20)), "flat", last=True)
+    return analog_dense(bb, flat, ternary(RNG, 10, 320), factors(10), (-128, 127), name="head")
+
+
+def test_partition_finds_all_passes() -> None:
+    module = module_of([(1, 6, 6, 16)], chain)
+    analog = DIANA.accelerator("analog")
+    nodes = read_graph(module)
+    nodes = tuple(_with_range(node) if node.name == "first" else node for node in nodes)
+    placed = dispatch(nodes, output_names(module), DIANA, (analog,))
+    assert {name: place for name, place in placed.placement.items() if place == "analog"} == {
+        "first": "analog", "second": "analog", "head": "analog",
+    }  # fmt: skip
+    parts = partition(module, placed, DIANA, (analog,))
+    layers = [layer.name for region in parts.regions.values() for layer in region.layers]
+    assert layers == ["first", "second", "head"]
+
+
+def _with_range(node: Node) -> Node:
+    assert node.layer is not None
+    return replace(node, layer=replace(node.layer, input_range=(-64, 63)))
+
+
+def test_ranges_follow_the_clip() -> None:
+    nodes = {node.name: node for node in read_graph(module_of([(1, 6, 6, 16)], chain))}
+    layers = {name: node.layer for name, node in nodes.items() if node.layer is not None}
+    assert [layers[name].input_range for name in ("first", "second", "head")] == [
+        (-128, 127), (-64, 63), (0, 63),
+    ]  # fmt: skip
+
+
+def test_a_wrong_converter_is_read_and_refused() -> None:
+    weight, requant = ternary(RNG, 4, 5, 1, 1), replace(factors(4), adc=(-16, 15))
+    module = module_of(
+        [(1, 3, 3, 5)], lambda bb, x: analog_conv2d(bb, x, weight, requant, name="layer")
+    )
+    (node,) = read_graph(module)
+    placed = dispatch([_with_range(node)], ["layer"], DIANA, DIANA.accelerators)
+    assert placed.placement == {"layer": "cpu"}
+    reasons = {verdict.accelerator: verdict.reason for verdict in placed.verdicts}
+    assert reasons["analog"] == "a pass is clipped to [-16, 15]"
+    assert "AnalogRequant" in reasons["digital"]
+
+
+@pytest.mark.parametrize(
+    ("requant", "c", "message"),
+    [
+        (factors(4, rows=8), 5, "one channel of a 3x3 kernel exceeds 8 rows"),
+        (factors(4, rows=9), MAX_PASSES + 1, f"need {MAX_PASSES + 1} passes"),
+        (replace(factors(4), gain=6), 5, "a gain of 6"),
+    ],
+)
+def test_what_cannot_be_written(requant: AnalogRequant, c: int, message: str) -> None:
+    weight = ternary(RNG, 4, c, 3, 3)
+    with pytest.raises(UnsupportedError, match=message):
+        module_of([(1, 4, 4, c)], lambda bb, x: analog_conv2d(bb, x, weight, requant, name="layer"))
+
+
+def two_passes(first: tuple[int, int], second: tuple[int, int], gain: int) -> Writer:
+    """Two passes over any channels, written by hand."""
+
+    def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
+        total = None
+        for (begin, end), shift in ((first, 3), (second, gain)):
+            part = emit(bb, R.strided_slice(x, axes=[1], begin=[begin], end=[end]), "layer")
+            matrix: Array = ternary(RNG, end - begin, 3)
+            sums = emit(bb, R.matmul(part, relax.const(matrix), out_dtype="int32"), "layer")
+            shifted = emit(bb, R.right_shift(sums, int_constant(shift)), "layer")
+            value = emit(bb, R.clip(shifted, -32, 31), "layer")
+            total = value if total is None else emit(bb, R.add(total, value), "layer")
+        scaled = emit(bb, R.multiply(total, int_constant(3)), "layer")
+        added = emit(bb, R.add(scaled, int_constant(1)), "layer")
+        result = emit(bb, R.right_shift(added, int_constant(2)), "layer")
+        clipped = emit(bb, R.clip(result, -64, 63), "layer")
+        return emit(bb, R.astype(clipped, "int8"), "layer", last=True)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gain", "message"),
+    [
+        ((0, 4), (3, 7), 3, "of 7 channels"),
+        ((0, 3), (3, 7), 3, "of 7 channels"),
+        ((0, 4), (4, 6), 3, "of 7 channels"),
+        ((0, 4), (4, 7), 2, "passes of different gains"),
+    ],
+)
+def test_passes_that_are_none(
+    first: tuple[int, int], second: tuple[int, int], gain: int, message: str
+) -> None:
+    with pytest.raises(IntegerFormError, match=message):
+        read_graph(module_of([(1, 7)], two_passes(first, second, gain)))
+
+
+def test_passes_written_by_hand_are_read() -> None:
+    (node,) = read_graph(module_of([(1, 7)], two_passes((0, 4), (4, 7), 3)))
+    assert node.layer is not None
+    assert node.layer.requant == AnalogRequant(8, (3,), (1,), 2, 4)
