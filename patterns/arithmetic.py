@@ -39,6 +39,7 @@ __all__ = [
     "binary",
     "broadcast",
     "mean",
+    "mean_factor",
     "read_binary",
 ]
 
@@ -217,7 +218,7 @@ def mean(
     bb: BlockBuilder,
     x: Expr,
     axes: Sequence[int],
-    scales: tuple[float, float],
+    factor: tuple[int, int],
     zero_points: tuple[int, int],
     *,
     keep_dims: bool = False,
@@ -229,8 +230,8 @@ def mean(
         bb: where to write, inside a dataflow block.
         x: int8, any rank.
         axes: to sum over, counted from 0.
-        scales: of input and output.
-        zero_points: likewise.
+        factor: multiplier and exponent, of `mean_factor`.
+        zero_points: of input and output.
         keep_dims: keep the axes, of size 1.
         name: of the operator.
 
@@ -241,12 +242,12 @@ def mean(
     count = math.prod(shape[axis] for axis in axes)
     if count >= 1 << 22:  # 2**22 centred bytes, 9 bits each
         raise UnsupportedError(f"a mean over {count} elements", where=f"operator '{name}'")
-    multiplier, shift = _mean_scale(scales, count)
+    multiplier, shift = factor
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     sums = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     out = sums if keep_dims else tuple(shape[axis] for axis in kept)
 
-    def body(source: te.Tensor, factor: te.Tensor) -> te.Tensor:
+    def body(source: te.Tensor, factors: te.Tensor) -> te.Tensor:
         reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in axes}
 
         def place(index: Sequence[Any]) -> list[Any]:
@@ -262,7 +263,7 @@ def mean(
             centred = sums(*index) - zero_points[0] * count
             if shift > 0:
                 centred = left_shift(centred, tirx.const(shift, "int32"))
-            high = rounding_high_multiply(centred, factor[0])
+            high = rounding_high_multiply(centred, factors[0])
             value = _divided(high, shift) + zero_points[1]
             return tirx.Cast("int8", tirx.max(tirx.min(value, 127), -128))
 
@@ -280,8 +281,13 @@ def mean(
     return call_primitive(bb, func, [x, int_constant((multiplier,))], out, "int8", name, last=True)
 
 
-def _mean_scale(scales: tuple[float, float], count: int) -> tuple[int, int]:
-    """Multiplier and exponent of s_in / (s_out * count), divided and truncated as TFLite does."""
+def mean_factor(scales: tuple[float, float], count: int) -> tuple[int, int]:
+    """Multiplier and exponent of a mean over ``count`` elements, divided and cut as TFLite does.
+
+    Args:
+        scales: of input and output.
+        count: of the elements.
+    """
     multiplier, shift = fixed_point(scales[0] / scales[1])
     bits = max(min(count.bit_length() - 1, 32, 31 + shift), 0)
     return (multiplier << bits) // count, shift - bits

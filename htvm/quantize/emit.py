@@ -8,6 +8,8 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantize.graph import MulShift, Net, Operator, Shift
+from htvm.quantize.kept import write_kept
+from htvm.quantize.moves import write_move
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -73,6 +75,10 @@ def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> V
         )  # fmt: skip
     if op.kind == "reshape":
         return shape.reshape(builder, x, (1, *_source_shape(op.shape, net)), name=op.name)
+    if op.kind == "gather":
+        return write_move(builder, op, inputs, op.pad_value)
+    if op.kind == "kept":
+        return write_kept(builder, op, inputs, layout)
     if op.kind == "softmax":
         multiplier, left_shift = op.softmax_scale
         scale = float(np.ldexp(float(multiplier), left_shift - 31 - 26))  # of Q5.26

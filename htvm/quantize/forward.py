@@ -36,6 +36,7 @@ __all__ = [
     "pass_sums",
     "requantize",
     "run_operator",
+    "tflite_scale",
     "windows",
 ]
 
@@ -147,7 +148,7 @@ def requantize(acc: Array, op: Operator) -> Array:
         mul, add, shift = (np.array(v) for v in (requant.mul, requant.add, requant.shift))
         out = (acc * mul + add) >> shift
     elif isinstance(requant, TfliteScale):
-        out = _tflite_scale(acc, requant.multiplier, requant.shift) + requant.zero_point
+        out = tflite_scale(acc, requant.multiplier, requant.shift) + requant.zero_point
     elif isinstance(requant, FloatScale):
         out = np.rint(acc.astype(np.float32) * requant.scale) + requant.zero_point
     else:
@@ -155,7 +156,7 @@ def requantize(acc: Array, op: Operator) -> Array:
     return np.clip(out, *op.clip).astype(np.int8)
 
 
-def _tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:
+def tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:
     """TFLite's fixed-point multiplication with its double rounding, on int64."""
     left, right = np.maximum(shift, 0), np.maximum(-np.asarray(shift), 0)
     high = ((value << left) * multiplier + (1 << 30)) >> 31
@@ -191,6 +192,12 @@ def run_operator(op: Operator, inputs: Sequence[Array], *, channel_first: bool =
         top, left, bottom, right = op.pad
         border = ((0, 0), (top, bottom), (left, right), (0, 0))
         return np.pad(x, border, constant_values=op.pad_value)
+    if op.kind == "gather":
+        return _gather(inputs, op)
+    if op.kind == "kept":
+        from htvm.quantize.kept import run_kept
+
+        return run_kept(op, inputs, channel_first)
     if op.kind == "reshape":
         return _reshape(x, op, channel_first)
     raise UnsupportedError(f"cannot run '{op.kind}'", where=f"operator '{op.name}'")
@@ -206,9 +213,9 @@ def _add(inputs: Sequence[Array], op: Operator) -> Array:
     if not isinstance(requant, TfliteAdd):
         return requantize(first + second, op)
     mul, shift, zero = requant.multipliers, requant.shifts, requant.zero_points
-    total = _tflite_scale((first - zero[0]) << requant.left_shift, mul[0], shift[0])
-    total = total + _tflite_scale((second - zero[1]) << requant.left_shift, mul[1], shift[1])
-    out = _tflite_scale(total, mul[2], shift[2]) + zero[2]
+    total = tflite_scale((first - zero[0]) << requant.left_shift, mul[0], shift[0])
+    total = total + tflite_scale((second - zero[1]) << requant.left_shift, mul[1], shift[1])
+    out = tflite_scale(total, mul[2], shift[2]) + zero[2]
     return np.clip(out, *op.clip).astype(np.int8)
 
 
@@ -218,6 +225,13 @@ def _average_pool(x: Array, op: Operator) -> Array:
     count = _strided(np.ones_like(x[:1], np.int64), op, op.pool, 0).sum(axis=(-2, -1))
     away = (np.abs(total) + count // 2) // count
     return np.clip(np.where(total < 0, -away, away), *op.clip).astype(np.int8)
+
+
+def _gather(inputs: Sequence[Array], op: Operator) -> Array:
+    assert op.index is not None
+    flat = np.concatenate([x.reshape(len(x), -1) for x in inputs], axis=1)
+    out = np.where(op.index < 0, np.int8(op.pad_value), flat[:, op.index])
+    return out.reshape(len(out), *op.shape)
 
 
 def _reshape(x: Array, op: Operator, channel_first: bool) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,7 @@ __all__ = [
     "MulShift",
     "Net",
     "Operator",
+    "Origin",
     "Requantization",
     "Shift",
     "TfliteAdd",
@@ -39,12 +40,12 @@ __all__ = [
 ]
 
 Kind: TypeAlias = Literal[
-    "add", "average_pool", "conv2d", "convert", "dense", "depthwise", "max_pool", "pad", "reshape",
-    "softmax",
+    "add", "average_pool", "conv2d", "convert", "dense", "depthwise", "gather", "kept", "max_pool",
+    "pad", "reshape", "softmax",
 ]  # fmt: skip
 LINEAR = ("conv2d", "depthwise", "dense")
 """Operators with weights."""
-PASSING = ("average_pool", "convert", "max_pool", "pad", "reshape")
+PASSING = ("average_pool", "convert", "gather", "max_pool", "pad", "reshape")
 """Operators whose output has the scale and zero point of their input.  A ``convert`` of the source
 only changes the scale, which is free in the result: there it has nothing left to do."""
 
@@ -131,6 +132,18 @@ INT8 = (-128, 127)
 
 
 @dataclass(frozen=True, eq=False)
+class Origin:
+    """How the source writes an operator that this vocabulary has no name for.
+
+    Attributes:
+        kind, attrs: of its `patterns.read.Node`.
+    """
+
+    kind: str
+    attrs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class Operator:
     """One integer operator; its output tensor has the operator's name.
 
@@ -151,6 +164,10 @@ class Operator:
         pool: kernel (y, x) of a pool.
         zero_point: of the output.
         softmax_scale: multiplier and left shift of the input of a ``softmax``.
+        origin: of a ``gather``, which moves elements, and of a ``kept`` operator, which computes
+            on in the source's own quantization.
+        index: of a ``gather``: which element each of the output's is, int64 ``[elements]``, counted
+            through all inputs one after the other; -1 for the number zero.
         home: the accelerator that shall run it; ``None`` for the CPU, which has all arithmetic.
     """
 
@@ -171,6 +188,8 @@ class Operator:
     pool: tuple[int, int] = (1, 1)
     zero_point: int = 0
     softmax_scale: tuple[int, int] = (0, 0)
+    origin: Origin | None = None
+    index: Array | None = None
     home: Accelerator | None = None
 
     @property
@@ -277,6 +296,12 @@ class Net:
         """All tensors that need a scale: the inputs, then the results in execution order, those
         of softmaxes excepted."""
         return (*self.inputs, *(op.name for op in self.operators if op.kind != "softmax"))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The tensors that exist in the source's own quantization only: the inputs, and what kept
+        operators compute."""
+        return (*self.inputs, *(op.name for op in self.operators if op.kind == "kept"))
 
     def producer(self, tensor: str) -> Operator | None:
         """The operator that computes a tensor, or ``None`` for an input."""

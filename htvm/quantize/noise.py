@@ -52,7 +52,7 @@ class NoiseModel:
         for name in anchors(net):
             gain[name] += 1.0
         for op in reversed(net.operators):
-            if op.kind != "softmax":
+            if op.kind not in ("softmax", "kept"):
                 self._pass_back(op, gain)
         positions = {name: int(np.prod(net.shape(name)[:-1])) for name in net.tensors}
         return {name: values * positions[name] for name, values in gain.items()}
@@ -72,6 +72,8 @@ class NoiseModel:
             gain[source] += through / (op.pool[0] * op.pool[1] * area)
         elif op.kind == "convert":
             gain[source] += through * op.factors()[0] ** 2
+        elif op.kind == "gather":
+            self._gather_back(op, through, gain)
         elif op.kind == "max_pool":
             gain[source] += through / area
         elif op.kind == "reshape":
@@ -79,6 +81,18 @@ class NoiseModel:
             gain[source] += through.mean() if folded is None else folded.mean(axis=0)
         else:
             gain[source] += through
+
+    def _gather_back(self, op: Operator, through: Array, gain: dict[str, Array]) -> None:
+        """Each element of an input counts as often as it is taken."""
+        assert op.index is not None
+        channels, start = np.arange(op.index.size) % op.shape[-1], 0
+        for name in op.inputs:
+            size, own = int(np.prod(self.net.shape(name))), self.net.channels(name)
+            taken = (op.index >= start) & (op.index < start + size)
+            back = np.zeros(own)
+            np.add.at(back, (op.index[taken] - start) % own, through[channels[taken]])
+            gain[name] += back * own / size
+            start += size
 
     def _folds(self, op: Operator) -> bool:
         return not self.net.channel_first and op.shape[-1] % self.net.channels(op.inputs[0]) == 0
@@ -93,7 +107,8 @@ class NoiseModel:
         alike, and on different grids the source's rounding adds to ours.
         """
         op = self.net.producer(name)
-        shift = input_shift if op is None else choice.shift if choice is not None else None
+        given = op is None or op.kind == "kept"
+        shift = input_shift if given else choice.shift if choice is not None else None
         if shift is not None:
             return np.asarray(step**2 * (1 - 4.0**-shift) / 12)
         assert op is not None

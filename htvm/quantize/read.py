@@ -16,10 +16,13 @@ from htvm.quantize.graph import (
     FloatScale,
     Net,
     Operator,
+    Origin,
     Requantization,
     TfliteAdd,
     TfliteScale,
 )
+from htvm.quantize.kept import KEPT, kept_zero_point
+from htvm.quantize.moves import MOVES, index_of
 
 if TYPE_CHECKING:
     from htvm.model import Model
@@ -59,7 +62,8 @@ def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
                 where=f"input '{info.name}'",
                 hint="only int8 models can be retargeted",
             )
-    reader = _Reader(_is_channel_first(nodes))
+    outputs = output_names(model.module)
+    reader = _Reader(_is_channel_first(nodes), nodes, outputs)
     for name, info in zip(params, model.inputs, strict=True):
         reader.zero[name] = info.zero_point or 0
     for node in nodes:
@@ -69,7 +73,6 @@ def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
         for name, info in zip(params, model.inputs, strict=True)
     }
     zeros = {name: reader.zero[name] for name in params}
-    outputs = output_names(model.module)
     net = Net(shapes, zeros, tuple(reader.operators), outputs, reader.channel_first)
     _check_ends(net)
     return net
@@ -109,20 +112,27 @@ def _check_ends(net: Net) -> None:
 
 
 class _Reader:
-    def __init__(self, channel_first: bool) -> None:
+    def __init__(
+        self, channel_first: bool, nodes: tuple[Node, ...], outputs: tuple[str, ...]
+    ) -> None:
         self.channel_first = channel_first
         self.zero: dict[str, int] = {}
         self.operators: list[Operator] = []
-        # An explicit padding is taken into the convolution behind it.
+        # An explicit padding is taken into the convolutions behind it.
         self.pads: dict[str, Node] = {}
+        self.outputs = set(outputs)
+        self.readers: dict[str, list[Node]] = {}
+        for node in nodes:
+            for name in node.inputs:
+                self.readers.setdefault(name, []).append(node)
 
     def read(self, node: Node) -> None:
         """Append the operator of one node."""
-        if node.kind == "pad":
+        if node.kind == "pad" and self._is_absorbed(node):
             self.pads[node.name] = node
             self.zero[node.name] = self.zero[node.inputs[0]]
             return
-        inputs = tuple(self._behind_pad(node, name) for name in node.inputs)
+        inputs = tuple(self._behind_pad(name) for name in node.inputs)
         common: dict[str, Any] = {
             "name": node.name,
             "kind": node.kind,
@@ -145,27 +155,47 @@ class _Reader:
             fields = {"softmax_scale": scale, "zero_point": -128}
         elif node.kind == "reshape":
             fields = {}
+        elif node.kind in MOVES or node.kind in KEPT:
+            fields = self._moved_or_kept(node, inputs)
         else:
             raise UnsupportedError(
                 f"retargeting does not know '{node.kind}'", where=f"operator '{node.name}'"
             )
-        if node.kind in PASSING and node.kind != "convert":
+        if node.kind in PASSING and node.kind not in ("convert", "pad"):
             fields["zero_point"] = self.zero[inputs[0]]
-        operator = Operator(**common, **fields)
+        operator = Operator(**{**common, **fields})
         self.zero[node.name] = operator.zero_point
         self.operators.append(operator)
 
-    def _behind_pad(self, node: Node, name: str) -> str:
-        if name not in self.pads:
-            return name
-        pad = self.pads[name]
-        if node.kind not in ("conv2d", "depthwise"):
-            raise UnsupportedError(
-                f"a padding before '{node.kind}'",
-                where=f"operator '{pad.name}'",
-                hint="retargeting knows paddings before convolutions only",
-            )
-        return pad.inputs[0]
+    def _is_absorbed(self, node: Node) -> bool:
+        """Whether a padding is with the number zero, and only convolutions read it."""
+        readers = self.readers.get(node.name, [])
+        convolutions = all(
+            other.kind in ("conv2d", "depthwise")
+            and other.layer
+            and not any(other.layer.pad)
+            and not _is_grouped(other)
+            for other in readers
+        )
+        zero = node.attrs["value"] == self.zero[node.inputs[0]]
+        return bool(readers) and convolutions and zero and node.name not in self.outputs
+
+    def _behind_pad(self, name: str) -> str:
+        return self.pads[name].inputs[0] if name in self.pads else name
+
+    def _moved_or_kept(self, node: Node, inputs: tuple[str, ...]) -> dict[str, Any]:
+        """A move lets scales through, unless what it fills with is not the number zero."""
+        source = self.zero[inputs[0]]
+        origin = Origin(node.kind, node.attrs)
+        if node.kind in KEPT or node.attrs.get("value", source) != source:
+            zero = kept_zero_point(node.kind, node.attrs, source)
+            return {"kind": "kept", "origin": origin, "zero_point": zero}
+        shapes = [channel_last(shape, self.channel_first) for shape in node.input_shapes]
+        index = index_of(node.kind, node.attrs, shapes, self.channel_first)
+        return {
+            "kind": "gather", "origin": origin, "index": index, "zero_point": source,
+            "pad_value": source,
+        }  # fmt: skip
 
     def _layer(self, node: Node, layer: Layer) -> dict[str, Any]:
         zero_point = _output_zero_point(layer.requant)
@@ -181,12 +211,6 @@ class _Reader:
                 hint="retarget the model it was made from",
             )
         bias = np.zeros(layer.K) if layer.bias is None else layer.bias
-        if layer.groups != 1 and node.kind != "depthwise":
-            raise UnsupportedError(
-                f"a convolution of {layer.groups} groups that is not depthwise",
-                where=f"operator '{node.name}'",
-                hint="only 1 group, or as many as channels",
-            )
         fields.update(
             weight=layer.weight,
             bias=bias.astype(np.int64),
@@ -194,18 +218,18 @@ class _Reader:
             stride=layer.stride,
             dilation=layer.dilation,
             groups=layer.groups,
-            pad=self._padding(node, layer),
-            pad_value=self.zero[node.inputs[0]],
         )
-        return fields
+        if _is_grouped(node):
+            origin = Origin("conv2d", {"requant": layer.requant})
+            return {**fields, "kind": "kept", "origin": origin, "pad": layer.pad}
+        padding, zero = self._padding(node, layer), self.zero[node.inputs[0]]
+        return {**fields, "pad": padding, "pad_value": zero}
 
     def _padding(self, node: Node, layer: Layer) -> tuple[int, int, int, int]:
         """The padding of a convolution, implicit or explicit: always with the number zero."""
         source = node.inputs[0]
         padding, value = layer.pad, 0
         if source in self.pads:
-            if any(layer.pad):
-                raise UnsupportedError("two paddings in a row", where=f"operator '{source}'")
             attrs: Mapping[str, Any] = self.pads[source].attrs
             padding, value = attrs["padding"], int(attrs["value"])
         if any(padding) and value != self.zero[source]:
@@ -263,8 +287,14 @@ class _Reader:
 
 
 def _output_zero_point(requant: object) -> int:
-    affine = isinstance(requant, TfliteRequant | OnnxRequant)
-    return requant.output_zero_point if affine else 0
+    if isinstance(requant, TfliteRequant | OnnxRequant):
+        return requant.output_zero_point
+    return 0
+
+
+def _is_grouped(node: Node) -> bool:
+    """Whether it is a convolution of several groups of several channels, which no scheme has."""
+    return node.kind == "conv2d" and node.layer is not None and node.layer.groups != 1
 
 
 def _requantization(

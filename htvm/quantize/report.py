@@ -10,7 +10,7 @@ import numpy as np
 from htvm.quantize.graph import LINEAR, Array, Net
 from htvm.quantize.rewrite import Rewritten
 from htvm.quantize.search import Scales
-from htvm.quantize.ties import anchors
+from htvm.quantize.ties import ends
 
 __all__ = ["EXACT_DB", "LayerCost", "RetargetReport", "measure", "sqnr_db", "unchanged"]
 
@@ -130,17 +130,17 @@ def measure(
             wanted = before[op.name].astype(np.float64) - op.zero_point
             found = after[op.name].astype(np.float64) - scales.zero_point[op.name]
             costs.append(LayerCost(op.name, sqnr_db(wanted, found * scales.step[op.name])))
-    ends = []
-    for anchor in anchors(net):
+    found = []
+    for anchor in ends(net):
         zero = net.zero_point(anchor)
         exported = after[result.exported[anchor]].astype(np.float64)
-        ends.append(sqnr_db(before[anchor].astype(np.float64) - zero, exported - zero))
+        found.append(sqnr_db(before[anchor].astype(np.float64) - zero, exported - zero))
     return RetargetReport(
         network=name,
         changed=True,
         reason=inputs,
         layers=tuple(costs),
-        output_sqnr_db=min(ends) if ends else None,
+        output_sqnr_db=min(found) if found else None,
         agreement=_agreement(net, result, before, after),
         ternary=tuple(op.name for op in net.operators if op.core is not None),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
+from htvm.quantize.folding import fold_tables
 from htvm.quantize.forward import accumulate, run_operator
 from htvm.quantize.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
 from htvm.quantize.rounding import round_nearest, round_with_feedback
@@ -59,7 +60,7 @@ def rewrite(
     """
     writer = _Writer(net, scales, tensors, feedback, correct)
     for name in net.inputs:
-        writer.bring_in(name)
+        writer.bring_in(name, tensors[name])
     for op in net.operators:
         writer.write(op)
     return writer.finish()
@@ -110,20 +111,22 @@ class _Writer:
         self.operators: list[Operator] = []
         self.values: dict[str, Array] = {}  # of the new network, by the source's tensor
         self.name: dict[str, str] = {}  # source's tensor -> new tensor
+        self.given: dict[str, Array] = {}  # of tensors in the source's own quantization
         self.exported: dict[str, str] = {}  # anchor -> tensor in the source's quantization
 
     # -------------------------------------------------------------------- borders
 
-    def bring_in(self, name: str) -> None:
-        """Convert an input of the network to its new scale."""
+    def bring_in(self, name: str, values: Array) -> None:
+        """Convert a tensor in the source's own quantization to its new scale."""
+        self.given[name] = self.values[name] = values
         step, zero = float(self.scales.step[name][0]), self.scales.zero_point[name]
-        source = self.net.zero_points[name]
-        self.name[name], self.values[name] = name, self.source[name]
+        source = self.net.zero_point(name)
         limits = self.net.limits(name)
+        self.name[name] = self.exported[name] = name
         if step == 1.0 and zero == source and limits == INT8:
             return
         convert = replace(self._convert(name, name, 1.0 / step, source, zero), clip=limits)
-        self.values[name] = run_operator(convert, [self.source[name]])
+        self.values[name] = run_operator(convert, [self.given[name]])
         self.operators.append(convert)
         self.name[name] = convert.name
 
@@ -132,12 +135,14 @@ class _Writer:
         if name not in self.exported:
             step, zero = self.scales.step[name], self.scales.zero_point[name]
             self.exported[name] = self.name[name]
+            self.given[name] = self.values[name]
             if not (step == 1.0).all() or zero != self.net.zero_point(name):
                 assert (step == step[0]).all(), name
                 target = self.net.zero_point(name)
                 convert = self._convert(self.name[name], name, float(step[0]), zero, target)
                 self.operators.append(convert)
                 self.exported[name] = convert.name
+                self.given[name] = run_operator(convert, [self.values[name]])
         return self.exported[name]
 
     def _convert(self, source: str, like: str, factor: float, old: int, new: int) -> Operator:
@@ -170,6 +175,12 @@ class _Writer:
             self.operators.append(new)
             self.name[op.name] = self.exported[op.name] = op.name
             return
+        if op.kind == "kept":
+            inputs = tuple(self._export(name) for name in op.inputs)
+            self.operators.append(replace(op, inputs=inputs))
+            values = [self.given[name] for name in op.inputs]
+            self.bring_in(op.name, run_operator(op, values, channel_first=self.net.channel_first))
+            return
         if op.kind == "convert" and not op.rectifies:
             # The same numbers in another scale: nothing to do where scales are free.
             self.name[op.name] = self.name[op.inputs[0]]
@@ -182,7 +193,7 @@ class _Writer:
             new = self._linear(op, new)
         elif op.kind == "add":
             new = replace(new, requant=Shift(self.scales.adds[op.name].shift))
-        elif op.kind == "pad":
+        elif op.kind in ("gather", "pad"):
             new = replace(new, pad_value=zero)
         elif op.kind == "convert":
             new = replace(new, requant=Shift(0), offset=0, clip=(zero, self.net.limits(op.name)[1]))
@@ -247,4 +258,4 @@ class _Writer:
         outputs = tuple(self.exported.get(name, name) for name in self.net.outputs)
         zeros = dict(self.net.zero_points)
         net = Net(self.net.inputs, zeros, tuple(self.operators), outputs, self.net.channel_first)
-        return Rewritten(net, dict(self.exported))
+        return Rewritten(fold_tables(net), dict(self.exported))

@@ -98,7 +98,7 @@ class _Search:
             if op.kind == "add":
                 self.adds[op.name] = self._first_consistent(op)
         self._apply_adds()
-        for name in self.net.inputs:
+        for name in self.net.given:
             self.input_shift[name] = self._needed_input_shift(name)
         for tie in self.distinct_ties():
             self.base[self.key(tie)] = self._covering_unit(tie)
@@ -153,15 +153,16 @@ class _Search:
         return low - zero, high - zero
 
     def _fixed(self, tie: Tie) -> bool:
-        lonely_input = any(n in self.net.inputs for n in tie.members) and len(tie.members) == 1
+        lonely_input = any(n in self.net.given for n in tie.members) and len(tie.members) == 1
         return tie.anchor is not None or lonely_input
 
     def _needed_input_shift(self, name: str) -> int:
         """The smallest power of two with which the input's range fits its new zero point."""
         low, high = self.bounds(name)
-        zero = self.net.zero_points[name]
+        zero, op = self.net.zero_point(name), self.net.producer(name)
+        least, most = (-128, 127) if op is None else op.clip
         shift = 0
-        while (-128 - zero) < low << shift or (127 - zero) > ((high + 1) << shift) - 1:
+        while (least - zero) < low << shift or (most - zero) > ((high + 1) << shift) - 1:
             shift += 1
         return shift
 
@@ -170,7 +171,7 @@ class _Search:
             return 1.0
         need = 1e-6
         for name, (factor, _) in tie.members.items():
-            if name in self.net.inputs:
+            if name in self.net.given:
                 need = max(need, 2.0 ** self.input_shift[name] / factor)
                 continue
             low, high = self.bounds(name)

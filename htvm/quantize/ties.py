@@ -26,6 +26,7 @@ __all__ = [
     "Tie",
     "add_choices",
     "anchors",
+    "ends",
     "find_ties",
     "must_be_symmetric",
     "zero_points",
@@ -57,9 +58,9 @@ class Tie:
     anchor: str | None
 
 
-def anchors(net: Net) -> tuple[str, ...]:
-    """Tensors that must come out in the source's own quantization: outputs of the network as far
-    as they are computed here, and the inputs of softmaxes."""
+def ends(net: Net) -> tuple[str, ...]:
+    """Where results are compared: outputs of the network as far as they are computed here, and the
+    inputs of softmaxes."""
     names = [name for op in net.operators if op.kind == "softmax" for name in op.inputs]
     for name in net.outputs:
         op = net.producer(name)
@@ -68,14 +69,23 @@ def anchors(net: Net) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def anchors(net: Net) -> tuple[str, ...]:
+    """Tensors that must come out in the source's own quantization, because they leave the network
+    or a kept operator reads them; those that are given are so anyway."""
+    names = [name for op in net.operators if op.kind == "kept" for name in op.inputs]
+    return tuple(name for name in dict.fromkeys((*ends(net), *names)) if name not in net.given)
+
+
 def must_be_symmetric(net: Net, tensor: str) -> bool:
     """Whether zero point 0 is what some consumer asks for, directly or behind pools and reshapes.
 
     A padded convolution insists, and a ternary core, whose converters see the sums as they are; an
-    add can do otherwise (see `add_choices`), but only where it
-    is alone in reading the tensor.
+    add can do otherwise (see `add_choices`), but only where it is alone in reading the tensor.
+    What is joined shares a zero point; all agree on 0.
     """
     for op in net.consumers(tensor):
+        if op.kind == "gather" and len(op.inputs) > 1:
+            return True
         if op.kind == "add" or op.core is not None or (op.kind in LINEAR and op.padded):
             return True
         if op.kind in PASSING and must_be_symmetric(net, op.name):
@@ -187,7 +197,13 @@ def find_ties(
         lanes = np.arange(net.channels(name))
         groups[name], home[name] = {name: (1.0, lanes)}, name
     for op in net.operators:
-        if op.kind in PASSING:
+        if op.kind == "gather":
+            for operand, lanes in zip(op.inputs, gathered_lanes(net, op), strict=True):
+                if len(op.inputs) == 1:
+                    _join(groups, home, operand, op.name, 1.0, lanes)
+                else:
+                    _join(groups, home, op.name, operand, 1.0, lanes)
+        elif op.kind in PASSING:
             ratio = float(op.factors()[0][0]) if op.kind == "convert" else 1.0
             _join(groups, home, op.inputs[0], op.name, ratio, _lanes_through(net, op))
         elif op.kind == "add":
@@ -213,6 +229,26 @@ def _lanes_through(net: Net, op: Operator) -> Array | None:
         places = int(np.prod(before[:-1]))
         return np.repeat(lanes, places) if net.channel_first else np.tile(lanes, places)
     return np.zeros(0, np.int64)  # channels get mixed: one lane for all
+
+
+def gathered_lanes(net: Net, op: Operator) -> list[Array]:
+    """For a gather of one input: its channel that each output channel comes from; of several: for
+    each, the output channel that each of its channels goes to; empty if channels get mixed."""
+    assert op.index is not None
+    into = np.arange(op.index.size) % op.shape[-1]
+    found, start = [], 0
+    for name in op.inputs:
+        size, channels = int(np.prod(net.shape(name))), net.channels(name)
+        taken = (op.index >= start) & (op.index < start + size)
+        source, target = (op.index[taken] - start) % channels, into[taken]
+        start += size
+        if len(op.inputs) > 1:
+            source, target = target, source
+        lanes = np.full(op.shape[-1] if len(op.inputs) == 1 else channels, -1)
+        lanes[target] = source
+        whole = bool((lanes >= 0).all() and (lanes[target] == source).all())
+        found.append(lanes if whole else np.zeros(0, np.int64))
+    return found
 
 
 def _join(
@@ -259,7 +295,7 @@ def _finish(
     # An anchor that cannot have its own zero point gets a conversion, and any step.
     anchored = [name for name in anchors(net) if name in members]
     anchor = next((name for name in anchored if zeros[name] == net.zero_point(name)), None)
-    border = bool(anchored) or any(name in net.inputs for name in members)
+    border = bool(anchored) or any(name in net.given for name in members)
     # Ternary weights cannot absorb scales of their input channels.
     border = border or any(op.core is not None for name in members for op in net.consumers(name))
     mixed = any(lanes.size == 0 for _, lanes in members.values())

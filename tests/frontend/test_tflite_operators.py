@@ -74,8 +74,8 @@ def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str, plat
 # ------------------------------------------------------------------------------ all in one
 
 
-def everything(seed: int = 0) -> Graph:
-    """A network from uint8 to float32 with most operators in it."""
+def everything(seed: int = 0, *, borders: bool = True) -> Graph:
+    """A network with most operators in it, from uint8 to float32 or int8 from end to end."""
     sketch = Sketch(np.random.default_rng(seed))
 
     def unary(kind: str, source: int, scale: float, zero: int, options: object = None) -> int:
@@ -90,8 +90,11 @@ def everything(seed: int = 0) -> Graph:
         return [data, scale]
 
     one, two = ("i", 1), ("i", 2)
-    image = sketch.input((1, 12, 10, 3), 0.02, 128, code=UINT8)
-    source = unary("QUANTIZE", image, 0.02, 0)
+    if borders:
+        image = sketch.input((1, 12, 10, 3), 0.02, 128, code=UINT8)
+        source = unary("QUANTIZE", image, 0.02, 0)
+    else:
+        source = sketch.input((1, 12, 10, 3), 0.02, 0)
     conv = sketch.tensor((1, 6, 5, 4), 0.05, -3)
     sketch.op("CONV_2D", [source, *weights(4, 3, 3, 3, step=0.02)], [conv],
               (1, {0: ("b", 0), 1: two, 2: two}))  # fmt: skip
@@ -134,6 +137,8 @@ def everything(seed: int = 0) -> Graph:
     sketch.op("FULLY_CONNECTED", [average, *weights(6, 5, step=0.1)], [logits],
               (8, {0: ("b", 0)}))  # fmt: skip
     classes = unary("SOFTMAX", logits, 1 / 256, -128, (9, {0: ("f", 1.0)}))
+    if not borders:
+        return sketch.graph(classes, logits)
     real = sketch.tensor((1, 6), 1, 0, code=FLOAT32, scales=(), zero_points=())
     sketch.op("DEQUANTIZE", [classes], [real], None)
     return sketch.graph(real, logits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -118,14 +119,16 @@ def binary(rng: Rng) -> Written:
 def mean(rng: Rng) -> Written:
     count = int(rng.integers(1, 4))
     axes = sorted(int(axis) for axis in rng.choice(4, count, replace=False))
+    shape = sizes(rng, 4, 6)
     scales = (float(np.exp(rng.uniform(-3, 0))), float(np.exp(rng.uniform(-3, 0))))
+    factor = arithmetic.mean_factor(scales, math.prod(shape[axis] for axis in axes))
     zeros = tuple(int(zero) for zero in rng.integers(-128, 128, 2))
     keep = bool(rng.integers(2))
-    return [sizes(rng, 4, 6)], lambda bb, x: arithmetic.mean(
+    return [shape], lambda bb, x: arithmetic.mean(
         bb,
         x,
         axes,
-        scales,
+        factor,
         zeros,
         keep_dims=keep,
         name="mean_0",  # type: ignore[arg-type]

@@ -60,14 +60,16 @@ def mean(op: OperatorReader) -> Sequence[Operator]:
     if not keep and not dropped:
         raise op.unsupported("a mean over all axes to a scalar", "keep one axis")
     first, last = op.step(source), op.step(result)
-    scales, zeros = (first.scale, last.scale), (first.zero_point, last.zero_point)
+    count = math.prod(source.shape[axis] for axis in axes)
+    factor = arithmetic.mean_factor((first.scale, last.scale), count)
+    zeros = (first.zero_point, last.zero_point)
     record = Primitive(
         op.position(),
         op.where,
         (op.value(source),),
         kind="mean",
         write=lambda builder, inputs, name: arithmetic.mean(
-            builder, inputs[0], axes, scales, zeros, keep_dims=keep, name=name
+            builder, inputs[0], axes, factor, zeros, keep_dims=keep, name=name
         ),
     )
     return [record]

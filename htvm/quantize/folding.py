@@ -1,0 +1,79 @@
+"""Conversions beside tables are tables too: one look-up instead of two passes over a tensor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from htvm.quantize.forward import run_operator
+from htvm.quantize.graph import Array, MulShift, Net, Operator, Origin, Shift
+
+__all__ = ["fold_tables"]
+
+_EVERY = np.arange(-128, 128).astype(np.int8).reshape(-1, 1)
+
+
+def fold_tables(net: Net) -> Net:
+    """Take every conversion that only a table reads, or that alone reads a table, into the table.
+
+    The table keeps its name.
+    """
+    while (folded := _fold_one(net)) is not None:
+        net = folded
+    return net
+
+
+def _fold_one(net: Net) -> Net | None:
+    for op in net.operators:
+        source = net.producer(op.inputs[0])
+        if source is None or source.name in net.outputs or len(net.consumers(source.name)) > 1:
+            continue
+        if (_is_table(op) and _is_conversion(source)) or (_is_conversion(op) and _is_table(source)):
+            table = op if _is_table(op) else source
+            joined = _joined(table, _values(op, _values(source, _EVERY)), source, op)
+            return _with(net, source, op, joined)
+    return None
+
+
+def _is_table(op: Operator) -> bool:
+    return op.origin is not None and op.origin.kind == "table" and len(_table(op)) == 256
+
+
+def _table(op: Operator) -> tuple[int, ...]:
+    assert op.origin is not None
+    values: tuple[int, ...] = op.origin.attrs["table"]
+    return values
+
+
+def _is_conversion(op: Operator) -> bool:
+    return op.kind == "convert" and isinstance(op.requant, Shift | MulShift)
+
+
+def _values(op: Operator, x: Array) -> Array:
+    return run_operator(op, [x])
+
+
+def _joined(table: Operator, values: Array, first: Operator, last: Operator) -> Operator:
+    assert table.origin is not None
+    numbers = tuple(int(value) for value in values.reshape(-1))
+    attrs = {**table.origin.attrs, "table": numbers, "zero_point": last.zero_point}
+    return replace(
+        last, name=table.name, kind="kept", inputs=first.inputs, origin=Origin("table", attrs)
+    )
+
+
+def _with(net: Net, first: Operator, last: Operator, joined: Operator) -> Net:
+    """The network with two operators replaced by one, at the place of the last."""
+
+    def renamed(name: str) -> str:
+        return joined.name if name == last.name else name
+
+    operators = []
+    for op in net.operators:
+        if op is last:
+            operators.append(joined)
+        elif op is not first:
+            operators.append(replace(op, inputs=tuple(renamed(name) for name in op.inputs)))
+    outputs = tuple(renamed(name) for name in net.outputs)
+    return Net(net.inputs, net.zero_points, tuple(operators), outputs, net.channel_first)
