@@ -13,6 +13,7 @@ from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from patterns.primitive import call_primitive, dtype_of, extents, primitive, shape_of
+from patterns.requantize import array_constant
 from patterns.rescale import broadcast_load
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ _COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
     "maximum": lambda x, y: tirx.Select(y > x, y, x),
 }
 
-# Beyond it float32 has no fractions.
+# From here on float32 has no fractions, and adding it rounds to integers, ties to even.
 _FRACTIONS_END = float(2**23)
+_OPAQUE = 8  # TVM's OpPatternKind: must not be fused
 
 
 def combine_real(bb: BlockBuilder, function: Function, a: Expr, b: Expr, *, name: str) -> Var:
@@ -79,25 +81,22 @@ def round_even(bb: BlockBuilder, x: Expr, *, name: str) -> Var:
     shape = shape_of(x)
     _check_types(name, x)
 
-    def body(source: te.Tensor) -> te.Tensor:
+    def body(source: te.Tensor, ends: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
-            value, end = source(*index), tirx.const(_FRACTIONS_END, "float32")
-            # Inside the range of int32; asked so that a NaN, for which no comparison holds, is too.
-            inner = tirx.Select(value < end, value, end)
-            inner = tirx.Select(inner > -end, inner, -end)
-            whole = tirx.Cast("int32", inner)
-            rest = inner - tirx.Cast("float32", whole)
-            odd, half = (whole & 1) == 1, tirx.const(0.5, "float32")
-            up = tirx.any(rest > half, tirx.all(rest >= half, odd))
-            down = tirx.any(rest < -half, tirx.all(rest <= -half, odd))
-            whole = whole + tirx.Cast("int32", up) - tirx.Cast("int32", down)
-            near = tirx.Cast("float32", whole)
-            return tirx.Select(tirx.all(value < end, value > -end), near, value)
+            value, plus, minus = source(*index), ends[0], ends[1]
+            up, down = (value + plus) - minus, (value - plus) + minus
+            near = tirx.Select(value >= tirx.const(0.0, "float32"), up, down)
+            inside = tirx.all(value < plus, value > -plus)
+            return tirx.Select(inside, near, value)
 
         return te.compute(extents(shape), element, name="rounded")
 
-    func = primitive("real_round", [("x", shape, "float32")], body, {})
-    return call_primitive(bb, func, [x], shape, "float32", name, last=True)
+    # Two equal arguments: from one, a compiler concludes that subtracting undoes adding.
+    ends = np.full(2, _FRACTIONS_END, "float32")
+    func = primitive("real_round", [("x", shape, "float32"), ("ends", (2,), "float32")], body, {})
+    # Not fused into its neighbours: it reads its operand several times.
+    func = func.with_attr("op_pattern", _OPAQUE)
+    return call_primitive(bb, func, [x, array_constant(ends)], shape, "float32", name, last=True)
 
 
 def matmul_real(bb: BlockBuilder, a: Expr, b: Expr, *, name: str) -> Var:

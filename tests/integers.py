@@ -207,7 +207,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "ita_partial_max": _rows(_ita_partial_max_row),
     "real_combine": _real,
     "real_matmul": _real_matmul,
-    "real_round": lambda _, x: np.rint(x),
+    "real_round": lambda _, x, __: np.rint(x),
     "rescale": _rescale,
 }
 """By kind of the PrimFunc.  int64 results are cast by the caller to the type the form declares."""
