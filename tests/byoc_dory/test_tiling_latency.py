@@ -31,6 +31,7 @@ from byoc_dory.tiling import (
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.latency import all_candidates, sizes
 from byoc_dory.tiling.problem import solution_of
+from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 
 CORE = DIANA.accelerator("digital")
@@ -229,3 +230,23 @@ def test_a_network_takes_less_than_a_second(network: str) -> None:
     for layer in layers.values():
         tile_layer(layer, DIANA, CORE, published(None, "latency"))
     assert time.process_time() - start < 1.0
+
+
+def test_another_accelerator() -> None:
+    """Nothing here knows the digital core: the analog one's tiles are found as well."""
+    core = DIANA.accelerator("analog")
+    tiled = 0
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 53])
+        layer = random_analog_layer(rng, "l", largest=14)
+        problem = core.tiling_problem(layer, DIANA, int(rng.integers(1_000, 20_000)))
+        if shortage_of(problem) is not None:
+            continue
+
+        def cost(tile: Tile, layer: Layer = layer) -> int:
+            return core.cost(layer, tile, DIANA)
+
+        found = solve_latency(problem, cost)
+        assert found.objective == solve_latency(problem, cost, every_tile=True).objective
+        tiled += found.tile != problem.whole
+    assert tiled >= 3
