@@ -12,6 +12,8 @@ DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.in", "py.ty
 EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
 
 TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77", *EXPLORE]
+# What imported ONNX files are compared with.
+TEST += ["onnxruntime>=1.17,<2"]
 
 setup(
     name="htvm",

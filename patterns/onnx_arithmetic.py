@@ -257,10 +257,10 @@ def onnx_quantize(
     """
     shape, limits = shape_of(x), np.iinfo(dtype)
 
-    def body(source: te.Tensor) -> te.Tensor:
+    def body(source: te.Tensor, step: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
             end = tirx.const(_BEYOND, "float32")
-            ratio = source(*index) / tirx.const(np.float32(scale), "float32")
+            ratio = source(*index) / step[0]
             ratio = tirx.Select(ratio < end, ratio, end)
             ratio = tirx.Select(ratio > -end, ratio, -end)
             whole = tirx.Cast("int32", ratio)
@@ -278,8 +278,11 @@ def onnx_quantize(
         "zero_point": zero_point,
         "dtype": dtype,
     }
-    func = primitive("onnx_quantize", [("x", shape, "float32")], body, attributes)
-    return call_primitive(bb, func, [x], shape, dtype, name, last=True)
+    # An argument, because TVM prints constants inside a function with seven digits only.
+    step = relax.const(np.asarray([scale], "float32"), "float32")
+    inputs = [("x", shape, "float32"), ("scale", (1,), "float32")]
+    func = primitive("onnx_quantize", inputs, body, attributes)
+    return call_primitive(bb, func, [x, step], shape, dtype, name, last=True)
 
 
 def onnx_real(bb: BlockBuilder, x: Expr, factors: Array, *, name: str) -> Var:

@@ -83,7 +83,7 @@ def average(attrs: Any, data: Array, _: Array) -> Array:
     return result if layout == "NCHW" else result.transpose(0, 2, 3, 1)
 
 
-def quantize(attrs: Any, data: Array) -> Array:
+def quantize(attrs: Any, data: Array, _: Array) -> Array:
     scale = np.int32(int(attrs["htvm.scale_bits"])).view(np.float32)
     ratio = data / scale
     limits = np.iinfo(str(attrs["htvm.dtype"]))

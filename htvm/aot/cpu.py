@@ -22,6 +22,7 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import emit_c, prototype
 from htvm.aot.constants import ConstantPool, distinct
 from htvm.aot.fixed_point import name_wide_operands
+from htvm.aot.float_product import spell_float_products
 from htvm.aot.fuse import Fused, Group, fuse
 from htvm.aot.lower import lower
 from htvm.aot.ranges import check_ranges
@@ -262,7 +263,8 @@ class _Compiler:
         symbol = self._fresh(f"{self.prefix}_{base}")
         if self.mode == "scheduled":
             scheduled = schedule(func, group.operators)
-            scheduled = replace(scheduled, func=name_wide_operands(scheduled.func))
+            spelled = spell_float_products(scheduled.func)
+            scheduled = replace(scheduled, func=name_wide_operands(spelled))
         else:
             scheduled = Scheduled(func, "not scheduled")
         lowered = lower(scheduled.func, symbol, names, outputs, unroll=self.mode == "default")

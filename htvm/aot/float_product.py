@@ -10,19 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tvm
+import tvm_ffi
 from tvm import relax, te, tirx
+from tvm.s_tir import SBlock
+from tvm.tirx.stmt import BufferStore, IfThenElse, SeqStmt
 
 from patterns.primitive import extents, shape_of
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["short_float_product"]
+__all__ = ["short_float_product", "spell_float_products"]
+
+_MARK = "htvm_float_product"
 
 # The mantissa's 24 bits are moved up to 31: results of scales below 1/2 are in the high word then.
 _RAISED = 7
 _WORD = 32
 _LARGEST_DROP = 30
+_PRECISION = 25  # bits of a float32's mantissa, and the one that is rounded away
 
 # Results are exact below 2**_RESULT_BITS; what a rounding moves there is less than a unit of the
 # high word, or 2**(drop - _EXACT_DROP) of them.
@@ -44,8 +51,8 @@ def short_float_product(
         large: whether ``acc`` can reach 2**24.
 
     Returns:
-        A PrimFunc and the arguments to call it with; ``None`` if a scale is 1/4 or more, or tiny,
-        or an accumulator is large.
+        A PrimFunc and the arguments to call it with, `spell_float_products` to follow; ``None`` if
+        a scale is 1/4 or more, or tiny, or an accumulator is large.
     """
     mantissa, shift = factors.astype("int64")
     drop = np.where(mantissa > 0, shift + _RAISED - _WORD, 1)
@@ -58,13 +65,8 @@ def short_float_product(
 
     def element(*index: Any) -> Any:
         channel = index[axis] if channels > 1 else 0
-        factor, amount, nudge, near = (parameters[row, channel] for row in range(4))
-        product = _wide(value(*index)) * _wide(factor)
-        high = tirx.Cast("int32", product >> tirx.const(_WORD, "int64"))
-        nudged = high + nudge
-        fraction = nudged & ((tirx.const(1, "int32") << amount) - 1)
-        exact = _beside_tie(product, high, amount)
-        return tirx.if_then_else(fraction <= near, exact, nudged >> amount)
+        rows = [parameters[row, channel] for row in range(4)]
+        return tirx.call_pure_extern("int32", _MARK, value(*index), *rows)
 
     value = te.placeholder(extents(shape), "int32", "acc")
     parameters = te.placeholder(extents((4, channels)), "int32", "factors")
@@ -73,19 +75,103 @@ def short_float_product(
     return func, [acc, relax.const(constants, "int32")]
 
 
+# ------------------------------------------------------------------------------ statements
+
+
+def spell_float_products(func: PrimFunc) -> PrimFunc:
+    """Write the products that `short_float_product` only names, in statements.
+
+    Until a function is scheduled, each is one call; as one expression TVM would write its parts
+    anew wherever they are used.
+    """
+
+    def visit(block: Any) -> Any:
+        if not isinstance(block.body, BufferStore):
+            return block
+        products = _Products()
+        value = tvm_ffi.structural_map(block.body.value, (tvm.ir.Call, products.visit))
+        if not products.statements:
+            return block
+        store = BufferStore(block.body.buffer, value, block.body.indices)
+        return SBlock(
+            block.iter_vars,
+            block.reads,
+            block.writes,
+            block.name_hint,
+            SeqStmt([*products.statements, store]),
+            block.init,
+            [*block.alloc_buffers, *products.buffers],
+            block.match_buffers,
+            block.annotations,
+        )
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (SBlock, visit)))
+
+
+class _Products:
+    """Replaces named products by a local variable each, computed before."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Any] = []
+        self.statements: list[Any] = []
+
+    def visit(self, call: Any) -> Any:
+        if not len(call.args) or getattr(call.args[0], "value", None) != _MARK:
+            return call
+        return self._spelled(*call.args[1:])
+
+    def _local(self, name: str, dtype: str) -> Any:
+        buffer = tirx.decl_buffer((1,), dtype, name=name)
+        self.buffers.append(buffer)
+        return buffer
+
+    def _spelled(self, acc: Any, factor: Any, amount: Any, nudge: Any, near: Any) -> Any:
+        zero = tirx.const(0, "int32")
+        product, result = self._local("product", "int64"), self._local("rounded", "int32")
+        nudged = self._local("nudged", "int32")
+
+        def store(buffer: Any, value: Any) -> Any:
+            return BufferStore(buffer, value, [zero])
+
+        high = tirx.Cast("int32", product[zero] >> tirx.const(_WORD, "int64"))
+        fraction = nudged[zero] & ((tirx.const(1, "int32") << amount) - 1)
+        self.statements += [
+            store(product, _wide(acc) * _wide(factor)),
+            store(nudged, high + nudge),
+            store(result, nudged[zero] >> amount),
+            IfThenElse(fraction <= near, self._beside_tie(store, product, result, amount), None),
+        ]
+        return result[zero]
+
+    def _beside_tie(self, store: Any, product: Any, result: Any, amount: Any) -> Any:
+        """As `patterns.onnx_rounding` has it, the two branches of its test one after the other."""
+        zero = tirx.const(0, "int32")
+        tie, size, distance, outside = (
+            self._local(name, dtype)
+            for name, dtype in (
+                ("tie", "int32"), ("size", "int64"), ("distance", "int64"), ("outside", "int64"),
+            )
+        )  # fmt: skip
+        high = tirx.Cast("int32", product[zero] >> tirx.const(_WORD, "int64"))
+        shift = _wide(amount + (_WORD - 1))
+        one, none = tirx.const(1, "int64"), tirx.const(0, "int64")
+        below = tie[zero] >> 1
+        leading = tirx.all(outside[zero] < size[zero], outside[zero] < (outside[zero] ^ size[zero]))
+        return SeqStmt(
+            [
+                store(tie, (high >> (amount - 1)) | 1),  # twice the tie
+                store(distance, product[zero] - (_wide(tie[zero]) << shift)),
+                store(size, tirx.abs(_wide(tie[zero]))),
+                store(outside, tirx.abs(distance[zero])),
+                store(
+                    outside,
+                    tirx.max(outside[zero] - one, none) >> _wide(amount + (_WORD - _PRECISION)),
+                ),
+                store(result, below + tirx.Cast("int32", distance[zero] > none)),
+                IfThenElse(leading, store(result, below + (below & 1)), None),
+            ]
+        )
+
+
 def _wide(value: Any) -> Any:
     return tirx.Cast("int64", value)
-
-
-def _beside_tie(product: Any, high: Any, amount: Any) -> Any:
-    """As `patterns.onnx_rounding` has it, with 32 bits where they do."""
-    one, zero = tirx.const(1, "int64"), tirx.const(0, "int64")
-    tie = (high >> (amount - 1)) | 1  # twice the tie
-    above = _wide(tie << (amount - 1)) << tirx.const(_WORD, "int64")
-    distance = product - above
-    outside = tirx.max(tirx.abs(distance) - one, zero)
-    outside = outside >> _wide(amount + (_WORD - 25))
-    size = _wide(tirx.abs(tie))
-    on_tie = tirx.Cast("int32", outside < size) & tirx.Cast("int32", outside < (outside ^ size))
-    below = tie >> 1
-    return below + (below & on_tie) + (tirx.Cast("int32", distance > zero) & (on_tie ^ 1))

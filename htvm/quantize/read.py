@@ -9,6 +9,7 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
+from htvm.quantize.averages import averaged
 from htvm.quantize.graph import (
     PASSING,
     Array,
@@ -133,6 +134,11 @@ class _Reader:
             self.zero[node.name] = self.zero[node.inputs[0]]
             return
         inputs = tuple(self._behind_pad(name) for name in node.inputs)
+        if node.kind == "onnx_average":
+            shape = channel_last(node.output_shape, self.channel_first)
+            self.operators += averaged(node, inputs, shape, self.zero[inputs[0]])
+            self.zero[node.name] = self.operators[-1].zero_point
+            return
         common: dict[str, Any] = {
             "name": node.name,
             "kind": node.kind,

@@ -95,6 +95,7 @@ def retarget(
         UnsupportedError: if the model has an operator that retargeting does not know.
         InputError: if ``data`` do not fit the model's inputs.
     """
+    from htvm.quantize.borders import inside, outside
     from htvm.quantize.read import is_shift_scheme, is_ternary_scheme, read_net
     from patterns.read import read_graph
 
@@ -109,6 +110,11 @@ def retarget(
     ternary = any(home.scheme == "ternary" for home in wanted.values())
     if is_shift_scheme(nodes) and not ternary:
         return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
+    inner, borders = inside(model, nodes)
+    if borders is not None:
+        converted = None if data is None else borders.converted(_named(model, data))
+        found = retarget(inner, accelerators, places=places, data=converted, options=options)
+        return replace(found, model=outside(found.model, borders))
     net = read_net(model, nodes).at(wanted)
     calibration, held_out, words = _inputs(model, net, data, options)
     return _retarget(model, net, calibration, held_out, words, options)
@@ -184,23 +190,27 @@ def _stacked(data: object) -> Array:
         ) from error
 
 
+def _named(model: Model, data: Calibration) -> dict[str, Array]:
+    """Samples by the name of the input."""
+    if isinstance(data, Mapping):
+        return {name: _stacked(array) for name, array in data.items()}
+    if len(model.inputs) != 1:
+        raise InputError(
+            "calibration data without names for a model of several inputs",
+            hint=f"give a dict with {', '.join(sorted(info.name for info in model.inputs))}",
+        )
+    return {model.inputs[0].name: _stacked(data)}
+
+
 def _by_name(model: Model, net: Net, data: Calibration) -> dict[str, Array]:
     """Data by the name of the network's input, channel-last, without the batch axis of 1."""
     infos = {info.name: info.shape for info in model.inputs}
-    if isinstance(data, Mapping):
-        given = dict(data)
-    elif len(infos) == 1:
-        given = {next(iter(infos)): _stacked(data)}
-    else:
-        raise InputError(
-            "calibration data without names for a model of several inputs",
-            hint=f"give a dict with {', '.join(sorted(infos))}",
-        )
+    given = _named(model, data)
     if set(given) != set(infos):
         raise InputError(f"data for {sorted(given)}", hint=f"the inputs are {sorted(infos)}")
     result = {}
     for key, info in zip(net.inputs, model.inputs, strict=True):
-        array = _stacked(given[info.name])
+        array = given[info.name]
         if array.shape[1:] == tuple(info.shape):  # N samples, each with its batch axis
             array = array[:, 0]
         if net.channel_first and array.ndim == 4:

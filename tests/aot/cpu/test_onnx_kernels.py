@@ -99,13 +99,14 @@ def test_kernels(mode, tmp_path, compiler) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_quantize(mode, tmp_path, compiler) -> None:
+@pytest.mark.parametrize("scale", [0.5, 0.0123456789])
+def test_quantize(scale, mode, tmp_path, compiler) -> None:
     module = module_of(
-        [(1, 40)], lambda bb, x: onnx_quantize(bb, x, 0.5, -3, name="quantize_0"), "float32"
+        [(1, 240)], lambda bb, x: onnx_quantize(bb, x, scale, -3, name="quantize_0"), "float32"
     )
     code = compile_cpu(module, "net", kernels=mode)
-    x = np.concatenate([np.arange(-16, 16) / 4, [np.nan, np.inf, -np.inf, 1e9, -1e9, 63, 66, 0]])
-    x = x.astype(np.float32)[None]
+    ends = [np.nan, np.inf, -np.inf, 1e9, -1e9, 63, 66, 0]
+    x = np.concatenate([np.arange(-116, 116) / 2 * scale, ends]).astype(np.float32)[None]
 
     def check() -> None:
         loaded = native.library([code], tmp_path, native.trapping(compiler))

@@ -1,0 +1,285 @@
+"""Networks whose inputs and outputs are reals, or unsigned: what is retargeted lies inside.
+
+`inside` takes the conversions at the inputs and outputs away, `outside` puts them around the
+retargeted network again, so that its interface stays the source's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from htvm.model import Model, TensorInfo
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Expr, Var
+
+    from byoc_dory.layer import Array
+    from patterns.read import Node
+
+__all__ = ["Borders", "inside", "outside"]
+
+_INWARD = ("quantize", "rescale")
+_OUTWARD = ("dequantize", "rescale")
+
+
+@dataclass(frozen=True, eq=False)
+class Borders:
+    """The conversions around a network.
+
+    Attributes:
+        source: the model with them.
+        inputs: for each input the operator that converts it, or ``None``.
+        outputs: likewise for each output.
+    """
+
+    source: Model
+    inputs: tuple[Node | None, ...]
+    outputs: tuple[Node | None, ...]
+
+    def converted(self, data: Mapping[str, Array]) -> dict[str, Array]:
+        """Samples in the source's own numbers, by input, as int8 under the names inside."""
+        result = {}
+        for info, node in zip(self.source.inputs, self.inputs, strict=True):
+            if info.name not in data:
+                continue
+            array = np.asarray(data[info.name])
+            if node is None:
+                result[info.name] = array
+            elif node.kind == "rescale":
+                result[node.name] = (array.astype("int64") - 128).astype("int8")
+            else:
+                result[node.name] = _quantized(array, node.attrs)
+        return result
+
+
+def _quantized(array: Array, attrs: Mapping[str, Any]) -> Array:
+    scale = np.int32(attrs["scale_bits"]).view(np.float32)
+    rounded = np.rint(array.astype("float32") / scale) + attrs["zero_point"]
+    return np.clip(rounded, -128, 127).astype("int8")
+
+
+def inside(model: Model, nodes: tuple[Node, ...]) -> tuple[Model, Borders | None]:
+    """The network between the conversions, and these; ``None`` if there are none.
+
+    Args:
+        model: in the integer form.
+        nodes: its operators.
+
+    Raises:
+        UnsupportedError: if an input is neither int8 nor converted to it at once.
+    """
+    from patterns.read import main_of, output_names
+
+    by_name = {node.name: node for node in nodes}
+    params = [str(var.name) for var in main_of(model.module).params]
+    inputs = tuple(
+        _first(name, info, nodes) for name, info in zip(params, model.inputs, strict=True)
+    )
+    outputs = tuple(
+        _last(by_name.get(name), info)
+        for name, info in zip(output_names(model.module), model.outputs, strict=True)
+    )
+    if not any(inputs) and not any(outputs):
+        return model, None
+    inner = replace(
+        model,
+        module=_stripped(model.module, inputs, outputs),
+        inputs=tuple(
+            info if node is None else TensorInfo(node.name, info.shape, "int8", *_step(node))
+            for info, node in zip(model.inputs, inputs, strict=True)
+        ),
+        outputs=tuple(
+            info if node is None else TensorInfo(info.name, info.shape, "int8")
+            for info, node in zip(model.outputs, outputs, strict=True)
+        ),
+    )
+    return inner, Borders(model, inputs, outputs)
+
+
+def _first(name: str, info: TensorInfo, nodes: tuple[Node, ...]) -> Node | None:
+    if info.dtype == "int8":
+        return None
+    readers = [node for node in nodes if name in node.inputs]
+    if len(readers) != 1 or readers[0].kind not in _INWARD or readers[0].output_dtype != "int8":
+        raise UnsupportedError(
+            f"an input of type {info.dtype} that is not quantized at once",
+            where=f"input '{info.name}'",
+            hint="only networks that are int8 inside can be retargeted",
+        )
+    return readers[0]
+
+
+def _last(node: Node | None, info: TensorInfo) -> Node | None:
+    if info.dtype == "int8" or node is None:
+        return None
+    if node.kind not in _OUTWARD or node.input_dtypes != ("int8",):
+        raise UnsupportedError(
+            f"an output of type {info.dtype} computed by '{node.kind}'",
+            where=f"output '{info.name}'",
+            hint="only networks that are int8 inside can be retargeted",
+        )
+    return node
+
+
+def _step(node: Node) -> tuple[float | None, int | None]:
+    """Scale and zero point of what a conversion gives, as far as it says them."""
+    if node.kind != "quantize":
+        return None, None
+    bits = node.attrs["scale_bits"]
+    return float(np.int32(bits).view(np.float32)), int(node.attrs["zero_point"])  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------ modules
+
+
+def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
+    from tvm import relax
+
+    if isinstance(expr, relax.Var):
+        return mapping.get(expr, expr)
+    if isinstance(expr, relax.Tuple):
+        return relax.Tuple([_substitute(field, mapping) for field in expr.fields])
+    if isinstance(expr, relax.Call):
+        args = [_substitute(arg, mapping) for arg in expr.args]
+        return relax.Call(expr.op, args, expr.attrs, expr.ty_args, expr.span)
+    return expr
+
+
+class _Rebuilding:
+    """Writes bindings of several modules into one new function ``main``."""
+
+    def __init__(self, params: list[Var], *modules: IRModule) -> None:
+        import tvm
+        from tvm import relax
+
+        self.builder = relax.BlockBuilder(tvm.IRModule())
+        self.params = params
+        self.mapping: dict[Var, Expr] = {}
+        self._modules = modules
+
+    def binding(self, module: IRModule, var: Var, value: Expr) -> None:
+        """Write one binding."""
+        from tvm import relax
+
+        value = _substitute(value, self.mapping)
+        if isinstance(value, relax.Var):
+            self.mapping[var] = value
+            return
+        if isinstance(value.args[0], relax.GlobalVar):
+            func = module[next(g for g in module.functions if g.same_as(value.args[0]))]
+            callee = self.builder.add_func(func, str(value.args[0].name_hint))
+            args = [callee, *value.args[1:]]
+            value = relax.Call(value.op, args, value.attrs, value.ty_args, value.span)
+        self.mapping[var] = self.builder.emit(value, str(var.name))
+
+    def write(self, body: Any) -> IRModule:
+        """``body`` writes the bindings and returns the results."""
+        from tvm import relax
+
+        with self.builder.function("main", self.params):
+            with self.builder.dataflow():
+                results = [self.builder.emit_output(result) for result in body()]
+            self.builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+        return self.builder.get()
+
+
+def _results(module: IRModule) -> list[Var]:
+    from tvm import relax
+
+    from patterns.read import main_of
+
+    body = main_of(module).body.body
+    return list(body.fields) if isinstance(body, relax.Tuple) else [body]
+
+
+def _stripped(
+    module: IRModule, inputs: tuple[Node | None, ...], outputs: tuple[Node | None, ...]
+) -> IRModule:
+    from tvm import relax
+
+    from patterns.names import name_of
+    from patterns.primitive import shape_of
+    from patterns.read import bindings_of, main_of
+
+    main = main_of(module)
+    bindings = list(bindings_of(main))
+    values = dict(bindings)
+    params, replaced = [], {}
+    for param, node in zip(main.params, inputs, strict=True):
+        inner = param
+        if node is not None:
+            inner = relax.Var(node.name, relax.TensorType(shape_of(param), "int8"))
+            replaced[node.name] = inner
+        params.append(inner)
+    ends = {node.name for node in outputs if node is not None}
+    work = _Rebuilding(params, module)
+
+    def body() -> list[Expr]:
+        for var, value in bindings:
+            name = name_of(value)
+            if name in replaced:
+                work.mapping[var] = replaced[name]
+            elif name not in ends:
+                work.binding(module, var, value)
+        found = []
+        for result, node in zip(_results(module), outputs, strict=True):
+            while isinstance(values.get(result), relax.Var):
+                result = values[result]
+            if node is not None:
+                result = values[result].args[1][0]
+            found.append(work.mapping.get(result, result))
+        return found
+
+    return work.write(body)
+
+
+def outside(model: Model, borders: Borders) -> Model:
+    """The network inside with the conversions around it again, and the source's interface."""
+    from tvm import relax
+
+    from patterns.names import name_of
+    from patterns.primitive import dtype_of, shape_of
+    from patterns.read import bindings_of, main_of
+
+    source, inner = borders.source.module, model.module
+    values = {name_of(value): (var, value) for var, value in bindings_of(main_of(source))}
+    params = [
+        relax.Var(str(var.name), relax.TensorType(shape_of(var), dtype_of(var)))
+        for var in main_of(source).params
+    ]
+    work = _Rebuilding(params, source, inner)
+
+    def body() -> list[Expr]:
+        work.mapping.update(zip(main_of(source).params, params, strict=True))
+        entries = zip(main_of(inner).params, borders.inputs, params, strict=True)
+        for inner_param, node, param in entries:
+            work.mapping[inner_param] = param
+            if node is not None:
+                var, value = values[node.name]
+                work.binding(source, var, value)
+                work.mapping[inner_param] = work.mapping[var]
+        for var, value in bindings_of(main_of(inner)):
+            work.binding(inner, var, value)
+        found = []
+        for result, node in zip(_results(inner), borders.outputs, strict=True):
+            made = work.mapping[result]
+            if node is not None:
+                var, value = values[node.name]
+                work.mapping[value.args[1][0]] = made
+                work.binding(source, var, value)
+                made = work.mapping[var]
+            found.append(made)
+        return found
+
+    return replace(
+        model,
+        module=work.write(body),
+        inputs=borders.source.inputs,
+        outputs=borders.source.outputs,
+    )
