@@ -41,7 +41,7 @@ class TilingOptions:
     solver: Literal["milp", "exhaustive"] = "milp"
     loop_order: Literal["yxk", "kyx"] = "yxk"
     node_limit: int = 20_000
-    schedule: ScheduleKind = "published"
+    schedule: ScheduleKind = "overlapped"
 
     @property
     def tiles_for(self) -> str:

@@ -209,3 +209,10 @@ class RegionCode:
     outputs: tuple[Tensor, ...]
     headers: tuple[str, ...]
     plan: RegionPlan | None = None
+
+    @property
+    def l1_used(self) -> dict[str, int]:
+        """Bytes in L1 while a layer's kernel runs, by the kernel's symbol."""
+        layers = [kernel.symbol for kernel in self.kernels if kernel.kind == "layer"]
+        used = () if self.plan is None else self.plan.l1_used
+        return dict(zip(layers, used, strict=False))

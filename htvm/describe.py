@@ -10,6 +10,7 @@ from htvm.placement import Estimator, executed_form
 from htvm.report.shapes import describe
 from htvm.report.types import (
     Explanation,
+    L1Use,
     LayerRow,
     Memory,
     Offer,
@@ -52,16 +53,21 @@ def layer_rows(compiled: Compiled, result: RunResult | None) -> tuple[LayerRow, 
     kernels = {
         kernel.symbol: kernel for code in compiled.regions.values() for kernel in code.kernels
     }
+    used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
     steps = compiled.program.steps
     ran = [None] * len(steps) if result is None else list(result.layers)
     return tuple(
-        _layer_row(compiled, step, kernels.get(step.symbol), measured)
+        _layer_row(compiled, step, kernels.get(step.symbol), used.get(step.symbol), measured)
         for step, measured in zip(steps, ran, strict=True)
     )
 
 
 def _layer_row(
-    compiled: Compiled, step: Step, kernel: Kernel | None, measured: LayerResult | None
+    compiled: Compiled,
+    step: Step,
+    kernel: Kernel | None,
+    l1_bytes: int | None,
+    measured: LayerResult | None,
 ) -> LayerRow:
     names, known = step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
@@ -77,7 +83,7 @@ def _layer_row(
         cycles=None if measured is None else measured.cycles,
         predicted_cycles=step.predicted_cycles or None,
         tile="" if solution is None else ",".join(str(size) for size in astuple(solution.tile)),
-        l1_bytes=None if solution is None else solution.l1_in + solution.l1_out,
+        l1_bytes=l1_bytes,
         source=compiled.source.sources.get(names[-1], ""),
         causes=None if measured is None else measured.causes,
     )
@@ -119,6 +125,26 @@ def report_of(
             for row in cost.layers
         ),
         output_sqnr_db=cost.output_sqnr_db,
+        l1=_l1_of(compiled),
+    )
+
+
+def _l1_of(compiled: Compiled) -> tuple[L1Use, ...]:
+    return tuple(
+        L1Use(
+            region=code.name,
+            layers=len(plan.layers),
+            limit=plan.l1_limit,
+            peak=plan.l1_peak,
+            live=plan.l1_live,
+            resident=plan.resident,
+            cycles=plan.cycles,
+            apart=plan.apart,
+            gap=plan.gap,
+        )
+        for code in compiled.regions.values()
+        for plan in [code.plan]
+        if plan is not None
     )
 
 

@@ -150,7 +150,7 @@ class Offer:
     """The choices of one layer, and the solutions behind them."""
 
     def __init__(
-        self, tiler: Tiler, may_find: tuple[bool, ...], may_leave: bool, taken: Iterable[int]
+        self, tiler: Tiler, may_find: tuple[bool, ...], may_leave: bool, passing: int
     ) -> None:
         """Find the choices.
 
@@ -158,7 +158,7 @@ class Offer:
             tiler: of the layer.
             may_find: for each operand, whether it may be in L1 as a whole.
             may_leave: whether the result may stay there.
-            taken: bytes that tensors of other layers may hold at the same time; a heuristic
+            passing: bytes that tensors of other layers may hold at the same time; a heuristic
                 is asked for a tile for what they leave as well.
 
         Raises:
@@ -166,7 +166,7 @@ class Offer:
         """
         self.tiler = tiler
         self.solutions: dict[tuple[Tile, int], Solution] = {}
-        self._taken = sorted({0, *taken})
+        self._passing = passing
         tiler.problem.require_feasible()
         alone = (False,) * len(may_find)
         found = self._apart(alone)
@@ -299,7 +299,7 @@ class Offer:
     def _picked(self, objective: Objective, buffers: int) -> Iterator[Tile]:
         """The tiles a heuristic picks for what others leave of L1."""
         problem = self.tiler.problem
-        for taken in self._taken:
+        for taken in sorted({0, self._passing}):
             left = replace(problem, l1_limit=(problem.l1_limit - taken) // buffers)
             if shortage_of(left) is not None:
                 return

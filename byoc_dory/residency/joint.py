@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from byoc_dory.arena import ALIGNMENT
@@ -151,12 +150,12 @@ def _region(
     for number, (layer, tiler) in enumerate(zip(layers, tilers, strict=True)):
         may_find = tuple(tensor.name in may for tensor in layer.inputs)
         may_leave = layer.output.name in may
-        taken = _held(number, layer, stays) if tiler.objective is not None else ()
+        passing = _passing(number, stays) if tiler.objective is not None else 0
         key = (
-            tiler.accelerator, layer.geometry, tiler.problem.key(), may_find, may_leave, taken
+            tiler.accelerator, layer.geometry, tiler.problem.key(), may_find, may_leave, passing
         )  # fmt: skip
         if key not in known:
-            known[key] = Offer(tiler, may_find, may_leave, taken)
+            known[key] = Offer(tiler, may_find, may_leave, passing)
         offers.append(known[key])
     problem = RegionProblem(
         name=region,
@@ -188,15 +187,12 @@ def _candidates(
     return tuple(found)
 
 
-def _held(number: int, layer: Layer, stays: Sequence[Stay]) -> tuple[int, ...]:
-    """What tensors that pass by a layer may hold of L1 while it runs, in bytes."""
-    own = {layer.output.name, *(tensor.name for tensor in layer.inputs)}
-    passing = [
-        stay.bytes for stay in stays if stay.first < number < stay.last and stay.name not in own
-    ]
-    # Few tensors pass by a layer; of many, all together and each alone will do.
-    sums = {sum(some) for some in combinations(passing, 1)} | {sum(passing)}
-    return tuple(sorted(sums - {0}))
+def _passing(number: int, stays: Sequence[Stay]) -> int:
+    """Bytes of the tensors that may be in L1 while a layer runs that has nothing to do with them.
+
+    (Those it reads or writes itself are among its residents, or they have tile buffers.)
+    """
+    return sum(stay.bytes for stay in stays if stay.first < number < stay.last)
 
 
 # ---------------------------------------------------------------------- decisions

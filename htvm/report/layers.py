@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 
 from htvm.report.table import (
     Column,
@@ -15,11 +16,12 @@ from htvm.report.table import (
     short_source,
     text,
 )
-from htvm.report.types import LayerRow, Memory, Report, Summary
+from htvm.report.types import L1Use, LayerRow, Memory, Report, Summary
 from htvm.result import Causes
 
 __all__ = [
     "causes_table",
+    "l1_text",
     "layer_table",
     "memory_text",
     "report_csv",
@@ -101,6 +103,26 @@ def memory_text(memory: Memory) -> str:
     gap = memory.arena - memory.arena_bound
     proof = "no plan is smaller" if gap == 0 else f"the plan takes {count(gap)} B more"
     return f"{line}\narena: at least {count(memory.arena_bound)} B are needed, {proof}"
+
+
+def l1_text(uses: Sequence[L1Use]) -> str:
+    """A line on L1 for each region in which something stays, and one on all others together."""
+    lines = []
+    for use in uses:
+        if not use.resident:
+            continue
+        saved = (
+            f"L1 in {use.region}: {count(use.peak)} of {count(use.limit)} B; "
+            f"{len(use.resident)} of {use.layers} results stay there, "
+            f"{count(use.cycles)} cycles predicted instead of {count(use.apart)}"
+        )
+        lines.append(saved + (f", at most {100 * use.gap:.1f} % from the best" if use.gap else ""))
+    others = [use for use in uses if not use.resident]
+    if others:
+        where = "L1 elsewhere" if lines else "L1"
+        peak, limit = max(use.peak for use in others), min(use.limit for use in others)
+        lines.append(f"{where}: {count(peak)} of {count(limit)} B, nothing stays between layers")
+    return "\n".join(lines)
 
 
 def units_text(summary: Summary) -> str:
@@ -208,6 +230,7 @@ def report_text(report: Report) -> str:
         text(causes_table(report)) if causes_table(report).rows else "",
         units_text(report.summary),
         memory_text(report.summary.memory),
+        l1_text(report.l1),
         _sqnr_text(report),
         "\n".join(report.summary.notes),
     ]

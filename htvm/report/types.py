@@ -106,6 +106,34 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class L1Use:
+    """How the accelerators of a region use L1, and what planning it as a whole is worth.
+
+    Attributes:
+        region: its name.
+        layers: how many it has.
+        limit: bytes of L1 there are.
+        peak: bytes used.
+        live: largest sum of what is there at a time: no placement takes less.
+        resident: names of the tensors that stay between layers.
+        cycles: predicted for the region's layers.
+        apart: the same with the best plan of each layer alone.
+        gap: by which part of the cycles another choice of tiles and tensors could at most be
+            quicker.
+    """
+
+    region: str
+    layers: int
+    limit: int
+    peak: int
+    live: int
+    resident: tuple[str, ...]
+    cycles: int
+    apart: int
+    gap: float
+
+
+@dataclass(frozen=True)
 class Summary:
     """A whole build, and its run if there was one.
 
@@ -164,12 +192,14 @@ class Report:
         layers: one row per step, in execution order.
         sqnr: what retargeting cost, per layer; empty if the scheme was not changed.
         output_sqnr_db: the same at the output; None if the scheme was not changed.
+        l1: use of L1, a row per region.
     """
 
     summary: Summary
     layers: tuple[LayerRow, ...]
     sqnr: tuple[SqnrRow, ...] = ()
     output_sqnr_db: float | None = None
+    l1: tuple[L1Use, ...] = ()
 
     def __str__(self) -> str:
         """The report as text."""

@@ -33,12 +33,17 @@ def chain(border: str, names: tuple[str, str] = ("a", "b")) -> Region:
     return Region("chain", (first, second), *ends)
 
 
-def code_of(region: Region, prefix: str = "net") -> RegionCode:
-    return byoc_dory.generate(region, DIANA, TilingOptions(), prefix)
+PUBLISHED = TilingOptions(schedule="published")
+
+
+def code_of(
+    region: Region, prefix: str = "net", options: TilingOptions | None = None
+) -> RegionCode:
+    return byoc_dory.generate(region, DIANA, options or TilingOptions(), prefix)
 
 
 def test_order_and_wiring_with_conversions() -> None:
-    code = code_of(chain("NHWC"))
+    code = code_of(chain("NHWC"), options=PUBLISHED)
     assert [(k.kind, k.inputs, k.outputs) for k in code.kernels] == [
         ("prologue", ("x",), ("x.chw",)),
         ("layer", ("x.chw",), ("t",)),
@@ -52,12 +57,31 @@ def test_order_and_wiring_with_conversions() -> None:
 
 
 def test_borders_in_the_accelerators_layout_need_no_conversion() -> None:
-    code = code_of(chain("CHW"))
+    code = code_of(chain("CHW"), options=PUBLISHED)
     assert [(k.kind, k.inputs, k.outputs) for k in code.kernels] == [
         ("layer", ("x",), ("t",)),
         ("layer", ("t",), ("y",)),
     ]
     assert [buffer.name for buffer in code.buffers] == ["t"]
+
+
+def test_what_stays_in_l1_is_no_argument_and_has_no_buffer_in_l2() -> None:
+    code = code_of(chain("NHWC"))
+    assert [(k.kind, k.inputs, k.outputs) for k in code.kernels] == [
+        ("prologue", ("x",), ("x.chw",)),
+        ("layer", ("x.chw",), ()),
+        ("layer", (), ("y.chw",)),
+        ("epilogue", ("y.chw",), ("y",)),
+    ]
+    assert [buffer.name for buffer in code.buffers] == ["x.chw", "y.chw"]
+    assert code.plan is not None
+    assert code.plan.resident == ("t",)
+    assert code.plan.cycles == sum(k.predicted_cycles for k in code.kernels if k.kind == "layer")
+    # Input and output of each layer are there whole; a conv writes 16 maps of its 5.
+    assert code.l1_used == {"net_a": (3 + 16) * 6 * 32, "net_b": (5 + 16) * 6 * 32}
+    assert code.plan.l1_peak == 21 * 6 * 32
+    first, second = (kernel.plan for kernel in code.kernels if kernel.plan is not None)
+    assert first.l1_output == second.l1_inputs[0]
 
 
 def test_names_become_c_and_stay_distinct() -> None:
@@ -81,15 +105,15 @@ def test_kernels_carry_what_they_were_made_from() -> None:
     code = code_of(residual_region())
     for kernel in code.kernels:
         assert kernel.predicted_cycles > 0
-        assert kernel.prototype.startswith(f"int32_t {kernel.symbol}(const int8_t *in")
-        assert kernel.prototype.count("*") == len(kernel.inputs) + len(kernel.outputs)
-        assert kernel.prototype.endswith(", int8_t *out);")
+        assert kernel.prototype.startswith(f"int32_t {kernel.symbol}(")
+        assert kernel.prototype.count("const int8_t *in") == len(kernel.inputs)
+        assert kernel.prototype.count("int8_t *out") == len(kernel.outputs)
         assert kernel.source.count("{") == kernel.source.count("}")
         assert (kernel.kind == "layer") == (kernel.layer is not None)
         if kernel.layer is not None:
             assert kernel.solution is not None and kernel.schedule is not None
             assert kernel.layer_name == kernel.layer.name == kernel.schedule.layer_name
-            assert kernel.solution.status == "optimal"
+            assert kernel.solution.objective == kernel.predicted_cycles
 
 
 def test_equal_layers_share_a_solution() -> None:
@@ -99,7 +123,7 @@ def test_equal_layers_share_a_solution() -> None:
     first = dense_layer("f", v, "t", weight, None, requant=Shift(4))
     second = dense_layer("g", first.output, "y", weight, None, requant=Shift(4))
     region = Region("r", (first, second), (v,), (second.output,))
-    options = TilingOptions(l1_budget=100)
+    options = TilingOptions(l1_budget=100, schedule="published")
     code = byoc_dory.generate(region, DIANA, options, "p")
     assert code.kernels[0].solution is code.kernels[1].solution
     assert code.kernels[0].solution.tile.k < 64
