@@ -26,7 +26,6 @@ __all__ = [
     "logistic",
     "prelu",
     "relu",
-    "relu_0_to_1",
     "relu_6",
     "softmax",
     "tanh",
@@ -218,17 +217,8 @@ def prelu(op: OperatorReader) -> Sequence[Operator]:
 
 def relu(op: OperatorReader) -> Sequence[Operator]:
     """RELU by itself: rescaled, then nothing below zero."""
-    return _rectifier(op, math.inf)
-
-
-def relu_0_to_1(op: OperatorReader) -> Sequence[Operator]:
-    """RELU_0_TO_1 by itself."""
-    return _rectifier(op, 1.0)
-
-
-def _rectifier(op: OperatorReader, high: float) -> Sequence[Operator]:
     source, step, made = _unary(op)
-    clip = (bound(0.0, made, INT8[0]), bound(high, made, INT8[1]))
+    clip = (bound(0.0, made, INT8[0]), INT8[1])
     return [Convert(op.position(), op.where, (op.value(source),), (step, made), clip)]
 
 

@@ -30,7 +30,6 @@ HANDLERS: Mapping[str, Handler] = {
     "QUANTIZE": borders.quantize,
     "RELU": activations.relu,
     "RELU6": activations.relu_6,
-    "RELU_0_TO_1": activations.relu_0_to_1,
     "RESHAPE": shapes.reshape,
     "RESIZE_NEAREST_NEIGHBOR": pools.resize_nearest,
     "SLICE": shapes.slices,

@@ -15,6 +15,8 @@ from patterns import arithmetic, movement
 
 __all__ = ["average_pool", "max_pool", "mean", "resize_nearest"]
 
+_LARGEST = 1 << 12  # of rows and columns
+
 
 def average_pool(op: OperatorReader) -> Sequence[Operator]:
     """AVERAGE_POOL_2D: padding is not counted."""
@@ -81,7 +83,7 @@ def resize_nearest(op: OperatorReader) -> Sequence[Operator]:
     source = op.same_step()
     op.batch(source, 4)
     sizes = op.constant(1, "sizes")
-    if len(sizes) != 2 or any(size < 1 for size in sizes):
+    if len(sizes) != 2 or any(not 1 <= size <= _LARGEST for size in sizes):
         raise op.corrupt(f"sizes {sizes}")
     _, iy, ix, channels = source.shape
     op.result_shape((1, *sizes, channels))
