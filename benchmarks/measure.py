@@ -1,0 +1,224 @@
+"""One configuration of a zoo network, built, run and taken apart into what the paper's columns are.
+
+The paper's "Peak" is what layers spend in triggers (weights included) plus what the host does
+otherwise; its "HTVM" adds transfers and what a layer costs beside its driver calls.  Both come from
+the run of the generated C here.  The host's share is given twice: as measured on the simulated
+host, and at the cost the published runs have by the fit (`byoc_dory.soc.diana.published`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import htvm
+from byoc_dory.errors import L2OverflowError
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.published import PUBLISHED_HOST
+from byoc_dory.steps import Load, Store
+from htvm import zoo
+from htvm.inputs import seeded_inputs
+from patterns.read import read_graph
+
+if TYPE_CHECKING:
+    from byoc_dory.options import ScheduleKind
+    from byoc_dory.region import Kernel
+    from htvm.module import Module
+    from htvm.result import Causes, LayerResult, RunResult
+    from htvm.sim.sizes import Sizes
+    from htvm.zoo.sketch import Scheme
+    from patterns.read import Node
+
+__all__ = ["CONFIGURATIONS", "NETWORKS", "Configuration", "Measured", "measure"]
+
+NETWORKS = ("ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
+"""The four networks of the paper's tables, as HTVM configured them."""
+
+INPUT_CONVERTED = ("mobilenet_v1", "toyadmos")
+"""The networks whose published Peak has room for the conversion of their input, by the fit: with it
+the others' would be 0.7 % (DS-CNN) and 10.7 % (ResNet) above the published figure."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A column of Table I: ``name`` as in `TABLE_I`, the target and the weights it needs."""
+
+    name: str
+    title: str
+    target: str
+    scheme: Scheme
+
+
+CONFIGURATIONS = (
+    Configuration("digital", "CPU + digital", "diana.digital", "8-bit"),
+    Configuration("analog", "CPU + analog", "diana.analog", "ternary"),
+    Configuration("both", "CPU + both", "diana.mixed", "mixed"),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run, in cycles.
+
+    Attributes:
+        cycles: the whole, our host's included.
+        causes: what they were spent on.
+        on_cores: steps of layers on accelerators.
+        transfers: of these, the DMA and its driver where nothing hides them.
+        calls, commands, moved: DMA calls, their 1-D commands where one call has several, bytes.
+        layers: steps of layers on accelerators.
+        host_published: the host's share at the published cost.
+        exact: whether outputs equal the reference's.
+        sizes: bytes of the linked program's parts.
+        arena, arena_bound: bytes of L2 for intermediates, and the least possible.
+        steps: the run's steps.
+    """
+
+    cycles: int
+    causes: Causes
+    on_cores: int
+    transfers: int
+    calls: int
+    commands: int
+    moved: int
+    layers: int
+    host_published: float
+    exact: bool
+    sizes: Sizes
+    arena: int
+    arena_bound: int
+    steps: tuple[LayerResult, ...]
+
+    @property
+    def host(self) -> int:
+        """Cycles outside the layers on accelerators, on the simulated host."""
+        return self.cycles - self.on_cores
+
+    @property
+    def published_peak(self) -> float:
+        """The paper's "Peak": triggers, and the host at the published cost."""
+        return self.on_cores - self.transfers + self.host_published
+
+    @property
+    def published_total(self) -> float:
+        """The paper's end to end: with transfers and the published cost of calling a layer."""
+        return self.on_cores + self.layers * PUBLISHED_HOST.layer + self.host_published
+
+
+def measure(
+    network: str, configuration: Configuration, schedule: ScheduleKind, policy: str | None = None
+) -> Measured | None:
+    """Build and run; ``None`` where the network does not fit L2."""
+    model = zoo.build(network, scheme=configuration.scheme)
+    try:
+        module = htvm.build(model, configuration.target, schedule=schedule, policy=policy)
+    except L2OverflowError:
+        return None
+    inputs = seeded_inputs(module.model.inputs)
+    run = module.run(inputs)
+    return _taken_apart(network, module, run, _equal(run, module.reference(inputs)))
+
+
+def _equal(run: RunResult, wanted: list[np.ndarray]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(run.outputs, wanted, strict=True))
+
+
+def _taken_apart(network: str, module: Module, run: RunResult, exact: bool) -> Measured:
+    assert run.cycles is not None and run.causes is not None
+    steps = [step for step in run.layers if step.kind == "layer"]
+    blocks = [
+        block
+        for code in module.compiled.regions.values()
+        for kernel in code.kernels
+        if kernel.schedule is not None
+        for block in _blocks(kernel)
+    ]
+    alone = sum(step.causes.dma_alone for step in steps if step.causes is not None)
+    driver = sum(_driver_cycles(commands) for commands, _ in blocks)
+    return Measured(
+        cycles=run.cycles,
+        causes=run.causes,
+        on_cores=sum(step.cycles or 0 for step in steps),
+        transfers=alone + driver,
+        calls=len(blocks),
+        commands=sum(commands for commands, _ in blocks if commands > 1),
+        moved=sum(commands * size for commands, size in blocks),
+        layers=len(steps),
+        host_published=_host_published(network, module),
+        exact=exact,
+        sizes=module.sizes,
+        arena=module.compiled.program.plan.peak,
+        arena_bound=module.compiled.program.plan.bound,
+        steps=run.layers,
+    )
+
+
+def _blocks(kernel: Kernel) -> list[tuple[int, int]]:
+    """(commands, bytes of each) of every DMA call of a layer, executed tile by tile."""
+    assert kernel.schedule is not None
+    found = []
+    for step in kernel.schedule.steps():
+        if isinstance(step, Load) and step.by_rows:
+            found.append((step.block.channels * step.block.rows, step.block.bytes))
+        elif isinstance(step, Load | Store):
+            found.append(step.block.commands())
+    return found
+
+
+def _driver_cycles(commands: int) -> int:
+    dma = DIANA.dma
+    assert dma is not None
+    if commands == 1:
+        return dma.driver_single_cycles
+    return dma.driver_first_cycles + (commands - 1) * dma.driver_next_cycles
+
+
+# ---------------------------------------------------------------------- the published host
+
+
+def _host_published(network: str, module: Module) -> float:
+    nodes = read_graph(module.compiled.retargeted.model.module)
+    on_cpu = [node for node in nodes if module.placement[node.name] == "cpu"]
+    kernels = sum(_kernel_cycles(node) for node in on_cpu)
+    return kernels + PUBLISHED_HOST.layout_byte * _border_bytes(network, module, nodes)
+
+
+def _kernel_cycles(node: Node) -> float:
+    cost = PUBLISHED_HOST
+    elements = int(np.prod(node.input_shapes[0])) if node.input_shapes else 0
+    if node.kind == "average_pool":
+        sides = node.input_shapes[0][1:3]
+        even = all(size & (size - 1) == 0 for size in sides)
+        return elements * (cost.pool_element_pow2 if even else cost.pool_element)
+    if node.kind == "softmax":
+        return cost.softmax
+    if node.kind == "add":
+        return elements * cost.add_element
+    if node.kind == "depthwise" and node.layer is not None:
+        return node.layer.macs * cost.depthwise_mac
+    if node.layer is not None:
+        raise ValueError(f"{node.name}: the fit has no cost for a {node.kind} on the host")
+    return 0.0
+
+
+def _border_bytes(network: str, module: Module, nodes: tuple[Node, ...]) -> int:
+    """Bytes that change their layout where a core meets host code that is not an add."""
+    kinds = {node.name: node.kind for node in nodes}
+    readers: dict[str, set[str]] = {}
+    for node in nodes:
+        for name in node.inputs:
+            readers.setdefault(name, set()).add(node.kind)
+    total = 0
+    for code in module.compiled.regions.values():
+        for tensor in code.inputs:
+            source = kinds.get(tensor.name)
+            if source in (None, "convert"):
+                total += tensor.elements if network in INPUT_CONVERTED else 0
+            elif source != "add":
+                total += tensor.elements
+        for tensor in code.outputs:
+            if readers.get(tensor.name, {""}) != {"add"}:
+                total += tensor.elements
+    return total
