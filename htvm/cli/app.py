@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -185,7 +186,7 @@ def _run_data(
         "latency_ms": result.latency_ms,
         "equal_to_reference": equal,
         "outputs": {name: array.tolist() for name, array in outputs.items()},
-        "layers": [vars(layer) for layer in result.layers],
+        "layers": [asdict(layer) for layer in result.layers],
     }
 
 

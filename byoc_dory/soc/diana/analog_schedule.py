@@ -46,6 +46,11 @@ class AnalogSchedule(Schedule):
         """Passes over the array for one tile."""
         return -(-self.channels // self.c_pass)
 
+    @property
+    def several_triggers(self) -> bool:
+        """A tile takes one trigger for each pass."""
+        return True
+
     def trigger(self, index: TileIndex, inputs: tuple[int, ...], out: int) -> AnalogTrigger:
         """What the core computes for one tile, given its place in L1."""
         k, y, x = index
