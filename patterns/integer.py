@@ -19,6 +19,8 @@ from patterns.rescale import broadcast_load
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
+    from patterns.primitive import Parameter
+
 __all__ = ["PRIMITIVES", "Function", "combine", "matmul", "mean", "total"]
 
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
@@ -174,6 +176,6 @@ def _reduce(
 
         return te.compute(extents(out), rounded, name="mean")
 
-    attributes = {"axes": axes, "keepdims": int(keepdims)}
+    attributes: dict[str, Parameter] = {"axes": axes, "keepdims": int(keepdims)}
     func = primitive(kind, [("x", shape, dtype_of(x))], body, attributes)
     return call_primitive(bb, func, [x], out, dtype, name, last=True)

@@ -18,6 +18,8 @@ from patterns.requantize import int_constant
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
+    from patterns.primitive import Parameter
+
 __all__ = ["PRIMITIVES", "exponentials", "integer_softmax", "ita_max", "ita_partial_max"]
 
 PRIMITIVES = {
@@ -118,7 +120,11 @@ def integer_softmax(
 
         return te.compute(source.shape, element, name="softmax")
 
-    attributes = {"coefficients": coefficients, "log2": log2, "levels": levels}
+    attributes: dict[str, Parameter] = {
+        "coefficients": coefficients,
+        "log2": log2,
+        "levels": levels,
+    }
     inputs = [("x", shape, dtype), ("exponential", (256,), "int32")]
     func = primitive("integer_softmax", inputs, body, attributes)
     args = [x, int_constant(table)]

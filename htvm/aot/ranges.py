@@ -84,7 +84,9 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
     if kind_of(module, value) == "onnx_requantize":
         return _FLOAT_PRODUCT
     if kind_of(module, value) == "mul_shift_requantize":
-        low, high = parameters_of(module, value)["clip"]  # type: ignore[misc]
+        clip = parameters_of(module, value)["clip"]
+        assert isinstance(clip, tuple)
+        low, high = clip
         return _Interval(np.int64(low), np.int64(high))
     if operator == "relax.call_tir":
         return _type_interval("int32")

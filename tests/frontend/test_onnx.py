@@ -275,8 +275,11 @@ def test_dianas_chains_become_shifts(tmp_path: Path, caplog: pytest.LogCaptureFi
     }
 
 
-def test_the_analog_chain_is_computed_in_two_steps(tmp_path: Path) -> None:
-    ternary = RNG.integers(-1, 2, (4, 3, 3, 3)).astype(np.float32)
+@pytest.mark.parametrize("largest", [1, 2])
+def test_the_analog_chain_is_one_operator_if_weights_are_ternary(
+    largest: int, tmp_path: Path
+) -> None:
+    ternary = RNG.integers(-largest, largest + 1, (4, 3, 3, 3)).astype(np.float32)
     factors = RNG.integers(1, 60, (4, 1, 1)).astype(np.float32)
     summands = RNG.integers(-900, 900, (4, 1, 1)).astype(np.float32)
     limits = scalars(gain=8, c=16, low=-32, high=31, least=-128, most=127)
@@ -289,6 +292,8 @@ def test_the_analog_chain_is_computed_in_two_steps(tmp_path: Path) -> None:
         *chain("moved", "y", "c", "least", "most"),
     ]
     model = loaded(model_of(nodes, {"x": SHAPE}, constants=constants), tmp_path)
+    kinds = [operator.kind for operator in read_graph(model.module)]
+    assert kinds == (["conv2d"] if largest == 1 else ["conv2d", "rescale"])
     data = RNG.integers(-64, 64, SHAPE).astype(np.int8)
     sums = np.zeros((1, 4, 4, 4), np.int64)
     for fy in range(3):
@@ -297,7 +302,10 @@ def test_the_analog_chain_is_computed_in_two_steps(tmp_path: Path) -> None:
             sums += np.einsum("ncyx,kc->nkyx", part, ternary[:, :, fy, fx].astype(np.int64))
     converted = np.clip(sums // 8, -32, 31)
     scaled = converted * factors.astype(np.int64) + summands.astype(np.int64)
-    np.testing.assert_array_equal(run(model, data), np.clip(scaled // 16, -128, 127))
+    wanted = np.clip(scaled // 16, -128, 127)
+    np.testing.assert_array_equal(run(model, data), wanted)
+    built = htvm.build(model, target="generic.cpu", platform="host")
+    np.testing.assert_array_equal(built.run(data).outputs[0], wanted)
 
 
 def test_eight_bit_initialisers_are_twos_complement(tmp_path: Path) -> None:

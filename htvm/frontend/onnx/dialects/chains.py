@@ -8,8 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from byoc_dory.layer import Array
+from htvm.frontend.onnx.dialects.analog import converted, write_analog
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
-from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
+from htvm.frontend.onnx.dialects.values import (
+    Converted,
+    Live,
+    Products,
+    Scaled,
+    Sum,
+    Value,
+    limits_of,
+)
 from htvm.frontend.onnx.dialects.write import per_channel, requantize
 from htvm.frontend.onnx.graph import Node
 
@@ -105,6 +114,13 @@ def _clip(reader: IntegerReader, node: Node) -> Value:
     if value.divisor != 1 and not value.floored:
         raise node.unsupported("a clip of a fraction", "put a Floor between division and clip")
     shift = exponent_of(node, value.divisor)
+    waiting = converted(value, shift, (low, high))
+    if waiting is not None:
+        return waiting
+    if isinstance(value.base, Converted):
+        analog = write_analog(reader, node, value.base, value.mul, value.add, shift, (low, high))
+        if analog is not None:
+            return analog
     return requantize(reader, node, value.base, value.mul, value.add, shift, (low, high))
 
 

@@ -1,8 +1,7 @@
 """DIANA's integers: layers, then divide, floor, clip by powers of two, which become shifts.
 
 Layers of the analog core have a gain and a converter before their scaling: divide by the gain,
-floor, clip to [-32, 31], multiply, add, divide, floor, clip.  On any other core these are two
-operators, which is how they are read; see `analog` for where they become one.
+floor, clip to [-32, 31], multiply, add, divide, floor, clip; `analog` makes one operator of them.
 """
 
 from __future__ import annotations

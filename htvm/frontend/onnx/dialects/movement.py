@@ -249,7 +249,13 @@ def _max_pool(reader: IntegerReader, node: Node) -> Live:
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
         return pool.max_pool2d(
-            bb, sources[0], kernel=kernel, strides=strides, padding=pads, layout="NCHW", name=name
+            bb,
+            sources[0],
+            kernel=(kernel[0], kernel[1]),
+            strides=(strides[0], strides[1]),
+            padding=(pads[0], pads[1], pads[2], pads[3]),
+            layout="NCHW",
+            name=name,
         )
 
     return _moved(reader, node, "max_pool", (source,), out, write)

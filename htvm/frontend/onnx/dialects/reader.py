@@ -11,7 +11,8 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layer import Array
-from htvm.frontend.onnx.dialects.values import Live, Products, Sum, Value, limits_of
+from htvm.frontend.onnx.dialects.analog import write_converted
+from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Value, limits_of
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
@@ -158,6 +159,8 @@ class IntegerReader:
             return write_products(self, value)
         if isinstance(value, Sum):
             return write_sum(self, value)
+        if isinstance(value, Converted):
+            return write_converted(self, value)
         raise value.node.unsupported(
             "a scaled tensor that is not brought back to 8 bits",
             "end the chain with Div, Floor and Clip",

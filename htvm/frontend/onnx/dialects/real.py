@@ -13,6 +13,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layer import Array
+from htvm.frontend.onnx.dialects import real_maps
 from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
 from htvm.frontend.onnx.graph import Graph, Node
@@ -234,6 +235,7 @@ def _reshape(reader: _Reader, node: Node) -> Value:
 
 
 _HANDLERS: Mapping[str, _Handler] = {
+    **real_maps.HANDLERS,
     "Add": _binary("add", np.add),
     "Cast": _cast,
     "Clip": _clip,

@@ -16,7 +16,7 @@ from byoc_dory.layer import Array
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Activation, Pads, Pair
 
-__all__ = ["Geometry", "Live", "Products", "Scaled", "Sum", "Value", "limits_of"]
+__all__ = ["Converted", "Geometry", "Live", "Products", "Scaled", "Sum", "Value", "limits_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,19 @@ class Products:
 
 
 @dataclass(frozen=True, eq=False)
+class Converted:
+    """``clip(products >> shift)`` to the range of an analog core's converter, not scaled yet."""
+
+    products: Products
+    shift: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batch included."""
+        return self.products.shape
+
+
+@dataclass(frozen=True, eq=False)
 class Sum:
     """The sum of two 8-bit tensors of one shape, not requantized yet."""
 
@@ -91,7 +104,7 @@ class Scaled:
     """``(base * mul + add) / divisor``, floored or not yet; mul and add broadcast."""
 
     node: Node
-    base: Live | Products | Sum
+    base: Live | Products | Converted | Sum
     mul: Array
     add: Array
     divisor: int = 1
@@ -103,7 +116,7 @@ class Scaled:
         return self.base.shape
 
 
-Value: TypeAlias = "Live | Products | Sum | Scaled"
+Value: TypeAlias = "Live | Products | Converted | Sum | Scaled"
 
 
 def limits_of(dtype: str) -> tuple[int, int]:

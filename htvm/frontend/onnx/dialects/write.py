@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layer import Array, MulShift, Shift
-from htvm.frontend.onnx.dialects.values import Live, Products, Sum
+from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum
 from htvm.frontend.operators import Write
 from patterns import elementwise, gemm, integer, rescale
 from patterns.conv import accumulator_bound, conv2d, conv2d_sums
@@ -27,7 +27,7 @@ _INT32_MAX = 2**31 - 1
 def requantize(
     reader: IntegerReader,
     node: Node,
-    value: Live | Products | Sum,
+    value: Live | Products | Converted | Sum,
     mul: Array,
     add: Array,
     shift: int,
@@ -204,25 +204,41 @@ def _product_writer(
             raise value.node.unsupported("a kernel that is larger than its padded input")
         sizes.append(span // geometry.strides[axis] + 1)
     shape = (source[0], weight.shape[0], *sizes)
-    options = {
-        "strides": geometry.strides,
-        "padding": geometry.padding,
-        "dilation": geometry.dilation,
-        "groups": geometry.groups,
-        "layout": "NCHW",
-    }
     if requant is None:
         return (
             "conv2d_sums",
             shape,
-            lambda bb, x, name: conv2d_sums(bb, x[0], weight, bias, name=name, **options),
+            lambda bb, x, name: conv2d_sums(
+                bb,
+                x[0],
+                weight,
+                bias,
+                name=name,
+                strides=geometry.strides,
+                padding=geometry.padding,
+                dilation=geometry.dilation,
+                groups=geometry.groups,
+                layout="NCHW",
+            ),
         )
     depthwise = geometry.groups > 1 and geometry.groups == weight.shape[0] == source[1]
     return (
         "depthwise" if depthwise else "conv2d",
         shape,
         lambda bb, x, name: conv2d(
-            bb, x[0], weight, bias, requant, clip, name=name, dtype=dtype, **options
+            bb,
+            x[0],
+            weight,
+            bias,
+            requant,
+            clip,
+            name=name,
+            strides=geometry.strides,
+            padding=geometry.padding,
+            dilation=geometry.dilation,
+            groups=geometry.groups,
+            layout="NCHW",
+            dtype=dtype,
         ),
     )
 

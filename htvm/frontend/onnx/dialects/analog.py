@@ -1,0 +1,107 @@
+"""Layers of DIANA's analog core: gain, converter and scaling are one operator.
+
+A product with ternary weights whose sums are divided by a power of two, floored and clipped to the
+converter's range stays open (`values.Converted`).  If multiply, add, divide, floor and clip follow,
+all of it is one operator, `patterns.analog`; otherwise it is a layer with one right shift.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layer import AnalogRequant, Array, Shift
+from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled
+from htvm.frontend.onnx.dialects.write import per_channel, write_products
+from htvm.frontend.operators import Write
+from patterns.analog import analog_conv2d, analog_dense
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.dialects.reader import IntegerReader
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["converted", "write_analog", "write_converted"]
+
+_CONVERTER = (-32, 31)
+_INT8 = (-128, 127)
+_INT16 = np.iinfo(np.int16)
+
+
+def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | None:
+    """The value behind a converter, if that is what a clip makes of a floored division."""
+    base = value.base
+    if clip != _CONVERTER or shift < 1 or not isinstance(base, Products):
+        return None
+    plain = (value.mul == 1).all() and not value.add.any() and not base.bias.any()
+    ternary = np.abs(base.weight.astype(np.int64)).max(initial=0) <= 1
+    geometry = base.geometry
+    simple = geometry is None or (geometry.groups == 1 and geometry.dilation == (1, 1))
+    rows = geometry is not None or base.source.shape[0] == 1
+    signed = base.source.activation.dtype == "int8"
+    return Converted(base, shift) if plain and ternary and simple and rows and signed else None
+
+
+def write_converted(reader: IntegerReader, value: Converted) -> Live:
+    """Write the layer as one with a right shift."""
+    return write_products(reader, value.products, Shift(value.shift), _CONVERTER, "int8")
+
+
+def write_analog(
+    reader: IntegerReader,
+    node: Node,
+    value: Converted,
+    mul: Array,
+    add: Array,
+    shift: int,
+    clip: tuple[int, int],
+) -> Live | None:
+    """Write layer and scaling as one operator; ``None`` if the core has no such scaling."""
+    products = value.products
+    factors, summands = (per_channel(part, products) for part in (mul, add))
+    if factors is None or summands is None or clip[0] < _INT8[0] or clip[1] > _INT8[1]:
+        return None
+    for part in (factors, summands):
+        if part.min() < _INT16.min or part.max() > _INT16.max:
+            return None
+    weight = products.weight
+    requant = AnalogRequant(
+        gain=1 << value.shift,
+        mul=tuple(factors.tolist()),
+        add=tuple(summands.tolist()),
+        shift=shift,
+        rows=int(np.prod(weight.shape[1:])),  # the file sums all channels before it converts
+        adc=_CONVERTER,
+    )
+    kind, shape, write = _writer(products, requant, clip)
+    bound = max(abs(clip[0]), abs(clip[1]))
+    live = reader.write(node, kind, (products.source,), shape, "int8", write, bound=bound)
+    return reader.reshape(node, live, products.shape)
+
+
+def _writer(
+    products: Products, requant: AnalogRequant, clip: tuple[int, int]
+) -> tuple[str, tuple[int, ...], Write]:
+    weight, geometry = products.weight, products.geometry
+    if geometry is None:
+        return (
+            "dense",
+            (1, weight.shape[0]),
+            lambda bb, x, name: analog_dense(bb, x[0], weight, requant, clip, name=name),
+        )
+    maps = products.shape[2:] if len(products.shape) == 4 else (1, products.shape[2])
+    return (
+        "conv2d",
+        (*products.shape[:2], *maps),
+        lambda bb, x, name: analog_conv2d(
+            bb,
+            x[0],
+            weight,
+            requant,
+            clip,
+            name=name,
+            strides=geometry.strides,
+            padding=geometry.padding,
+            layout="NCHW",
+        ),
+    )
