@@ -25,13 +25,14 @@ from patterns.read import read_graph
 if TYPE_CHECKING:
     from byoc_dory.options import ScheduleKind
     from byoc_dory.region import Kernel
+    from htvm.model import Model
     from htvm.module import Module
     from htvm.result import Causes, LayerResult, RunResult
     from htvm.sim.sizes import Sizes
     from htvm.zoo.sketch import Scheme
     from patterns.read import Node
 
-__all__ = ["CONFIGURATIONS", "NETWORKS", "Configuration", "Measured", "measure"]
+__all__ = ["CONFIGURATIONS", "NETWORKS", "Configuration", "Measured", "measure", "measure_model"]
 
 NETWORKS = ("ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 """The four networks of the paper's tables, as HTVM configured them."""
@@ -110,10 +111,22 @@ class Measured:
 def measure(
     network: str, configuration: Configuration, schedule: ScheduleKind, policy: str | None = None
 ) -> Measured | None:
-    """Build and run; ``None`` where the network does not fit L2."""
+    """Build a zoo network for a column of Table I and run it; ``None`` where it exceeds L2."""
     model = zoo.build(network, scheme=configuration.scheme)
+    return measure_model(model, configuration.target, schedule, policy, network=network)
+
+
+def measure_model(
+    model: Model,
+    target: str,
+    schedule: ScheduleKind,
+    policy: str | None = None,
+    *,
+    network: str = "",
+) -> Measured | None:
+    """Build a model and run it once; ``None`` where it exceeds L2."""
     try:
-        module = htvm.build(model, configuration.target, schedule=schedule, policy=policy)
+        module = htvm.build(model, target, schedule=schedule, policy=policy)
     except L2OverflowError:
         return None
     inputs = seeded_inputs(module.model.inputs)

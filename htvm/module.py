@@ -144,6 +144,7 @@ class Module:
                 step.predicted_cycles,
                 step.macs,
                 None if span is None else timeline.causes(*span),
+                None if span is None else span[0],
             )
             for step, span in zip(steps, spans, strict=True)
         )
@@ -156,6 +157,7 @@ class Module:
             stack_bytes=raw.stack_used,
             units=timeline.busy(),
             causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
+            timeline=() if raw.cycles is None else timeline.intervals(),
         )
 
     # ------------------------------------------------------------------ looking

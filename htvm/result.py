@@ -9,7 +9,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Causes", "LayerResult", "RunResult"]
+__all__ = ["Causes", "Interval", "LayerResult", "RunResult"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A unit at work, from ``start`` up to ``end``, in cycles from the entry function's call.
+
+    Attributes:
+        unit: a device ("dma", "digital", ...) at work, or "waiting": the host polls a device.
+        start, end: in cycles.
+    """
+
+    unit: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,7 @@ class LayerResult:
         predicted_cycles: by the cost model; 0 where there is none.
         macs: multiply-accumulates.
         causes: what the cycles were spent on; None on a platform without host cycles.
+        start: the cycle of the call, counted from the entry function's; None on a platform without.
     """
 
     name: str
@@ -75,6 +90,7 @@ class LayerResult:
     predicted_cycles: int
     macs: int
     causes: Causes | None = None
+    start: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,6 +105,8 @@ class RunResult:
         stack_bytes: high-water mark of the stack; None if the platform does not measure it.
         units: busy cycles of each device ("dma", "digital").
         causes: what the cycles were spent on; None on a platform without cycles.
+        timeline: what every device did when, in order of their start; empty on a platform without
+            cycles.
     """
 
     outputs: list[NDArray[np.generic]]
@@ -98,6 +116,7 @@ class RunResult:
     stack_bytes: int | None = None
     units: tuple[tuple[str, int], ...] = ()
     causes: Causes | None = None
+    timeline: tuple[Interval, ...] = ()
 
     def __repr__(self) -> str:
         """The whole in one line; the fields have the values."""

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from htvm.result import Causes
+from htvm.result import Causes, Interval
 
 __all__ = ["HOST", "Timeline"]
 
@@ -51,6 +51,17 @@ class Timeline:
             host=end - begin - waiting,
             host_alone=end - begin - either,
             waiting=waiting,
+        )
+
+    def intervals(self) -> tuple[Interval, ...]:
+        """Every event as who and when."""
+        return tuple(
+            Interval(
+                "waiting" if event["unit"] == HOST else str(event["unit"]),
+                event["start"],
+                event["end"],
+            )
+            for event in self._events
         )
 
     def busy(self) -> tuple[tuple[str, int], ...]:

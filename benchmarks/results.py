@@ -1,0 +1,58 @@
+"""Every published table and figure beside ours, gathered into docs/results.md.
+
+Run with ``make bench``.  Each benchmark writes text, JSON and PNG into ``docs/results``; the page
+has the texts and the pictures.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+from benchmarks.artefact import Artefact
+from htvm.cli.app import exit_code
+from htvm.cli.terminal import shown_progress
+
+BENCHMARKS = ("table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits")
+"""Modules of this package, in the order of the page."""
+
+_DOCS = Path(__file__).parents[1] / "docs"
+
+
+def page(artefacts: list[Artefact]) -> str:
+    """The page: a heading, the text and the pictures of each artefact."""
+    parts = [
+        "# Results",
+        "Published figures and ours, made by `make bench`. All of ours come from runs of the "
+        "generated C on the simulated SoC, or, where a table says so, from the cycle model. "
+        "Simulated cycles are no measurements on the chip: what is published, derived and assumed "
+        "about it stands in `byoc_dory/soc/diana/description.py`.",
+    ]
+    for artefact in artefacts:
+        parts.append(f"## {artefact.title}")
+        parts.append(f"```text\n{artefact.text.rstrip()}\n```")
+        parts += [f"![{name}](results/{name}.png)" for name in artefact.figures]
+    return "\n\n".join(parts) + "\n"
+
+
+@click.command(help=__doc__)
+@click.option("--only", multiple=True, help="Benchmarks to run, without writing the page.")
+def bench(only: tuple[str, ...]) -> None:
+    """Run the benchmarks and write the page."""
+    artefacts = []
+    with shown_progress() as progress:
+        for name in only or BENCHMARKS:
+            with progress.stage(name):
+                module = importlib.import_module(f"benchmarks.{name}")
+                artefacts.append(module.run(_DOCS / "results", progress))
+    for artefact in artefacts:
+        click.echo(f"{artefact.title}\n\n{artefact.text}\n")
+    if not only:
+        (_DOCS / "results.md").write_text(page(artefacts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(bench, None))
