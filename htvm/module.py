@@ -91,24 +91,32 @@ class Module:
 
     # ------------------------------------------------------------------ running
 
-    def run(self, inputs: Inputs) -> RunResult:
+    def run(self, inputs: Inputs, *, analog_noise: float = 0.0, noise_seed: int = 0) -> RunResult:
         """Run one inference on the simulated SoC.
 
         Args:
             inputs: an array, a list, or a dict by input name, in the source model's shapes,
                 dtypes and quantization.
 
+            analog_noise: standard deviation of the noise of in-memory arrays, in steps of their
+                converters, drawn anew for every sum that is converted.  Without it (the default)
+                a run is exact.
+            noise_seed: of the noise: equal seeds give equal runs.
+
         Returns:
             Outputs in the source model's dtype and quantization, and where the cycles went.
 
         Raises:
-            InputError: a name, shape or dtype is wrong.
+            InputError: a name, shape or dtype is wrong, or a noise that is none.
+            TargetError: noise for a target without an in-memory array.
             SimulationError: the core trapped, or a device model complained.
         """
+        from htvm.sim.noise import noise_settings
         from htvm.sim.runner import run
 
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
-        self._last = self._result(run(self._built, arrays))
+        settings = noise_settings(self.compiled.target, analog_noise, noise_seed)
+        self._last = self._result(run(self._built, arrays, settings))
         return self._last
 
     def reference(self, inputs: Inputs) -> list[NDArray[np.generic]]:

@@ -45,6 +45,7 @@ class AnalogCore(Accelerator):
         unrolls: output columns that can be computed at a time, ascending.
         unroll: most that are; the rest of the array stays unused.
         unroll_channels: with more than one, fewer channels take as many rows as this many.
+        noise_register, seed_register: offsets of the simulation's settings (`noise_settings`).
     """
 
     rows: int
@@ -68,6 +69,8 @@ class AnalogCore(Accelerator):
     max_gain: int
     unrolls: tuple[int, ...]
     unroll_channels: int
+    noise_register: int
+    seed_register: int
     unroll: int = 1
 
     @property
@@ -97,6 +100,18 @@ class AnalogCore(Accelerator):
         """The ranges to which outputs can be clipped: int8 or what is input again, with ReLU."""
         low, high = self.activation_range
         return (-128, 127), (0, 127), (low, high), (0, high)
+
+    def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
+        """Register -> value with which the device model adds noise before each conversion.
+
+        Args:
+            deviation: standard deviation in steps of the converter, below 65536.
+            seed: 32 bits.
+        """
+        return {
+            self.registers + self.noise_register: round(deviation * 65_536),
+            self.registers + self.seed_register: seed,
+        }
 
     def pass_channels(self, fy: int, fx: int) -> int:
         """Whole input channels that one pass takes (0 where not even one fits)."""

@@ -11,7 +11,7 @@ import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,7 @@ def run(
     *,
     timeout_s: float = 600.0,
     events: list[dict[str, Any]] | None = None,
+    settings: Mapping[int, int] | None = None,
 ) -> list[bytes]:
     """Run a program and return its outputs.
 
@@ -145,6 +146,8 @@ def run(
         timeout_s: seconds after which the program is stopped.
         events: if given, what the devices did is appended: unit, start, end (in accesses and
             waited device cycles, not host cycles), what, bytes, macs, array, weights.
+        settings: device register -> value written before anything else; settings of the device
+            models, which no program can change.
 
     Raises:
         SimulationError: a device complained (its message names device, address and size), the
@@ -156,6 +159,8 @@ def run(
         for file, data in zip(input_files, inputs, strict=True):
             file.write_bytes(data)
         line = [str(program.path)]
+        for address, value in (settings or {}).items():
+            line += ["--set", f"{address:#x}:{value}"]
         if events is not None:
             line += ["--events", str(folder / "events")]
         line += [*map(str, input_files), "--", *map(str, output_files)]

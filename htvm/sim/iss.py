@@ -93,6 +93,7 @@ def run_elf(
     stack: tuple[int, int] | None = None,
     max_cycles: int = MAX_CYCLES,
     step_polls: bool = False,
+    settings: Mapping[int, int] | None = None,
     compiler: Compiler | None = None,
 ) -> IssResult:
     """Run a program from its entry to its exit.
@@ -106,6 +107,8 @@ def run_elf(
         max_cycles: give up after so many.
         step_polls: execute every poll of a device register instead of skipping to the device's
             next event; slower, same result.
+        settings: device register -> value written before the first cycle; settings of the device
+            models, which no program can change.
         compiler: builds the simulator; ziglang if not given.
 
     Raises:
@@ -126,6 +129,8 @@ def run_elf(
             line += ["--stack", f"{stack[0]:#x}:{stack[1]:#x}"]
         if step_polls:
             line += ["--step-polls"]
+        for address, value in (settings or {}).items():
+            line += ["--set", f"{address:#x}:{value}"]
         report, events = folder / "report.json", folder / "events.jsonl"
         line += ["--max-cycles", str(max_cycles)]
         line += ["--report", str(report), "--events", str(events)]

@@ -286,12 +286,15 @@ def _prune(root: Path) -> None:
 # --- running ----------------------------------------------------------------------------------
 
 
-def run(built: Built, inputs: Sequence[Array]) -> RawResult:
+def run(
+    built: Built, inputs: Sequence[Array], settings: Mapping[int, int] | None = None
+) -> RawResult:
     """Run one inference.
 
     Args:
         built: from :func:`build_rv32` or :func:`build_host`; can be run any number of times.
         inputs: one array per input, in the model's shapes and dtypes.
+        settings: of the device models: register -> value written before the first cycle.
 
     Raises:
         InputError: number, shape or dtype of the inputs is wrong.
@@ -303,7 +306,7 @@ def run(built: Built, inputs: Sequence[Array]) -> RawResult:
     sizes = [tensor_bytes((info,)) for info in program.outputs]
     if built.native is not None:
         events: list[dict[str, Any]] = []
-        raw = host.run(built.native, data, sizes, events=events)
+        raw = host.run(built.native, data, sizes, events=events, settings=settings)
         return RawResult(_arrays(program, raw), None, (), tuple(events), None)
     assert built.firmware is not None
     outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
@@ -311,6 +314,7 @@ def run(built: Built, inputs: Sequence[Array]) -> RawResult:
         built.firmware,
         {f"htvm_run_input_{i}": value for i, value in enumerate(data)},
         {**outputs, "htvm_run_code": 4},
+        settings=settings,
         compiler=built.compiler,
     )
     code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)

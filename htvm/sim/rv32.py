@@ -237,6 +237,7 @@ def run(
     compiler: Compiler | None = None,
     max_cycles: int = MAX_CYCLES,
     step_polls: bool = False,
+    settings: Mapping[int, int] | None = None,
 ) -> FirmwareRun:
     """Run a firmware on its machine.
 
@@ -248,6 +249,7 @@ def run(
         compiler: builds the simulator; ziglang if not given.
         max_cycles: give up after so many.
         step_polls: execute every poll of a device register.
+        settings: of the device models, as in `htvm.sim.iss.run_elf`.
 
     Raises:
         SimulationError: the firmware lacks a symbol, a symbol is too small, the core trapped, a
@@ -267,6 +269,7 @@ def run(
         stack=(low, top),
         max_cycles=max_cycles,
         step_polls=step_polls,
+        settings=settings,
         compiler=compiler,
     )
     if result.exit_code != 0:

@@ -2,12 +2,14 @@
  *
  *   iss FILE.elf [--ram BASE:SIZE]... [--putchar ADDR] [--exit ADDR] [--trace ADDR]
  *       [--poke ADDR:FILE]... [--peek ADDR:SIZE:FILE]... [--stack LOW:HIGH]
- *       [--max-cycles N] [--step-polls] [--report FILE.json] [--events FILE.jsonl]
+ *       [--set ADDR:VALUE]... [--max-cycles N] [--step-polls] [--report FILE.json]
+ *       [--events FILE.jsonl]
  *
  * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
  * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the
- * run, also after one that trapped.  Ends with 0 if the program reached its exit (its code is in
- * the report), 1 if it trapped, 2 if it could not be started.
+ * run, also after one that trapped.  --set writes a device register before the first cycle:
+ * settings of device models, which no program can change.  Ends with 0 if the program reached its
+ * exit (its code is in the report), 1 if it trapped, 2 if it could not be started.
  */
 #include "iss.h"
 
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RAN = 0, TRAPPED = 1, UNUSABLE = 2, MAX_TRANSFERS = 256 };
+enum { RAN = 0, TRAPPED = 1, UNUSABLE = 2, MAX_TRANSFERS = 256, MAX_SETTINGS = 16 };
 
 typedef struct {
     uint32_t addr, size;
@@ -24,7 +26,13 @@ typedef struct {
 } transfer_t;
 
 typedef struct {
+    uint32_t addr, value;
+} setting_t;
+
+typedef struct {
     const char *elf, *report, *events;
+    setting_t settings[MAX_SETTINGS];
+    size_t setting_count;
     transfer_t pokes[MAX_TRANSFERS], peeks[MAX_TRANSFERS];
     size_t poke_count, peek_count;
 } options_t;
@@ -100,6 +108,11 @@ static bool parse_option(iss_t *iss, options_t *options, const char *name, const
     }
     if (strcmp(name, "--peek") == 0) {
         return parse_transfer(value, true, options->peeks, &options->peek_count);
+    }
+    if (strcmp(name, "--set") == 0) {
+        setting_t *one = &options->settings[options->setting_count];
+        return options->setting_count++ < MAX_SETTINGS && parse_u32(&value, ':', &one->addr) &&
+               parse_u32(&value, '\0', &one->value) && htvm_soc_owns(one->addr);
     }
     if (strcmp(name, "--stack") == 0) {
         iss->has_stack = true;
@@ -259,9 +272,21 @@ static bool write_events(const iss_t *iss, const char *path)
     return fclose(file) == 0;
 }
 
+static bool apply_settings(iss_t *iss, const options_t *options)
+{
+    for (size_t i = 0; i < options->setting_count; ++i) {
+        htvm_soc_write(iss->bus.soc, options->settings[i].addr, options->settings[i].value, 0);
+    }
+    if (htvm_soc_error(iss->bus.soc) != NULL) {
+        complain(htvm_soc_error(iss->bus.soc), "--set");
+        return false;
+    }
+    return true;
+}
+
 static int simulate(iss_t *iss, const options_t *options)
 {
-    if (!load(iss, options->elf)) {
+    if (!apply_settings(iss, options) || !load(iss, options->elf)) {
         return UNUSABLE;
     }
     for (size_t i = 0; i < options->poke_count; ++i) {

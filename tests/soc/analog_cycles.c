@@ -18,10 +18,11 @@ static int32_t error;
 static diana_block_t block;
 static diana_analog_conv_t tile;
 
-static void measure(uint32_t which, uint32_t size)
+static void measure(uint32_t which, uint32_t size,
+                    int32_t (*call)(const diana_analog_conv_t *, const void *))
 {
     htvm_hal_trace((which << 8 | size) << 1);
-    const int32_t code = diana_analog_conv2d(&tile, l2);
+    const int32_t code = call(&tile, l2);
     htvm_hal_trace((which << 8 | size) << 1 | 1u);
     error = error != 0 ? error : code;
 }
@@ -35,12 +36,12 @@ int main(void)
     for (uint32_t n = 1; n <= SIZES; n++) {
         tile = (diana_analog_conv_t){.k = 16, .c = 1, .iy = 2, .ix = (uint16_t)n, .oy = 2,
                                      .ox = (uint16_t)n, .fy = 1, .fx = 1, .stride = 1, .gain = 4,
-                                     .shift = 4, .out = OUT, .c_pass = 1, .mode = 1};
-        measure(1, n);
+                                     .shift = 4, .out = OUT, .mode = 1, .c_pass = 1};
+        measure(1, n, diana_analog_conv2d);
         tile.c = PASSES;
         tile.partial = SUMS;
         tile.pass_bytes = DIANA_ANALOG_ROW_STEP * DIANA_ANALOG_COLUMN_STEP / 4u;
-        measure(2, n);
+        measure(2, n, diana_analog_passes);
     }
     return (int)error;
 }

@@ -79,7 +79,7 @@ static void time_core(uint16_t n)
     end(13, n, diana_digital_dense_finish(&dense, l2));
     analog = (diana_analog_conv_t){.k = 16, .c = 1, .iy = 2, .ix = n, .oy = 2, .ox = n, .fy = 1,
                                    .fx = 1, .stride = 1, .gain = 4, .shift = 4, .out = OUT,
-                                   .c_pass = 1, .mode = 1};
+                                   .mode = 1};
     begin(11, n);
     end(11, n, diana_analog_conv2d(&analog, l2));
 }

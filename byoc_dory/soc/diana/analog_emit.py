@@ -70,10 +70,11 @@ class AnalogView(LayerView):
 
     def values(self) -> dict[str, Any]:
         """What the template reads."""
+        several = self.schedule.several_triggers
         return {
             **super().values(),
             "struct": "diana_analog_conv_t",
-            "driver": "diana_analog_conv2d",
+            "driver": "diana_analog_passes" if several else "diana_analog_conv2d",
             "tile_is_fixed": all(map(_is_constant, self._descriptor().values())),
         }
 
@@ -99,10 +100,10 @@ class AnalogView(LayerView):
             "clip": _clip(s),
             "in": self.inputs[0].at,
             "out": out,
-            "c_pass": s.c_pass,
             "mode": f"{s.unroll} | DIANA_ANALOG_VECTOR" if vector else s.unroll,
         }
-        if s.passes > 1:
+        if s.several_triggers:
+            values["c_pass"] = s.c_pass
             values["partial"] = add("L1_OUT" if s.resident_out else out, s.sums)
             values["pass_bytes"] = self._pass_bytes()
         return values

@@ -48,8 +48,8 @@ class AnalogSchedule(Schedule):
 
     @property
     def several_triggers(self) -> bool:
-        """A tile takes one trigger for each pass."""
-        return True
+        """Whether a tile takes several passes: the registers are free only after the last."""
+        return self.passes > 1
 
     def trigger(self, index: TileIndex, inputs: tuple[int, ...], out: int) -> AnalogTrigger:
         """What the core computes for one tile, given its place in L1."""

@@ -135,8 +135,8 @@ ANALOG = AnalogCore(
     row_cycles=9,
     position_cycles=21,
     # derived: measured on the simulated host (tests/soc/test_trigger_constants.py).
-    driver_cycles=45,
-    ahead_cycles=35,
+    driver_cycles=41,
+    ahead_cycles=33,
     strides=(1, 2),  # public code: HTVM's matcher
     # public code: HTVM's matcher takes 1, 3, 5, 7.  assumed: sizes in between cost no more rows
     # than they have, as rows of the array are wired to nothing.
@@ -145,6 +145,9 @@ ANALOG = AnalogCore(
     max_gain=15,  # assumed: 1152 * 64 needs no more bits
     unrolls=(1, 2, 4, 8),  # public code: ODiMO
     unroll_channels=64,  # public code: ODiMO, max(64, C) * fy * (fx + u - 1) rows
+    # assumed: the simulation's own; neither core nor driver knows them.
+    noise_register=0x08,
+    seed_register=0x0C,
     unroll=1,  # derived: the published latencies are those of runs without
 )
 

@@ -173,18 +173,39 @@ static int write_events(const char *name)
     return fclose(file) != 0 ? usage("cannot write", name) : 0;
 }
 
+/* Writes a setting, ADDR:VALUE, into its register. */
+static bool set(const char *setting)
+{
+    char *end;
+    const unsigned long long addr = strtoull(setting, &end, 0);
+    if (*end != ':' || addr > UINT32_MAX || !htvm_soc_owns((uint32_t)addr)) {
+        return false;
+    }
+    const unsigned long long value = strtoull(end + 1, &end, 0);
+    if (*end != '\0' || value > UINT32_MAX) {
+        return false;
+    }
+    htvm_soc_write(machine.soc, (uint32_t)addr, (uint32_t)value, 0);
+    return htvm_soc_error(machine.soc) == NULL;
+}
+
 int main(int argc, char **argv)
 {
     const char *events = NULL;
     int first = 1;
-    if (argc > 2 && strcmp(argv[1], "--events") == 0) {
-        events = argv[2];
-        first = 3;
-    }
-    split_arguments(argc - first, argv + first);
     if (!begin()) {
         return usage("no memory for", "the device models");
     }
+    for (; first + 1 < argc && strcmp(argv[first], "--set") == 0; first += 2) {
+        if (!set(argv[first + 1])) {
+            return usage("cannot set", argv[first + 1]);
+        }
+    }
+    if (first + 1 < argc && strcmp(argv[first], "--events") == 0) {
+        events = argv[first + 1];
+        first += 2;
+    }
+    split_arguments(argc - first, argv + first);
     int code = htvm_program_main();
     if (htvm_soc_error(machine.soc) != NULL) {
         fprintf(stderr, "%s\n", htvm_soc_error(machine.soc));

@@ -4,9 +4,10 @@
  * runs the model and writes its outputs.  The platform keeps the real main for itself: it takes
  * the file names from the command line
  *
- *     program [--events FILE] INPUT... -- OUTPUT...
+ *     program [--set ADDR:VALUE]... [--events FILE] INPUT... -- OUTPUT...
  *
- * and after the model's main reports what the devices complained of.
+ * and after the model's main reports what the devices complained of.  --set writes a device
+ * register before anything else: settings of device models, which no program can change.
  * Exit code: that of the model's main; HTVM_HOST_COMPLAINT after a complaint; HTVM_HOST_USAGE when
  * a file or an argument is wrong.
  */

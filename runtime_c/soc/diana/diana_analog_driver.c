@@ -27,7 +27,7 @@ _Static_assert(offsetof(diana_analog_conv_t, clip) == 19, "SHAPE4");
 _Static_assert(offsetof(diana_analog_conv_t, in) == 20, "IN");
 _Static_assert(offsetof(diana_analog_conv_t, partial) == 28, "PARTIAL");
 
-static inline void prepare(const diana_analog_conv_t *t, const void *weights)
+static inline void prepare(const diana_analog_conv_t *t, const void *weights, uint32_t ends)
 {
     /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
     const uint8_t *from = __builtin_assume_aligned(t, sizeof(uint32_t));
@@ -37,12 +37,7 @@ static inline void prepare(const diana_analog_conv_t *t, const void *weights)
         htvm_hal_write(ANALOG(ANALOG_SHAPE0) + 4 * i, word);
     }
     htvm_hal_write(ANALOG(ANALOG_WEIGHTS), htvm_hal_addr(weights));
-    uint32_t mode = t->mode | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST;
-    if (UNLIKELY(t->c > t->c_pass)) {
-        htvm_hal_write(ANALOG(ANALOG_SHAPE0), t->k | (uint32_t)t->c_pass << 16);
-        mode ^= DIANA_ANALOG_LAST;
-    }
-    htvm_hal_write(ANALOG(ANALOG_MODE), mode);
+    htvm_hal_write(ANALOG(ANALOG_MODE), t->mode | ends);
 }
 
 static inline void start(void)
@@ -62,22 +57,60 @@ static inline int32_t wait(void)
     return 0;
 }
 
+int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights)
+{
+    prepare(t, weights, DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST);
+    start();
+    return wait();
+}
+
+void diana_analog_conv2d_prepare(const diana_analog_conv_t *t, const void *weights)
+{
+    prepare(t, weights, DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST);
+}
+
+void diana_analog_conv2d_start(void)
+{
+    start();
+}
+
+int32_t diana_analog_conv2d_finish(void)
+{
+    return wait();
+}
+
 static inline uint32_t pitch(uint32_t columns)
 {
     return (columns + DIANA_ANALOG_ROW_PITCH - 1u) / DIANA_ANALOG_ROW_PITCH *
            DIANA_ANALOG_ROW_PITCH;
 }
 
-/* All passes behind the first, which is at work.  Apart, so that one pass saves no registers. */
-static __attribute__((noinline)) int32_t other_passes(const diana_analog_conv_t *t,
-                                                      const void *weights)
+int32_t diana_analog_passes(const diana_analog_conv_t *t, const void *weights)
+{
+    diana_analog_passes_prepare(t, weights);
+    start();
+    return diana_analog_passes_finish(t, weights);
+}
+
+void diana_analog_passes_prepare(const diana_analog_conv_t *t, const void *weights)
+{
+    prepare(t, weights, DIANA_ANALOG_FIRST);
+    htvm_hal_write(ANALOG(ANALOG_SHAPE0), t->k | (uint32_t)t->c_pass << 16);
+}
+
+void diana_analog_passes_start(void)
+{
+    start();
+}
+
+int32_t diana_analog_passes_finish(const diana_analog_conv_t *t, const void *weights)
 {
     const bool vector = (t->mode & DIANA_ANALOG_VECTOR) != 0;
     const uint32_t step = t->c_pass * (vector ? 1u : t->iy * pitch(t->ix));
     uint32_t in = t->in;
     uint32_t image = htvm_hal_addr(weights);
     uint32_t left = t->c;
-    if (t->c_pass == 0) {
+    if (t->c_pass == 0 || left <= t->c_pass) {
         return (int32_t)DIANA_ERROR_PARAMETER;
     }
     do {
@@ -101,31 +134,4 @@ static __attribute__((noinline)) int32_t other_passes(const diana_analog_conv_t 
         start();
     } while (left > t->c_pass);
     return wait();
-}
-
-static inline int32_t finish(const diana_analog_conv_t *t, const void *weights)
-{
-    return UNLIKELY(t->c > t->c_pass) ? other_passes(t, weights) : wait();
-}
-
-int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights)
-{
-    prepare(t, weights);
-    start();
-    return finish(t, weights);
-}
-
-void diana_analog_conv2d_prepare(const diana_analog_conv_t *t, const void *weights)
-{
-    prepare(t, weights);
-}
-
-void diana_analog_conv2d_start(void)
-{
-    start();
-}
-
-int32_t diana_analog_conv2d_finish(const diana_analog_conv_t *t, const void *weights)
-{
-    return finish(t, weights);
 }

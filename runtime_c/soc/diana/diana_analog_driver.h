@@ -10,8 +10,8 @@
 
 #include "diana_analog_regs.h"
 
-/* One conv tile.  Of input values in [-64, 63] and weights in {-1, 0, 1} the array makes, in passes
- * of c_pass channels each (the last has what is left),
+/* One conv tile.  Of input values in [-64, 63] and weights in {-1, 0, 1} the array makes, in one
+ * pass over all channels or in passes over c_pass channels each (the last has what is left),
  * v[k][y][x] = clip(sum in[c][y*stride - pad_top + i][x*stride - pad_left + j] * w[k][c][i][j]
  * >> gain) to [-32, 31].  The passes are summed in int16, and of the sum becomes
  * out = clip((v*mul[k] + add[k]) >> shift).  Positions outside the iy * ix tile read as 0; a
@@ -28,9 +28,9 @@ typedef struct {
     uint8_t shift;
     uint8_t clip; /* DIANA_ANALOG_CLIP_* */
     uint32_t in, out, partial;
-    uint16_t c_pass;
     uint16_t mode;       /* output columns computed at a time: 1, 2, 4 or 8; DIANA_ANALOG_VECTOR */
-    uint32_t pass_bytes; /* image of a pass of c_pass channels */
+    uint16_t c_pass;     /* of several passes */
+    uint32_t pass_bytes; /* of several passes: image of one of c_pass channels */
 } diana_analog_conv_t;
 
 /* Weights in L2: the images of the array for all passes, then mul and add of each k, int16 both.
@@ -42,12 +42,16 @@ typedef struct {
  * R - 1 - r.  A cell has the sign of its weight, but where column + row / 64 is odd the opposite; a
  * positive cell has its bit in the first plane, a negative in the second, 0 in none. */
 int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights);
-
-/* The same in three steps.  Prepare writes registers, which the core at work does not notice; start
- * runs the first pass; finish runs the others, sets up each while the one before runs, and must be
- * given what was prepared. */
+/* The same in three steps.  Prepare writes registers, which the core at work does not notice. */
 void diana_analog_conv2d_prepare(const diana_analog_conv_t *t, const void *weights);
 void diana_analog_conv2d_start(void);
-int32_t diana_analog_conv2d_finish(const diana_analog_conv_t *t, const void *weights);
+int32_t diana_analog_conv2d_finish(void);
+
+/* Two passes or more: start runs the first, finish the others; it sets up each while the one before
+ * runs, and must be given what was prepared. */
+int32_t diana_analog_passes(const diana_analog_conv_t *t, const void *weights);
+void diana_analog_passes_prepare(const diana_analog_conv_t *t, const void *weights);
+void diana_analog_passes_start(void);
+int32_t diana_analog_passes_finish(const diana_analog_conv_t *t, const void *weights);
 
 #endif

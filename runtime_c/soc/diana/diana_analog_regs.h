@@ -30,8 +30,8 @@
 #define DIANA_ANALOG_COLUMNS_MASK 0x0Fu
 #define DIANA_ANALOG_FIRST 0x10u
 #define DIANA_ANALOG_LAST 0x20u
-/* A matrix times a vector: all sizes but k and c are 1, and the bytes of input and output (and sums)
- * follow each other; the output is zeroed up to a multiple of the row pitch. */
+/* A matrix times a vector: all sizes but k and c are 1, and the bytes of input and output (and the
+ * sums) follow each other; the output is zeroed up to a multiple of the row pitch. */
 #define DIANA_ANALOG_VECTOR 0x40u
 
 /* The range of the output. */
@@ -40,7 +40,7 @@
 
 /* Not the chip's, but the simulation's: noise of the array.  Can be written before the first cycle
  * only, which a simulator can and firmware cannot. */
-#define DIANA_ANALOG_NOISE 0x08u /* standard deviation at the converter, in 1/65536 of its step */
-#define DIANA_ANALOG_SEED 0x0Cu
+#define DIANA_ANALOG_NOISE DIANA_ANALOG_NOISE_REGISTER /* standard deviation, steps / 65536 */
+#define DIANA_ANALOG_SEED DIANA_ANALOG_SEED_REGISTER
 
 #endif

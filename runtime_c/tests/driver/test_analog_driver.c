@@ -30,7 +30,7 @@ void htvm_hal_trace(uint32_t event) { (void)event; }
 /* 1x1, one channel: channel k of the output is the input times 1 (k even) or -1 (k odd). */
 static const diana_analog_conv_t tile = {
     .k = 2, .c = 1, .iy = 3, .ix = 16, .oy = 3, .ox = 16, .fy = 1, .fx = 1, .stride = 1,
-    .gain = 1, .shift = 1, .out = OUT, .c_pass = 1, .mode = 1,
+    .gain = 1, .shift = 1, .out = OUT, .mode = 1,
 };
 
 static void begin(void)
@@ -80,7 +80,7 @@ static void test_started_and_finished(void)
     CHECK_EQ(diana_dma_in(8192, bench->l2, &block), 0);
     CHECK_EQ(bench_status(bench, DIANA_ANALOG_REGISTERS), DIANA_STATUS_BUSY);
     htvm_hal_write(DIANA_ANALOG_REGISTERS + DIANA_ANALOG_IN, 16);
-    CHECK_EQ(diana_analog_conv2d_finish(&tile, bench->l2 + WEIGHTS), 0);
+    CHECK_EQ(diana_analog_conv2d_finish(), 0);
     check_result();
 }
 
@@ -101,6 +101,7 @@ static void test_refusal_comes_back(void)
     diana_analog_conv_t wrong = tile;
     wrong.gain = 16;
     CHECK_EQ(diana_analog_conv2d(&wrong, bench->l2 + WEIGHTS), DIANA_ERROR_PARAMETER);
+    CHECK_EQ(diana_analog_passes_finish(&tile, bench->l2 + WEIGHTS), DIANA_ERROR_PARAMETER);
     bench_free(bench);
 }
 

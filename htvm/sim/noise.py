@@ -1,0 +1,50 @@
+"""Noise of in-memory arrays: a setting of their device models, of which no program knows."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import InputError, TargetError
+from byoc_dory.soc.analog_core import AnalogCore
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Target
+
+__all__ = ["noise_settings"]
+
+_LARGEST = 1_000.0
+"""Steps of a converter: far more than its range."""
+
+
+def noise_settings(target: Target, deviation: float, seed: int) -> dict[int, int]:
+    """Return device register -> value for a run with noise; nothing for one without.
+
+    Args:
+        target: what is run on; all its in-memory arrays get the noise.
+        deviation: standard deviation in steps of the converters; 0 for none.
+        seed: 32 bits.
+
+    Raises:
+        InputError: the deviation or the seed is none.
+        TargetError: the target has no in-memory array.
+    """
+    if not isinstance(deviation, int | float) or not math.isfinite(deviation):
+        raise InputError(f"a noise of {deviation!r}", hint="give a standard deviation in steps")
+    if not 0 <= deviation <= _LARGEST:
+        raise InputError(f"a noise of {deviation:g} steps", hint=f"give 0 to {_LARGEST:g}")
+    if not isinstance(seed, int) or not 0 <= seed < 1 << 32:
+        raise InputError(f"a seed of {seed!r}", hint="give a whole number of 32 bits")
+    if deviation == 0:
+        return {}
+    settings: dict[int, int] = {}
+    for accelerator in target.accelerators:
+        if isinstance(accelerator, AnalogCore):
+            settings |= accelerator.noise_settings(deviation, seed)
+    if not settings:
+        raise TargetError(
+            "there is no in-memory array that could be noisy",
+            where=f"target '{target.name}'",
+            hint="run without noise, or build for a target with an analog core",
+        )
+    return settings
