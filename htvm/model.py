@@ -44,8 +44,8 @@ class Model:
         module: the integer form: function ``main``, constants bound (see `htvm.frontend.check`).
         inputs, outputs: the interface of the source model, in order.
         source: file name the model came from, or ``"IRModule"``.
-        scheme: requantization of the layers: ``"tflite"``, ``"shift"``, ``"mul_shift"``, or
-            ``"mixed"``.
+        scheme: requantization of the layers: ``"tflite"``, ``"shift"``, ``"mul_shift"``,
+            ``"ternary"``, or ``"mixed"``.
         sources: layer name -> name of the tensor it computes in the source file, for messages.
     """
 

@@ -23,8 +23,10 @@ __all__ = ["Range", "shifted_range", "with_ranges"]
 Range: TypeAlias = tuple[int, int]
 
 _INT8: Range = (-128, 127)
-_SELECTING = ("max_pool", "reshape")
+_SELECTING = ("concat", "max_pool", "nearest", "reshape", "slice", "transpose")
 """Operators whose results are some of their inputs."""
+_FILLING = ("interleave", "pad", "pad_axes")
+"""Operators whose results are their inputs and a constant ``value``."""
 
 
 def with_ranges(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -83,10 +85,13 @@ def _range_of(node: Node, inputs: Sequence[Range]) -> Range:
     read = _union(inputs)
     if node.kind in _SELECTING:
         return read
-    if node.kind == "pad":
+    if node.kind in _FILLING:
         fill = node.attrs["value"]
         assert isinstance(fill, int)
         return _union([read, (fill, fill)])
+    table = node.attrs.get("table")
+    if node.kind == "table" and isinstance(table, tuple):
+        return min(table), max(table)
     clip = _clip(node.attrs)
     if node.kind == "average_pool":
         # A mean lies between its inputs.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.graph import MulShift, Net, Operator, Shift
+from htvm.quantize.graph import AnalogRequant, MulShift, Net, Operator, Shift
 from htvm.quantize.kept import write_kept
 from htvm.quantize.moves import write_move
 
@@ -22,7 +22,7 @@ def emit_module(net: Net) -> IRModule:
     """The module; parameters and operators keep the names of the network.
 
     Raises:
-        UnsupportedError: if an operator is not in the shift scheme.
+        UnsupportedError: if an operator is in no accelerator's scheme.
     """
     from tvm import relax
 
@@ -51,6 +51,8 @@ def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> V
 
     layout = "NCHW" if net.channel_first else "NHWC"
     x = inputs[0]
+    if isinstance(op.requant, AnalogRequant):
+        return _ternary(builder, op, op.requant, x, layout)
     if op.kind in ("conv2d", "depthwise"):
         return _convolution(builder, op, x, layout)
     if op.kind == "dense":
@@ -98,6 +100,19 @@ def _convolution(builder: BlockBuilder, op: Operator, x: Var, layout: str) -> Va
     return conv2d(
         builder, x, op.weights(), op.biases(), _scaling(op), op.clip, name=op.name,
         strides=op.stride, padding=op.pad, dilation=op.dilation, groups=op.groups, layout=layout,
+    )  # fmt: skip
+
+
+def _ternary(
+    builder: BlockBuilder, op: Operator, requant: AnalogRequant, x: Var, layout: str
+) -> Var:
+    from patterns.analog import analog_conv2d, analog_dense
+
+    if op.kind == "dense":
+        return analog_dense(builder, x, op.weights(), requant, op.clip, name=op.name)
+    return analog_conv2d(
+        builder, x, op.weights(), requant, op.clip, name=op.name, strides=op.stride,
+        padding=op.pad, layout=layout,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from byoc_dory.errors import InputError
 from htvm.quantize.calibrate import check_data, noise_inputs, observe, sample_count
 from htvm.quantize.forward import forward
-from htvm.quantize.graph import Array, Net
+from htvm.quantize.graph import LINEAR, Array, Net
 from htvm.quantize.narrow import widen
 from htvm.quantize.noise import NoiseModel
 from htvm.quantize.report import RetargetReport, measure, unchanged
@@ -147,10 +147,16 @@ def _retarget(
     written = replace(
         model,
         module=emit_module(result.net),
-        scheme="mixed" if any(op.core is not None for op in net.operators) else "shift",
+        scheme=_scheme(net),
         sources={name: source for name, source in model.sources.items() if name in kept},
     )
     return Retargeted(written, report)
+
+
+def _scheme(net: Net) -> str:
+    """What `Model.scheme` says of a network written for its homes."""
+    ternary = [op.core is not None for op in net.operators if op.kind in (*LINEAR, "add")]
+    return "shift" if not any(ternary) else "ternary" if all(ternary) else "mixed"
 
 
 # ------------------------------------------------------------------------------ inputs

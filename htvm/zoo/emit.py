@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tvm import relax
 
-from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import Shift
 from htvm.model import Model, TensorInfo
 from htvm.zoo.sketch import Sketch, Step
+from patterns.analog import analog_conv2d, analog_dense
 from patterns.conv import conv2d
 from patterns.elementwise import add, convert
 from patterns.gemm import dense
@@ -21,6 +21,8 @@ from patterns.softmax import softmax
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layer import AnalogRequant
 
 __all__ = ["Layout", "model"]
 
@@ -62,8 +64,15 @@ def model(sketch: Sketch, layout: Layout = "NHWC") -> Model:
         inputs=(TensorInfo(_INPUT, shape, "int8", _INPUT_SCALE, 0),),
         outputs=(TensorInfo(_OUTPUT, output_shape, "int8", scale, zero_point),),
         source=f"htvm.zoo.{sketch.name}",
-        scheme="shift",
+        scheme=_scheme(sketch),
     )
+
+
+def _scheme(sketch: Sketch) -> str:
+    """What `Model.scheme` says of the layers."""
+    layers = [step for step in sketch.steps if step.weight is not None or step.op == "add"]
+    ternary = [step for step in layers if step.analog is not None]
+    return "shift" if not ternary else "ternary" if len(ternary) == len(layers) else "mixed"
 
 
 def _ordered(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
@@ -89,12 +98,13 @@ def _write(
         kernel = (sizes[1], sizes[2]) if layout == "NHWC" else (sizes[2], sizes[3])
         name = names.fresh("average_pool")
         return average_pool2d(bb, x, kernel=kernel, strides=kernel, layout=layout, name=name)
+    assert step.weight is not None
+    if step.op == "dense" and len(shape_of(x)) == 4:
+        x = reshape(bb, x, (1, step.weight.shape[1]), name=names.fresh("reshape"))
     if step.analog is not None:
-        raise UnsupportedError("ternary layers cannot be written yet", where=f"step '{step.op}'")
-    assert step.weight is not None and step.bias is not None
+        return _write_analog(bb, step, step.analog, x, names, layout)
+    assert step.bias is not None
     if step.op == "dense":
-        if len(shape_of(x)) == 4:
-            x = reshape(bb, x, (1, step.weight.shape[1]), name=names.fresh("reshape"))
         return dense(bb, x, step.weight, step.bias, requant, clip, name=names.fresh("dense"))
     return conv2d(
         bb,
@@ -107,5 +117,30 @@ def _write(
         strides=(step.stride, step.stride),
         padding=step.pad,
         groups=step.weight.shape[0] if step.op == "depthwise" else 1,
+        layout=layout,
+    )
+
+
+def _write_analog(
+    bb: BlockBuilder,
+    step: Step,
+    requant: AnalogRequant,
+    x: Expr,
+    names: NameCounter,
+    layout: Layout,
+) -> Var:
+    assert step.weight is not None
+    name = names.fresh(step.op)
+    if step.op == "dense":
+        return analog_dense(bb, x, step.weight, requant, step.clip, name=name)
+    return analog_conv2d(
+        bb,
+        x,
+        step.weight,
+        requant,
+        step.clip,
+        name=name,
+        strides=(step.stride, step.stride),
+        padding=step.pad,
         layout=layout,
     )

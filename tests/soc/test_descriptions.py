@@ -34,7 +34,9 @@ def test_built_in_targets_without_installation() -> None:
 @pytest.mark.parametrize(
     ("name", "accelerators"),
     [
-        ("diana", ["digital"]),
+        ("diana", ["digital", "analog"]),
+        ("diana.analog", ["analog"]),
+        ("diana.mixed", ["digital", "analog"]),
         ("diana.digital", ["digital"]),
         ("diana.cpu", []),
         ("generic.cpu", []),

@@ -167,8 +167,10 @@ DIANA = Soc(
     dma=DMA,
     accelerators=(DIGITAL, ANALOG),
     targets=(
-        TargetSpec("diana", ("digital",)),
+        TargetSpec("diana", ("digital", "analog")),
         TargetSpec("diana.digital", ("digital",)),
+        TargetSpec("diana.analog", ("analog",)),
+        TargetSpec("diana.mixed", ("digital", "analog"), policy="mixed"),
         TargetSpec("diana.cpu", ()),
     ),
     driver="diana",

@@ -1,0 +1,94 @@
+"""Ranges: what a layer's inputs are known to lie in, against what really occurs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tvm import relax
+
+from byoc_dory.layer import Shift, Tensor, add_layer, conv2d_layer
+from patterns import elementwise, movement, pool, shape
+from patterns.conv import conv2d
+from patterns.ranges import shifted_range
+from patterns.read import read_graph
+from patterns.table_map import table_map
+
+
+@given(
+    weight=st.lists(st.integers(-9, 9), min_size=3, max_size=3),
+    bias=st.integers(-300, 300),
+    shift=st.integers(0, 5),
+    ends=st.tuples(st.integers(-6, 4), st.integers(0, 6)),
+    relu=st.booleans(),
+    pad=st.sampled_from([0, 1]),
+)
+def test_a_sum_is_bounded_by_its_weights(
+    weight: list[int], bias: int, shift: int, ends: tuple[int, int], relu: bool, pad: int
+) -> None:
+    low, high = ends[0], ends[0] + ends[1]
+    layer = conv2d_layer(
+        "l", Tensor("x", (1, 1, 3)), "y", np.array(weight, np.int8).reshape(1, 1, 1, 3),
+        np.array([bias], np.int32), pad=(0, pad, 0, pad), requant=Shift(shift),
+        clip=(0, 127) if relu else (-128, 127),
+    )  # fmt: skip
+    found = set()
+    for x in product((low, high), repeat=3):
+        padded = [0] * pad + list(x) + [0] * pad
+        for at in range(len(padded) - 2):
+            acc = bias + sum(w * v for w, v in zip(weight, padded[at : at + 3], strict=True))
+            found.add(min(max(acc >> shift, layer.clip[0]), layer.clip[1]))
+    least, most = shifted_range(layer, [(low, high)])
+    assert least <= min(found) and most >= max(found)
+    if not pad:
+        assert (least, most) == (min(found), max(found)), "the bound is reached"
+
+
+def test_a_sum_of_two_knows_both_operands() -> None:
+    a, b = Tensor("a", (4,)), Tensor("b", (4,))
+    layer = add_layer("l", a, b, "y", requant=Shift(1), clip=(0, 127))
+    assert shifted_range(layer, [(0, 63), (-64, 63)]) == (0, 63)
+    assert shifted_range(layer, [(-128, 127), (-128, 127)]) == (0, 127)
+
+
+def _read_after(write: object) -> tuple[int, int]:
+    """Input range of a convolution behind an operator that reads a tensor of [-10, 20]."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 4, 4, 2), "int8"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            small = elementwise.convert(bb, x, Shift(0), (-10, 20), name="small")
+            made = write(bb, small)  # type: ignore[operator]
+            weight = np.ones((1, int(made.ty.shape[3].value), 1, 1), np.int8)
+            y = conv2d(bb, made, weight, np.zeros(1, np.int32), Shift(3), name="last")
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    layer = read_graph(bb.get())[-1].layer
+    assert layer is not None
+    return layer.input_range
+
+
+@pytest.mark.parametrize(
+    ("write", "wanted"),
+    [
+        (lambda bb, x: x, (-10, 20)),
+        (lambda bb, x: movement.concat(bb, [x, x], 3, name="c"), (-10, 20)),
+        (lambda bb, x: movement.transpose(bb, x, (0, 2, 1, 3), name="c"), (-10, 20)),
+        (lambda bb, x: movement.slice_axes(bb, x, (0, 1, 0, 0), (1, 2, 4, 2), (1, 1, 1, 1),
+                                           name="c"), (-10, 20)),
+        (lambda bb, x: movement.pad_axes(bb, x, [(0, 0), (0, 0), (1, 0), (0, 0)], -50, name="c"),
+         (-50, 20)),
+        (lambda bb, x: shape.pad(bb, x, (1, 0, 0, 1), 33, name="c"), (-10, 33)),
+        (lambda bb, x: pool.max_pool2d(bb, x, kernel=(2, 2), strides=(2, 2), name="c"), (-10, 20)),
+        (lambda bb, x: pool.average_pool2d(bb, x, kernel=(2, 2), strides=(2, 2), clip=(0, 127),
+                                           name="c"), (0, 20)),
+        (lambda bb, x: table_map(bb, x, np.arange(-64, 64).repeat(2).astype(np.int8), name="c"),
+         (-64, 63)),
+        (lambda bb, x: elementwise.add(bb, x, x, Shift(1), (0, 127), name="c"), (0, 20)),
+    ],
+)  # fmt: skip
+def test_ranges_pass_through_operators(write: object, wanted: tuple[int, int]) -> None:
+    assert _read_after(write) == wanted
