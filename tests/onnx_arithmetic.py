@@ -105,6 +105,32 @@ def softmax(attrs: Any, data: Array, table: Array) -> Array:
     return np.clip((doubled + 1) // 2 + int(attrs["htvm.zero_point"]), low, high)
 
 
+def conv2d_real(attrs: Any, data: Array, weight: Array, bias: Array) -> Array:
+    top, left, bottom, right = _integers(attrs, "padding")
+    (sy, sx), (dy, dx) = _integers(attrs, "strides"), _integers(attrs, "dilation")
+    groups = int(attrs["htvm.groups"])
+    padded = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
+    _, each, fy, fx = weight.shape
+    view = np.lib.stride_tricks.sliding_window_view(
+        padded, (dy * (fy - 1) + 1, dx * (fx - 1) + 1), axis=(2, 3)
+    )[:, :, ::sy, ::sx, ::dy, ::dx]
+    parts = [
+        np.einsum(
+            "ncyxij,kcij->nkyx", view[:, group * each : (group + 1) * each],
+            np.split(weight, groups)[group].astype(np.float64),
+        )
+        for group in range(groups)
+    ]  # fmt: skip
+    total = np.concatenate(parts, axis=1) + bias.reshape(-1, 1, 1)
+    return np.asarray(total, np.float32)
+
+
+def average_real(attrs: Any, data: Array, _: Array) -> Array:
+    (sy, sx), kernel = _integers(attrs, "strides"), tuple(_integers(attrs, "kernel"))
+    view = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), kernel, axis=(2, 3))
+    return np.asarray(view[:, :, ::sy, ::sx].mean(axis=(4, 5)), np.float32)
+
+
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "onnx_add": binary,
     "onnx_average": average,
@@ -113,5 +139,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "onnx_real": real,
     "onnx_requantize": requantize,
     "onnx_softmax": softmax,
+    "real_average": average_real,
+    "real_conv2d": conv2d_real,
 }
 """Definitions of PrimFuncs by their kind."""

@@ -24,10 +24,10 @@ __all__ = ["HANDLERS", "marks", "read"]
 
 
 def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
-    """DequantizeLinear, in a file without quantized operators."""
+    """QuantizeLinear and DequantizeLinear, in a file without quantized operators."""
     if any(node.op in QOPERATOR for node in graph.nodes):
         return ()
-    return tuple(node for node in graph.nodes if node.op == "DequantizeLinear")
+    return tuple(node for node in graph.nodes if node.op in quantization.HANDLERS)
 
 
 def read(graph: Graph, _: Options) -> Network:

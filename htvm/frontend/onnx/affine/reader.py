@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from htvm.frontend.operators import Write
 
 __all__ = ["Handler", "Reader", "offset_of"]
-
-_log = logging.getLogger(__name__)
-
 
 def offset_of(dtype: str) -> int:
     """What the file's integers are moved by to be int8."""
@@ -67,8 +64,7 @@ class Reader:
         for node in self.graph.nodes:
             handler = self._handlers.get(node.op)
             if handler is None:
-                known = ", ".join(sorted(self._handlers))
-                raise node.unsupported(f"operator {node.op} is not supported", f"known: {known}")
+                raise self._unknown(node)
             result = handler(self, node)
             values = result if isinstance(result, list) else [result]
             for name, value in zip(node.outputs, values, strict=False):
@@ -77,6 +73,14 @@ class Reader:
                     self.sources.setdefault(value.activation, name)
         outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
         return Network(tuple(inputs), tuple(outputs), self.steps, self.sources)
+
+    def _unknown(self, node: Node) -> UnsupportedError:
+        near = difflib.get_close_matches(node.op, list(self._handlers), n=1, cutoff=0.4)
+        hint = f"the nearest supported form is {near[0]}; " if near else ""
+        return node.unsupported(
+            f"operator {node.op} is not supported between quantized tensors",
+            f"{hint}supported are {', '.join(sorted(self._handlers))}",
+        )
 
     def _enter(self, item: TensorType) -> Activation:
         assert item.shape is not None

@@ -1,0 +1,139 @@
+"""Files with scales and zero points that are refused: what, where, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import htvm
+from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
+from tests.frontend.onnx.affine_files import File
+
+
+def refused(file: File, folder, kind: type[HtvmError], *words: str) -> HtvmError:
+    path = file.save(folder)
+    with pytest.raises(kind) as caught:
+        htvm.load(path)
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+    return caught.value
+
+
+def conv(file: File, x: str, shape=(4, 6, 3, 3), **options) -> str:
+    weight = file.constant(np.ones(shape, np.int8))
+    options.setdefault("scale", np.float32(0.01))
+    zero = np.zeros(np.shape(options["scale"]), np.int8)
+    axis = 0 if np.size(options["scale"]) > 1 else None
+    dequantized = file.dequantize(weight, options["scale"], zero, axis=axis)
+    return file.node("Conv", [x, dequantized], **options.get("attributes", {}))
+
+
+def started(shape=(1, 6, 8, 8), scale: float = 0.1, zero: int = 0) -> tuple[File, str]:
+    file = File()
+    return file, file.through(file.input("x", shape), scale, zero)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf])
+def test_scales_that_are_none(scale: float, tmp_path) -> None:
+    file, x = started(scale=scale)
+    file.output(file.through(conv(file, x), 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "scale", "QuantizeLinear_0", "1 of 6", "positive")
+
+
+def test_weight_scale_that_is_zero(tmp_path) -> None:
+    file, x = started()
+    file.output(file.through(conv(file, x, scale=np.asarray([1, 0, 1, 1], "f4")), 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "scale 0.0", "DequantizeLinear_2", "calibrate")
+
+
+def test_scale_that_is_missing(tmp_path) -> None:
+    file = File()
+    x = file.node("QuantizeLinear", [file.input("x", (1, 4)), ""])
+    file.output(x, "uint8")
+    refused(file, tmp_path, ModelError, "input 1 is missing", "QuantizeLinear_0")
+
+
+def test_channels_that_do_not_match(tmp_path) -> None:
+    file, x = started()
+    file.output(file.through(conv(file, x, scale=np.full(3, 0.1, "f4")), 0.1, 0))
+    refused(file, tmp_path, ModelError, "3 scales for 4 channels", "DequantizeLinear_2")
+
+
+def test_input_channels_that_do_not_match(tmp_path) -> None:
+    file, x = started((1, 5, 8, 8))
+    file.output(file.through(conv(file, x), 0.1, 0))
+    refused(file, tmp_path, ModelError, "5 input channels", "Conv_3")
+
+
+def test_bias_of_another_size(tmp_path) -> None:
+    file, x = started()
+    weight = file.dequantize(file.constant(np.ones((4, 6, 1, 1), np.int8)), 0.01, 0)
+    bias = file.dequantize(file.constant(np.zeros(3), "int32"), 0.001, 0, "int32")
+    file.output(file.through(file.node("Conv", [x, weight, bias]), 0.1, 0))
+    refused(file, tmp_path, ModelError, "a bias of 3 values for 4 output channels", "Conv_4")
+
+
+def test_weights_far_from_their_zero_point(tmp_path) -> None:
+    file, x = started((1, 6))
+    matrix = np.asarray(np.arange(24).reshape(6, 4) + 100, np.uint8)
+    weight = file.dequantize(file.constant(matrix), 0.01, 255, "uint8")
+    file.output(file.through(file.node("MatMul", [x, weight]), 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "around their zero point", "symmetrically")
+
+
+def test_zero_point_of_another_type(tmp_path) -> None:
+    file = File()
+    x = file.quantize(file.input("x", (1, 4)), 0.1, 0, "uint8")
+    file.output(file.dequantize(x, 0.1, 0, "int8"))
+    refused(file, tmp_path, ModelError, "data of type uint8 with a zero point of type int8")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"auto_pad": "NEAREST"}, ("auto_pad", "SAME_UPPER")),
+        ({"pads": [1, 1]}, ("pads", "four")),
+        ({"strides": [0, 1]}, ("strides", "positive")),
+        ({"group": 4}, ("groups", "weights")),
+        ({"kernel_shape": [2, 2]}, ("kernel_shape",)),
+    ],
+)
+def test_attributes(attributes, words, tmp_path) -> None:
+    file, x = started()
+    file.output(file.through(conv(file, x, attributes=attributes), 0.1, 0))
+    refused(file, tmp_path, HtvmError, "Conv_3", *words)
+
+
+def test_padded_average(tmp_path) -> None:
+    file, x = started()
+    y = file.node("AveragePool", [x], kernel_shape=[2, 2], pads=[1, 1, 0, 0])
+    file.output(file.through(y, 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "does not count its padding", "AveragePool_2")
+
+
+def test_operator_that_is_not_known(tmp_path) -> None:
+    file, x = started()
+    file.output(file.through(file.node("GlobalLpPool", [x]), 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "GlobalLpPool_2", "nearest supported form is Global")
+
+
+def test_function_that_stays_a_real(tmp_path) -> None:
+    file, x = started()
+    file.output(file.node("Sigmoid", [x]))
+    refused(file, tmp_path, UnsupportedError, "not quantized", "QuantizeLinear")
+
+
+def test_weights_computed_at_run_time(tmp_path) -> None:
+    file, x = started((1, 6))
+    y = file.through(file.input("y", (6, 3)), 0.1, 0)
+    file.output(file.through(file.node("MatMul", [x, y]), 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "run time", "constant")
+
+
+def test_accumulators_beyond_32_bits(tmp_path) -> None:
+    file, x = started((1, 6))
+    weight = file.dequantize(file.constant(np.ones((6, 3), np.int8)), 1e-6, 0)
+    bias = file.constant(np.full(3, 5e6), "float32")
+    y = file.node("Add", [file.node("MatMul", [x, weight]), bias])
+    file.output(file.through(y, 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "does not fit int32")
