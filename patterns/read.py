@@ -30,6 +30,7 @@ from patterns import (
     onnx_softmax,
     pool,
     real,
+    real_maps,
     rescale,
     softmax,
     table_map,
@@ -344,7 +345,7 @@ def _recognised(
     """Kind of the operator that ends in ``value``, and what its pattern matched."""
     if isinstance(value, relax.Call):
         primitive = kind_of(module, value)
-        if primitive in _PRIMITIVES:
+        if primitive is not None and primitive in _PRIMITIVES:
             is_sum = primitive in ("tflite_add", "onnx_add")
             slots = find(_TFLITE_ADD, value, values) if is_sum else {}
             if slots is not None:
@@ -468,6 +469,7 @@ _ROOMS: tuple[Mapping[str, str], ...] = (
     integer_norm.PRIMITIVES,
     integer_softmax.PRIMITIVES,
     real.PRIMITIVES,
+    real_maps.PRIMITIVES,
     rescale.PRIMITIVES,
     softmax.PRIMITIVES,
     table_map.PRIMITIVES,
