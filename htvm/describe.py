@@ -23,6 +23,7 @@ from htvm.report.types import (
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
+    from byoc_dory.schedule import Schedule
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Step
     from htvm.pipeline import Compiled, Platform
@@ -71,7 +72,7 @@ def _layer_row(
 ) -> LayerRow:
     names, known = step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
-    solution = None if kernel is None else kernel.solution
+    schedule = None if kernel is None else kernel.schedule
     return LayerRow(
         name=" + ".join(names),
         op=_operator(compiled, step),
@@ -82,11 +83,24 @@ def _layer_row(
         macs=step.macs,
         cycles=None if measured is None else measured.cycles,
         predicted_cycles=step.predicted_cycles or None,
-        tile="" if solution is None else ",".join(str(size) for size in astuple(solution.tile)),
+        tile="" if schedule is None else ",".join(str(size) for size in astuple(schedule.tile)),
+        tiles=None if schedule is None else schedule.tiles,
+        double_buffered=schedule is not None and schedule.pipelined,
+        resident="" if schedule is None else _resident(schedule),
         l1_bytes=l1_bytes,
         source=compiled.source.sources.get(names[-1], ""),
         causes=None if measured is None else measured.causes,
     )
+
+
+def _resident(schedule: Schedule) -> str:
+    """Which tensors a layer finds in L1, or leaves there."""
+    operands = schedule.resident_in
+    if len(operands) == 1:
+        names = ["input"] if operands[0] else []
+    else:
+        names = ["inputs"] if all(operands) else ["an input"] if any(operands) else []
+    return " and ".join([*names, *(["output"] if schedule.resident_out else [])])
 
 
 def _operator(compiled: Compiled, step: Step) -> str:

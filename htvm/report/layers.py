@@ -154,7 +154,10 @@ def units_text(summary: Summary) -> str:
 
 
 def causes_table(report: Report) -> Table:
-    """What the cycles of each step on an accelerator were spent on, with the whole run below."""
+    """What the cycles of each step on an accelerator were spent on, with the whole run below.
+
+    Tiles are marked where L1 has two buffers for them; tensors in L1 are not moved.
+    """
     columns = (
         Column("layer"),
         Column("cycles", number=True),
@@ -165,9 +168,11 @@ def causes_table(report: Report) -> Table:
         Column("host alone", number=True),
         Column("DMA busy", number=True),
         Column("waiting", number=True),
+        Column("tiles", number=True),
+        Column("in L1"),
     )
     rows = tuple(
-        (row.name, *_cause_cells(row.causes))
+        (row.name, *_cause_cells(row.causes), _tiles(row), row.resident)
         for row in report.layers
         if row.causes is not None and row.causes.cores + row.causes.dma
     )
@@ -175,8 +180,12 @@ def causes_table(report: Report) -> Table:
     title = (
         "what the cycles were spent on: array + weights + trigger + DMA alone + host alone = cycles"
     )
-    footer = () if whole is None else ("the whole run", *_cause_cells(whole))
+    footer = () if whole is None else ("the whole run", *_cause_cells(whole), "", "")
     return Table(columns, rows, title=title, footer=footer)
+
+
+def _tiles(row: LayerRow) -> str:
+    return count(row.tiles) + (" x2" if row.double_buffered else "")
 
 
 def _cause_cells(causes: Causes) -> tuple[str, ...]:

@@ -44,6 +44,9 @@ class LayerRow:
         l1_bytes: most bytes of L1 in use at once; None off accelerators.
         source: name of the operator in the source file; empty if it has none.
         causes: what the cycles were spent on; None where there are none.
+        tiles: number of tiles; None off accelerators.
+        double_buffered: whether tiles are loaded and stored while others are computed.
+        resident: which tensors it finds in L1 or leaves there, e.g. "input and output".
     """
 
     name: str
@@ -57,6 +60,9 @@ class LayerRow:
     l1_bytes: int | None = None
     source: str = ""
     causes: Causes | None = None
+    tiles: int | None = None
+    double_buffered: bool = False
+    resident: str = ""
 
 
 @dataclass(frozen=True)

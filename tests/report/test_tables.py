@@ -55,7 +55,7 @@ REPORT = Report(
     (
         LayerRow(
             "conv2d_0", "conv2d", "digital", "3x32x32 -> 16x32x32, 3x3", 442_368, 26_000, 25_000,
-            "K16", 40_000, "conv_a", CAUSES,
+            "K16", 40_000, "conv_a", CAUSES, 4, True, "input",
         ),
         LayerRow("softmax_0", "softmax", "cpu", "12", 0, 5_200),
     ),
@@ -101,7 +101,8 @@ def test_report_rows_and_shares() -> None:
 def test_report_says_what_the_cycles_were_spent_on() -> None:
     row, whole = lines_with(str(REPORT), "1,000 ")
     spent = ["20,000", "1,000", "500", "3,000"]
-    assert row.split() == ["conv2d_0", "26,000", *spent, "1,500", "6,000", "22,000"]
+    much = ["1,500", "6,000", "22,000", "4", "x2", "input"]
+    assert row.split() == ["conv2d_0", "26,000", *spent, *much]
     assert whole.split() == ["the", "whole", "run", "260,000", *spent, "235,500", "6,000", "22,000"]
     data = json.loads(report_json(REPORT))
     assert data["layers"][0]["causes"]["dma_alone"] == 3_000
