@@ -51,6 +51,7 @@ def generate(
     homes = {layer.name: _accelerator(soc, accelerator) for layer in region.layers}
     for layer, home in zip(region.layers, region.homes, strict=False):
         homes[layer.name] = soc.accelerator(home)
+    homes = {name: home.configured(options) for name, home in homes.items()}
     return _Generator(region, soc, homes, options, prefix).run()
 
 

@@ -30,6 +30,9 @@ class TilingOptions:
             is the order DORY publishes for DIANA.  The weights come with every trigger in both.
         node_limit: branch-and-bound nodes after which the MILP stops with a stated gap.
         schedule: how a region is executed (see `ScheduleKind`).
+        unroll: most output columns that an in-memory array computes at a time (1, 2, 4 or 8 on
+            DIANA), with copies of the weights side by side in it, where there is room for them.
+            The published schedule computes one.
 
     Raises:
         TargetError: there is no such solver, loop order or schedule, or a number is not above 0
@@ -42,6 +45,7 @@ class TilingOptions:
     loop_order: Literal["yxk", "kyx"] = "yxk"
     node_limit: int = 20_000
     schedule: ScheduleKind = "overlapped"
+    unroll: int = 1
 
     @property
     def tiles_for(self) -> str:
@@ -63,6 +67,7 @@ class TilingOptions:
                     hint=f"one of {', '.join(known)}",
                 )
         check_count("node_limit", self.node_limit)
+        check_count("unroll", self.unroll)
         if self.l1_budget is not None:
             check_count("l1_budget", self.l1_budget)
 

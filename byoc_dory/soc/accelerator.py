@@ -105,6 +105,10 @@ class Accelerator:
         """Return what turns plans into C."""
         return self.toolkit.emitter(self, soc)
 
+    def configured(self, options: TilingOptions) -> Accelerator:
+        """Return the accelerator as these options want it used."""
+        return self
+
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
         return judge(layer, self, soc, self.rules)

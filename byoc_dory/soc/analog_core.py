@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from byoc_dory.soc.accelerator import Accelerator, Scheme
 from byoc_dory.soc.base import round_up
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
 
 __all__ = ["AnalogCore"]
 
@@ -43,7 +47,7 @@ class AnalogCore(Accelerator):
         max_shift: largest right shift of the requantization.
         max_gain: largest right shift before the converter.
         unrolls: output columns that can be computed at a time, ascending.
-        unroll: most that are; the rest of the array stays unused.
+        unroll: most that are (an option of the tiler); the rest of the array stays unused.
         unroll_channels: with more than one, fewer channels take as many rows as this many.
         noise_register, seed_register: offsets of the simulation's settings (`noise_settings`).
     """
@@ -82,6 +86,10 @@ class AnalogCore(Accelerator):
     def scheme(self) -> Scheme:
         """Ternary weights, converters, and one multiplier per column."""
         return "ternary"
+
+    def configured(self, options: TilingOptions) -> AnalogCore:
+        """The core with the output columns at a time that are asked for."""
+        return replace(self, unroll=1 if options.schedule == "published" else options.unroll)
 
     @property
     def activation_range(self) -> tuple[int, int]:

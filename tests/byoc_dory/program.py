@@ -12,7 +12,6 @@ from byoc_dory.layer import Layer, Tensor
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Constant, Region, RegionCode
-from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans
@@ -50,10 +49,9 @@ def make_case(
     prefix: str,
     seed: int,
     accelerator: str | None = None,
-    soc: Soc = DIANA,
 ) -> Case:
     """Generate the code, draw inputs, compute the expected outputs."""
-    code = generate(region, soc, options, prefix, accelerator)
+    code = generate(region, DIANA, options, prefix, accelerator)
     rng = np.random.default_rng(seed)
     values = {tensor.name: int8(rng, *tensor.shape) for tensor in region.inputs}
     for layer in region.layers:

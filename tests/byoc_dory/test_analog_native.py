@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.analog_core import AnalogCore
-from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from htvm.sim import host
 from htvm.sim.toolchain import Compiler
@@ -19,13 +16,6 @@ from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.program import Case, main_program, make_case, packed, region_of
 
 BUDGETS = (1_200, 5_000, 20_000, 256_000)
-
-
-def unrolling(unroll: int) -> Soc:
-    """DIANA with an analog core that computes several output columns at a time."""
-    digital, analog = DIANA.accelerators
-    assert isinstance(analog, AnalogCore)
-    return replace(DIANA, accelerators=(digital, replace(analog, unroll=unroll)))
 
 
 def random_cases(count: int, start: int, largest: int = 20) -> list[Case]:
@@ -38,10 +28,10 @@ def random_cases(count: int, start: int, largest: int = 20) -> list[Case]:
         schedule = ("published", "overlapped")[seed // 2 % 2]
         objective = ("array", "none", "paper")[seed % 3]
         for budget in BUDGETS[seed % 3 :]:
-            options = TilingOptions(budget, objective, schedule=schedule)
-            soc = unrolling((1, 1, 2, 8)[seed % 4])
+            unroll = (1, 1, 4, 8)[seed % 4]
+            options = TilingOptions(budget, objective, schedule=schedule, unroll=unroll)
             try:
-                cases.append(make_case(region, options, f"p{seed}", seed, "analog", soc))
+                cases.append(make_case(region, options, f"p{seed}", seed, "analog"))
                 break
             except TilingError:
                 continue

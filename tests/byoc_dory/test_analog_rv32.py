@@ -15,7 +15,6 @@ from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.analog import analog_conv, known_to_have_seven_bits, requant, ternary
 from tests.byoc_dory.program import make_case
-from tests.byoc_dory.test_analog_native import unrolling
 from tests.byoc_dory.test_emit_rv32 import measure
 
 CORE = DIANA.accelerator("analog")
@@ -86,7 +85,8 @@ def test_dense_and_unrolling(tmp_path: Path) -> None:
     )
     cycles = {}
     for unroll in (1, 8):
-        case = make_case(region, TilingOptions(), f"u{unroll}", 2, "analog", unrolling(unroll))
+        options = TilingOptions(schedule="overlapped", unroll=unroll)
+        case = make_case(region, options, f"u{unroll}", 2, "analog")
         for kernel, spent in measure(case, tmp_path / str(unroll)):
             if kernel.kind == "layer":
                 assert 0.97 < spent / kernel.predicted_cycles < 1.04, kernel.symbol

@@ -148,7 +148,6 @@ ANALOG = AnalogCore(
     # assumed: the simulation's own; neither core nor driver knows them.
     noise_register=0x08,
     seed_register=0x0C,
-    unroll=1,  # derived: the published latencies are those of runs without
 )
 
 DIANA = Soc(
