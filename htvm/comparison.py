@@ -16,7 +16,7 @@ from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import build
 from htvm.progress import Progress
-from htvm.report.published import WHY_FASTER, published
+from htvm.report.published import DIGITAL, WHY_FASTER, published
 from htvm.report.types import Agreement, Comparison, ComparisonRow
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def compare(
 def _notes(row: ComparisonRow, target: Target, beside: Sequence[Published]) -> tuple[str, ...]:
     """Sentences without which the figures of a target beside published ones would mislead."""
     if row.cycles is None or not target.accelerators or not beside:
+        return (_HOST_NOTE,)
+    if beside[-1].configuration != DIGITAL:
         return (_HOST_NOTE,)
     theirs = beside[-1].latency_ms
     faster = theirs is not None and target.soc.cycles_to_ms(row.cycles) < theirs

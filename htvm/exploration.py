@@ -170,7 +170,7 @@ def _of_model(
     with progress.stage("placing layers"):
         planned = place(read_graph(source.module), target, options, policy)
     with progress.stage("retargeting"):
-        module = retarget(source, target.accelerators).model.module
+        module = retarget(source, target.accelerators, places=planned.places).model.module
     placed = dispatch(
         read_graph(module), output_names(module), target.soc, target.accelerators,
         planned.places, planned.binding,

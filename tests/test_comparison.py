@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.soc.registry import resolve
-from htvm.comparison import _fastest_on_cpu, _notes, agreement
+from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement
 from htvm.model import TensorInfo
 from htvm.report.published import WHY_FASTER, published
 from htvm.report.types import ComparisonRow
@@ -71,3 +71,31 @@ def test_a_reason_for_being_faster_is_given_only_where_ours_is() -> None:
     assert WHY_FASTER not in _notes(row("diana", "diana", None), place, beside)
     assert WHY_FASTER not in _notes(row("diana", "diana", 309_000), place, ())
     assert WHY_FASTER not in _notes(row("cpu", "diana.cpu", 1), resolve("diana.cpu"), beside)
+    mixed = published(12_501_760, "diana.mixed")
+    assert WHY_FASTER not in _notes(row("both", "diana.mixed", 1), resolve("diana.mixed"), mixed)
+
+
+def test_each_target_stands_beside_its_own_column() -> None:
+    def figures(target: str) -> list[tuple[str, float | None, int | None]]:
+        return [
+            (entry.configuration, entry.latency_ms, entry.size_kb)
+            for entry in published(264_192, target)
+        ]
+
+    cpu = ("TVM on the CPU", 4.70, 287)
+    assert figures("diana") == figures("diana.digital")
+    assert figures("diana") == [cpu, ("HTVM, CPU + digital core", 0.36, 315)]
+    assert figures("diana.analog") == [cpu, ("HTVM, CPU + analog core", 0.80, 171)]
+    assert figures("diana.mixed") == [
+        cpu,
+        ("HTVM, CPU + both cores, without transfers", 0.49, 274),
+    ]
+
+
+def test_policy_and_schedule_are_part_of_a_configurations_name() -> None:
+    assert [entry.name for entry in _configurations("diana", None, None)] == [
+        "diana.cpu, plain TVM", "diana.cpu, our schedules", "diana",
+    ]  # fmt: skip
+    last = _configurations("diana", "latency", "published")[-1]
+    assert last.name == "diana, policy latency, schedule published"
+    assert _configurations("diana", {"add_0": "cpu"}, None)[-1].name == "diana, the user's policy"

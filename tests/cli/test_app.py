@@ -40,6 +40,7 @@ def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "words"),
     [
         (["explain", "zoo:alexnet"], ["alexnet", "resnet8"]),
+        (["explain", "zoo:resnet8:binary"], ["binary", "8-bit, ternary, mixed"]),
         (["run", "zoo:toyadmos", "--target", "mars"], ["mars", "diana.digital", "generic.cpu"]),
         (["run", "zoo:toyadmos", "--input", "absent.npz"], ["absent.npz"]),
         (["compare", "zoo:toyadmos", "--input", "random:x"], ["seed 'x'"]),

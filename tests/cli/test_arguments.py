@@ -18,6 +18,8 @@ TWO = (INFO, TensorInfo("other", (1, 2), "int8"))
 def test_zoo_models_by_name_and_seed() -> None:
     assert open_model("zoo:toyadmos").name == "toyadmos"
     assert open_model("zoo:toyadmos@3").name == "toyadmos"
+    assert open_model("zoo:toyadmos:ternary").name == "toyadmos_ternary"
+    assert open_model("zoo:toyadmos:mixed@3").name == "toyadmos_mixed"
     with pytest.raises(ModelError, match="seed 'x'"):
         open_model("zoo:toyadmos@x")
 
