@@ -12,6 +12,8 @@ from byoc_dory.emit.text import c_identifier
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
+    from byoc_dory.layer import Array
+
 __all__ = ["Model", "TensorInfo", "model_name"]
 
 
@@ -47,6 +49,8 @@ class Model:
         scheme: requantization of the layers: ``"tflite"``, ``"shift"``, ``"mul_shift"``,
             ``"ternary"``, or ``"mixed"``.
         sources: layer name -> name of the tensor it computes in the source file, for messages.
+        calibration: input -> ``[N, *shape]``, inputs that the model was quantized with, which
+            retargeting takes if it is given no others; ``None`` if there are none.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Model:
     source: str = "IRModule"
     scheme: str = "tflite"
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    calibration: Mapping[str, Array] | None = None
 
     def __repr__(self) -> str:
         def brief(infos: tuple[TensorInfo, ...]) -> str:

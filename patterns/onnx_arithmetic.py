@@ -52,7 +52,7 @@ Operand: TypeAlias = "Expr | Array"
 _FINEST = 40
 """Most fraction bits of a sum; factors of more are rounded to it."""
 
-_BEYOND = float(2**20)  # saturates whatever the zero point is; exact in int32 and float32
+_BEYOND = 512.0  # steps from zero: saturates whatever the zero point is
 
 
 # ------------------------------------------------------------------------------ binary
@@ -242,6 +242,10 @@ def onnx_average(
 # ------------------------------------------------------------------------------ quantize
 
 
+def _int(condition: Any) -> Any:
+    return tirx.Cast("int32", condition)
+
+
 def onnx_quantize(
     bb: BlockBuilder, x: Expr, scale: float, zero_point: int, dtype: str = "int8", *, name: str
 ) -> Var:
@@ -259,17 +263,23 @@ def onnx_quantize(
 
     def body(source: te.Tensor, step: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
+            # Variables, because TVM would write the division anew wherever its result is used.
+            ratio, below, value = (
+                tirx.Var(part, "float32") for part in ("ratio", "below", "value")
+            )
+            whole = tirx.Var("whole", "int32")
+            rest, half = value - tirx.Cast("float32", whole), tirx.const(0.5, "float32")
+            odd = whole & 1
+            up = _int(rest > half) + (_int(rest == half) & odd)
+            down = _int(rest < -half) + (_int(rest == -half) & odd)
+            result = whole + up - down + zero_point
+            result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
+            result = tirx.Let(whole, tirx.Cast("int32", value), tirx.Cast(dtype, result))
             end = tirx.const(_BEYOND, "float32")
-            ratio = source(*index) / step[0]
-            ratio = tirx.Select(ratio < end, ratio, end)
-            ratio = tirx.Select(ratio > -end, ratio, -end)
-            whole = tirx.Cast("int32", ratio)
-            rest = ratio - tirx.Cast("float32", whole)
-            half, odd = tirx.const(0.5, "float32"), (whole & 1) == 1
-            up = tirx.any(rest > half, tirx.all(rest >= half, odd))
-            down = tirx.any(rest < -half, tirx.all(rest <= -half, odd))
-            value = whole + tirx.Cast("int32", up) - tirx.Cast("int32", down) + zero_point
-            return tirx.Cast(dtype, tirx.max(tirx.min(value, int(limits.max)), int(limits.min)))
+            # Asked so that a NaN, for which no comparison holds, goes to the upper end.
+            result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
+            result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)
+            return tirx.Let(ratio, source(*index) / step[0], result)
 
         return te.compute(extents(shape), element, name="quantized")
 
