@@ -19,6 +19,7 @@
 
 #include <stdint.h>
 
+#include "diana_layout.h"
 #include "diana_regs.h"
 
 /* A block of channels * rows rows of `bytes` bytes; strides in bytes.  L1 strides and offsets are

@@ -6,51 +6,15 @@ int32_t net_x_to_core(const int8_t *in, int8_t *out)
     for (uint32_t c = 0; c < 3; ++c) {
         const uint8_t *p = (const uint8_t *)in + c;
         for (uint32_t y = 0; y < 18; ++y) {
-            {
-                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
-                q[3] = a;
-                q[2] = b;
-                q[1] = c;
-                q[0] = d;
-                p += 12;
-                q += 4;
-            }
-            {
-                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
-                q[3] = a;
-                q[2] = b;
-                q[1] = c;
-                q[0] = d;
-                p += 12;
-                q += 4;
-            }
-            {
-                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
-                q[3] = a;
-                q[2] = b;
-                q[1] = c;
-                q[0] = d;
-                p += 12;
-                q += 4;
-            }
-            {
-                const uint8_t a = p[0], b = p[3], c = p[6], d = p[9];
-                q[3] = a;
-                q[2] = b;
-                q[1] = c;
-                q[0] = d;
-                p += 12;
-                q += 4;
-            }
-            {
-                const uint8_t a = p[0], b = p[3];
-                q[3] = a;
-                q[2] = b;
-                q[1] = 0;
-                q[0] = 0;
-                p += 6;
-                q += 4;
-            }
+            diana_put_word(q, p[0], p[3], p[6], p[9]);
+            diana_put_word(q + 4, p[12], p[15], p[18], p[21]);
+            diana_put_word(q + 8, p[24], p[27], p[30], p[33]);
+            diana_put_word(q + 12, p[36], p[39], p[42], p[45]);
+            p += 48;
+            q += 16;
+            diana_put_word(q, p[0], p[3], 0, 0);
+            p += 6;
+            q += 4;
             __builtin_memset(__builtin_assume_aligned(q, 4), 0, 12); /* padding of the row */
             q += 12;
         }
@@ -65,61 +29,19 @@ int32_t net_v_to_core(const int8_t *in, int8_t *out)
     uint8_t *q = (uint8_t *)out;
     const uint8_t *p = (const uint8_t *)in;
     for (uint32_t x = 0; x < 4; ++x) { /* 16 columns */
-        {
-            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
-            q[3] = a;
-            q[2] = b;
-            q[1] = c;
-            q[0] = d;
-            p += 4;
-            q += 4;
-        }
-        {
-            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
-            q[3] = a;
-            q[2] = b;
-            q[1] = c;
-            q[0] = d;
-            p += 4;
-            q += 4;
-        }
-        {
-            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
-            q[3] = a;
-            q[2] = b;
-            q[1] = c;
-            q[0] = d;
-            p += 4;
-            q += 4;
-        }
-        {
-            const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
-            q[3] = a;
-            q[2] = b;
-            q[1] = c;
-            q[0] = d;
-            p += 4;
-            q += 4;
-        }
+        diana_put_word(q, p[0], p[1], p[2], p[3]);
+        diana_put_word(q + 4, p[4], p[5], p[6], p[7]);
+        diana_put_word(q + 8, p[8], p[9], p[10], p[11]);
+        diana_put_word(q + 12, p[12], p[13], p[14], p[15]);
+        p += 16;
+        q += 16;
     }
-    {
-        const uint8_t a = p[0], b = p[1], c = p[2], d = p[3];
-        q[3] = a;
-        q[2] = b;
-        q[1] = c;
-        q[0] = d;
-        p += 4;
-        q += 4;
-    }
-    {
-        const uint8_t a = p[0], b = p[1];
-        q[3] = a;
-        q[2] = b;
-        q[1] = 0;
-        q[0] = 0;
-        p += 2;
-        q += 4;
-    }
+    diana_put_word(q, p[0], p[1], p[2], p[3]);
+    p += 4;
+    q += 4;
+    diana_put_word(q, p[0], p[1], 0, 0);
+    p += 2;
+    q += 4;
     __builtin_memset(__builtin_assume_aligned(q, 4), 0, 8); /* padding of the row */
     q += 8;
     return 0;
@@ -594,30 +516,13 @@ int32_t net_t4_from_core(const int8_t *in, int8_t *out)
     const uint8_t *q = (const uint8_t *)in;
     uint8_t *p = (uint8_t *)out;
     for (uint32_t y = 0; y < 180; ++y) {
-        {
-            const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
-            p[0] = a;
-            p[1] = b;
-            p[2] = c;
-            p[3] = d;
-            p += 4;
-            q += 4;
-        }
-        {
-            const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
-            p[0] = a;
-            p[1] = b;
-            p[2] = c;
-            p[3] = d;
-            p += 4;
-            q += 4;
-        }
-        {
-            const uint8_t a = q[3];
-            p[0] = a;
-            p += 1;
-            q += 4;
-        }
+        diana_get_word(q, p, 1, 4);
+        diana_get_word(q + 4, p + 4, 1, 4);
+        p += 8;
+        q += 8;
+        diana_get_word(q, p, 1, 1);
+        p += 1;
+        q += 4;
         q += 4; /* padding of the row */
     }
     return 0;
@@ -631,30 +536,13 @@ int32_t net_t5_from_core(const int8_t *in, int8_t *out)
     for (uint32_t c = 0; c < 20; ++c) {
         uint8_t *p = (uint8_t *)out + c;
         for (uint32_t y = 0; y < 9; ++y) {
-            {
-                const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
-                p[0] = a;
-                p[20] = b;
-                p[40] = c;
-                p[60] = d;
-                p += 80;
-                q += 4;
-            }
-            {
-                const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
-                p[0] = a;
-                p[20] = b;
-                p[40] = c;
-                p[60] = d;
-                p += 80;
-                q += 4;
-            }
-            {
-                const uint8_t a = q[3];
-                p[0] = a;
-                p += 20;
-                q += 4;
-            }
+            diana_get_word(q, p, 20, 4);
+            diana_get_word(q + 4, p + 80, 20, 4);
+            p += 160;
+            q += 8;
+            diana_get_word(q, p, 20, 1);
+            p += 20;
+            q += 4;
             q += 4; /* padding of the row */
         }
     }
@@ -667,21 +555,12 @@ int32_t net_more_from_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *q = (const uint8_t *)in;
     uint8_t *p = (uint8_t *)out;
-    {
-        const uint8_t a = q[3], b = q[2], c = q[1], d = q[0];
-        p[0] = a;
-        p[1] = b;
-        p[2] = c;
-        p[3] = d;
-        p += 4;
-        q += 4;
-    }
-    {
-        const uint8_t a = q[3];
-        p[0] = a;
-        p += 1;
-        q += 4;
-    }
+    diana_get_word(q, p, 1, 4);
+    p += 4;
+    q += 4;
+    diana_get_word(q, p, 1, 1);
+    p += 1;
+    q += 4;
     q += 8; /* padding of the row */
     return 0;
 }
