@@ -13,6 +13,7 @@ With one pass nothing is sliced.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import AnalogRequant, Layer, MulShift, Tensor
+from byoc_dory.layer import AnalogRequant, Layer, MulShift, Tensor, dense_layer
 from patterns.conv import KERNEL_AXES, four, image_tensor, pair
 from patterns.match import Match
 from patterns.names import emit, tensor_name
@@ -289,27 +290,10 @@ def read_analog_dense(slots: Mapping[str, Expr]) -> Layer:
     matrices = [slot.value.numpy().T for slot in _slots(slots, "weight")]
     _check_slices(slots, name, 1, [part.shape[1] for part in matrices], shape[1])
     matrix = np.ascontiguousarray(np.concatenate(matrices, axis=1))
-    k, channels = matrix.shape
-    return Layer(
-        name=name,
-        op="dense",
-        inputs=(Tensor(tensor_name(slots["x"]), (channels,), dtype_of(x), "C"),),
-        output=Tensor(name, (k,), dtype_of(slots["cast"]), "C"),
-        K=k,
-        C=channels,
-        iy=1,
-        ix=1,
-        oy=1,
-        ox=1,
-        fy=1,
-        fx=1,
-        stride=(1, 1),
-        pad=(0, 0, 0, 0),
-        weight=matrix.reshape(k, channels, 1, 1),
-        bias=None,
-        requant=_read_requant(slots, name, matrices[0].shape[1]),
-        clip=read_clip(slots),
-    )
+    source = Tensor(tensor_name(slots["x"]), shape[1:], dtype_of(x), "C")
+    requant = _read_requant(slots, name, matrices[0].shape[1])
+    layer = dense_layer(name, source, name, matrix, None, requant=requant, clip=read_clip(slots))
+    return replace(layer, output=Tensor(name, (layer.K,), dtype_of(slots["cast"]), "C"))
 
 
 def _slots(slots: Mapping[str, Expr], role: str) -> list[Expr]:
