@@ -224,6 +224,7 @@ def test_nodes_need_no_order(tmp_path: Path) -> None:
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     assert [n.kind for n in read_graph(loaded(model, tmp_path).module)] == ["conv2d"]
+    assert loaded(model, tmp_path).sources == {"conv2d_0": "y"}
 
 
 def test_external_data_beside_the_model_are_read(tmp_path: Path) -> None:
@@ -247,13 +248,13 @@ def test_inputs_hold_what_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert loaded(simple(), tmp_path).inputs[0].dtype == "int8"
 
 
-def chain(source: str, output: str, shift: float, low: float, high: float) -> list[Any]:
+def chain(source: str, output: str, shift: str, low: str, high: str) -> list[Any]:
     """Divide, floor, clip."""
     return [
         node("Div", [source, shift], f"{output}_div"),
         node("Floor", [f"{output}_div"], f"{output}_floor"),
         node("Clip", [f"{output}_floor", low, high], output),
-    ]  # type: ignore[list-item]
+    ]
 
 
 def scalars(**values: float) -> dict[str, Array]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
 from htvm.frontend.check import check
-from htvm.frontend.integerize import integer_module
+from htvm.frontend.integerize import named_module
 from htvm.frontend.module import scheme_of
 from htvm.frontend.onnx.dialect import reader_of
 from htvm.frontend.onnx.file import read_file
@@ -49,7 +49,7 @@ def load_onnx(
     graph = read_file(path, dimensions)
     options = input_types_of(graph, path, input_types)
     network = reader_of(graph, options, dialect).read(graph, options)
-    module = integer_module(_parameters(network), [item for _, item in network.outputs])
+    module, names = named_module(_parameters(network), [item for _, item in network.outputs])
     nodes = check(module)
     _log.info("%s: %d operators imported", path.name, len(nodes))
     return Model(
@@ -59,6 +59,7 @@ def load_onnx(
         outputs=tuple(_info(label, item, network) for label, item in network.outputs),
         source=path.name,
         scheme=scheme_of(nodes),
+        sources={names[item]: label for item, label in network.sources.items() if item in names},
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from htvm.frontend.onnx.graph import Graph, Node
@@ -12,9 +14,9 @@ __all__ = ["bare_chains", "floor_chains", "has_only", "holds_integers"]
 _SHAPES = ("Reshape", "Slice", "Gather", "Squeeze", "Unsqueeze", "Pad", "ReduceMean", "ReduceSum")
 
 
-def has_only(graph: Graph, operators: object) -> bool:
+def has_only(graph: Graph, operators: Collection[str]) -> bool:
     """Whether all nodes are standard operators among these."""
-    return all(node.op in operators and not node.domain for node in graph.nodes)  # type: ignore[operator]
+    return all(node.op in operators and not node.domain for node in graph.nodes)
 
 
 def holds_integers(graph: Graph, options: Options) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layer import Array
 from htvm.frontend.onnx.dialects.analog import write_converted
-from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Value, limits_of
+from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
@@ -55,6 +55,7 @@ class IntegerReader:
         self._values: dict[str, Value | Array] = dict(graph.constants)
         self._ranks = {node: rank for rank, node in enumerate(graph.nodes)}
         self._parts = 0
+        self._sources: dict[Activation, str] = {}
 
     def read(self) -> Network:
         """The network.
@@ -74,8 +75,12 @@ class IntegerReader:
             handler = self._handlers.get(node.op)
             if handler is None or node.domain not in ("", "PACTOps"):
                 raise unknown_operator(node, self._handlers, self._title)
-            self._values[node.outputs[0]] = handler(self, node)
-        return Network(tuple(inputs), tuple(self._output(item.name) for item in self.graph.outputs))
+            value = handler(self, node)
+            if isinstance(value, Live) and not isinstance(value.activation.origin, str):
+                self._sources.setdefault(value.activation, node.outputs[0])
+            self._values[node.outputs[0]] = value
+        outputs = tuple(self._output(item.name) for item in self.graph.outputs)
+        return Network(tuple(inputs), outputs, sources=self._sources)
 
     def _input_type(self, name: str, declared: str) -> str:
         if declared in ("int8", "uint8", "int16", "int32"):
@@ -155,16 +160,20 @@ class IntegerReader:
         """Write what is open: products and sums without requantization, int32."""
         if isinstance(value, Live):
             return value
+        if isinstance(value, Scaled):
+            raise value.node.unsupported(
+                "a scaled tensor that is not brought back to 8 bits",
+                "end the chain with Div, Floor and Clip",
+            )
         if isinstance(value, Products):
-            return write_products(self, value)
-        if isinstance(value, Sum):
-            return write_sum(self, value)
-        if isinstance(value, Converted):
-            return write_converted(self, value)
-        raise value.node.unsupported(
-            "a scaled tensor that is not brought back to 8 bits",
-            "end the chain with Div, Floor and Clip",
-        )
+            live = write_products(self, value)
+        elif isinstance(value, Sum):
+            live = write_sum(self, value)
+        else:
+            live = write_converted(self, value)
+        if isinstance(value, Products | Sum):
+            self._sources.setdefault(live.activation, value.node.outputs[0])
+        return live
 
     def write(
         self,
