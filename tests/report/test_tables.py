@@ -12,7 +12,7 @@ import pytest
 from htvm import zoo
 from htvm.report.compare import comparison_csv, comparison_json
 from htvm.report.explain import explain_csv, explain_json
-from htvm.report.layers import memory_text, report_csv, report_json
+from htvm.report.layers import l1_text, memory_text, report_csv, report_json
 from htvm.report.published import published
 from htvm.report.table import Column, Table, text
 from htvm.report.types import (
@@ -20,6 +20,7 @@ from htvm.report.types import (
     Comparison,
     ComparisonRow,
     Explanation,
+    L1Use,
     LayerRow,
     Memory,
     Offer,
@@ -263,3 +264,16 @@ def test_inputs_and_outputs_are_part_of_what_l2_holds() -> None:
     assert memory.total == 645
     assert memory_text(memory).startswith("L2: 645 B = ")
     assert "inputs and outputs 5 B" in memory_text(memory)
+
+
+def test_l1_is_told_apart_by_what_stays_there() -> None:
+    joint = L1Use("region_0", 12, 256_000, 49_152, 49_152, ("a", "b"), 105_000, 122_000, 0.0)
+    alone = L1Use("region_1", 1, 256_000, 80, 80, (), 675, 675, 0.0)
+    assert l1_text((joint, alone, replace(alone, peak=96))).splitlines() == [
+        "L1 in region_0: 49,152 of 256,000 B; 2 of 12 results stay there, 105,000 cycles predicted "
+        "instead of 122,000",
+        "L1 elsewhere: 96 of 256,000 B, nothing stays between layers",
+    ]
+    assert l1_text((alone,)) == "L1: 80 of 256,000 B, nothing stays between layers"
+    assert l1_text((replace(joint, gap=0.021),)).endswith(", at most 2.1 % from the best")
+    assert l1_text(()) == ""
