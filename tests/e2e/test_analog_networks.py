@@ -89,7 +89,7 @@ def test_on_the_cpu_alone() -> None:
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_random_networks(seed: int) -> None:
     tiling = TilingOptions(
-        l1_budget=(None, 12_000, 6_000)[seed % 3],
+        l1_budget=(None, 20_000, 10_500)[seed % 3],
         schedule=("overlapped", "published")[seed // 3 % 2],
         unroll=(1, 8)[seed // 6 % 2],
     )
