@@ -27,7 +27,8 @@ class TilingOptions:
             ``None`` takes the schedule's own: ``"array"`` when published, else ``"latency"``.
         solver: ``"milp"`` or, for small layers and for checking, ``"exhaustive"``.
         loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
-            is the order DORY publishes for DIANA.  The weights come with every trigger in both.
+            is the order DORY publishes for DIANA, and that of the published schedule whatever is
+            asked for.  The weights come with every trigger in both.
         node_limit: branch-and-bound nodes after which the MILP stops with a stated gap.
         schedule: how a region is executed (see `ScheduleKind`).
         unroll: most output columns that an in-memory array computes at a time (1, 2, 4 or 8 on
