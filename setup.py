@@ -8,12 +8,17 @@ from setuptools import find_packages, setup
 
 # Files of the Python packages that are not Python: templates, mostly of C.
 DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.in", "py.typed"]
+# Trained weights.
+DATA += ["**/*.onnx"]
 
 EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
 
 TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77", *EXPLORE]
-# What imported ONNX files are compared with.
-TEST += ["onnxruntime>=1.17,<2"]
+# What calibrates float networks; tests compare imported ONNX files with it, too.
+QUANTIZE = ["onnxruntime>=1.17,<2"]
+# The data that the zoo's digits networks are calibrated and demonstrated with.
+DIGITS = [*QUANTIZE, "scikit-learn>=1.4,<2"]
+TEST += DIGITS
 
 setup(
     name="htvm",
@@ -54,6 +59,8 @@ setup(
     extras_require={
         # Data frames and figures of htvm.explore, and the figures of the benchmarks.
         "explore": EXPLORE,
+        "quantize": QUANTIZE,
+        "digits": DIGITS,
         "test": TEST,
         "dev": ["ruff==0.17.5", "mypy==2.4.1"],
         # Reference kernels that tests compare TFLite operators with, where there is a wheel.

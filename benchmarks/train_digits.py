@@ -25,6 +25,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from htvm.zoo.trained import digits_data
+
 Params: TypeAlias = "dict[str, Any]"
 
 _LOG = logging.getLogger(__name__)
@@ -33,21 +35,8 @@ CONVS = (("conv1", 1, 16, 1), ("conv2", 16, 32, 1), ("conv3", 32, 32, 1), ("conv
 """Name, C, K, stride of the convolutions; all 3x3, padded to keep the size at stride 1."""
 TERNARY = ("conv2", "conv3", "conv4")
 CLASSES = 10
-HOLD_OUT = 4
-"""Every fourth image is held out."""
 
 _STEPS_7_BIT, _ADC_LOW, _ADC_HIGH = 63, -32, 31
-
-
-def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(training images, labels, held-out images, labels); images float32 [N, 1, 8, 8] in 0..1."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    images = (digits.images[:, None] / 16).astype(np.float32)
-    labels = digits.target.astype(np.int32)
-    held_out = np.arange(len(labels)) % HOLD_OUT == 0
-    return images[~held_out], labels[~held_out], images[held_out], labels[held_out]
 
 
 # ---------------------------------------------------------------------- the network
@@ -253,7 +242,7 @@ def main() -> None:
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     rng = np.random.default_rng(0)
-    images, labels, held_out, wanted = data()
+    images, labels, held_out, wanted = digits_data()
     plain = train(
         initial(rng), images, labels, is_ternary=False, epochs=options.epochs, rate=3e-3, rng=rng
     )

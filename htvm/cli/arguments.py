@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from htvm.arrays import read_arrays
 from htvm.errors import InputError, ModelError
 from htvm.inputs import seeded_inputs
 
@@ -25,23 +21,6 @@ __all__ = ["open_model", "read_inputs", "read_samples"]
 _ZOO = "zoo:"
 _RANDOM = "random"
 _SEED_DIGITS = 18
-
-# What numpy raises for files it cannot read, and what it lets through from zip, zlib and its
-# header's parser; MemoryError where a header promises more than there is.
-_NO_ARRAYS = (
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def open_model(text: str) -> Model:
@@ -132,21 +111,7 @@ def _is_seed(text: str) -> bool:
 
 def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
     """The arrays of a file by input name."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            named = {"": loaded}
-        else:
-            with loaded:
-                named = {name: loaded[name] for name in loaded.files}
-    except _NO_ARRAYS as error:
-        # numpy takes what it does not know for a pickle, and advises to trust it.
-        reason = getattr(error, "strerror", None) or "it holds no numpy arrays of numbers"
-        raise InputError(
-            f"cannot read inputs: {reason}",
-            where=f"file '{path}'",
-            hint="give an .npy or .npz file of numpy arrays, or random:SEED",
-        ) from error
+    named = read_arrays(path, "give an .npy or .npz file of numpy arrays, or random:SEED")
     if len(named) == 1 and len(infos) == 1:
         return {infos[0].name: next(iter(named.values()))}
     return named

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.errors import UnsupportedError
+from byoc_dory.errors import InputError, UnsupportedError
 from htvm.model import Model, TensorInfo
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ class Borders:
     outputs: tuple[Node | None, ...]
 
     def converted(self, data: Mapping[str, Array]) -> dict[str, Array]:
-        """Samples in the source's own numbers, by input, as int8 under the names inside."""
+        """Samples in the source's own numbers, by input, as int8 under the names inside.
+
+        Raises:
+            InputError: if reals are not finite.
+        """
         result = {}
         for info, node in zip(self.source.inputs, self.inputs, strict=True):
             if info.name not in data:
@@ -54,6 +58,12 @@ class Borders:
             elif node.kind == "rescale":
                 result[node.name] = (array.astype("int64") - 128).astype("int8")
             else:
+                if not np.isfinite(array).all():
+                    raise InputError(
+                        "calibration data hold NaN or infinity",
+                        where=f"input '{info.name}'",
+                        hint="leave such samples out",
+                    )
                 result[node.name] = _quantized(array, node.attrs)
         return result
 

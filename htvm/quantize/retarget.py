@@ -86,7 +86,8 @@ def retarget(
             ``None`` means a core of 8 bits.
         places: layer -> name of the accelerator that shall run it, or ``"cpu"``; without, all
             layers are written for 8 bits.
-        data: real inputs to calibrate and to measure with, instead of seeded ones: an array
+        data: real inputs to calibrate and to measure with, instead of those that the model was
+            quantized with, or of seeded ones if there are none either: an array
             ``[N, ...]`` or a sequence of samples for a model of one input, or arrays ``[N, ...]``
             by input name; in the input's own integers and layout.
         options: see `RetargetOptions`.
@@ -100,6 +101,7 @@ def retarget(
     from patterns.read import read_graph
 
     options = options or RetargetOptions()
+    data = model.calibration if data is None else data
     if accelerators is not None and not accelerators:
         return Retargeted(model, unchanged(model.name, "the target has no accelerator"))
     nodes = read_graph(model.module)

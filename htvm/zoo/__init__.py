@@ -1,9 +1,10 @@
-"""The MLPerf Tiny networks with seeded weights, in DIANA's own number schemes.
+"""The MLPerf Tiny networks with seeded weights, and networks that were trained.
 
-They need no file and no retargeting: their layers are in the form that the digital core executes,
-the analog core, or (by the published rule) one of both, so that a build for them computes exactly
-what the model says.  They stand in for trained models in
-demos, tests and benchmarks of speed and size; they recognise nothing.
+The former are in DIANA's own number schemes, and need no file and no retargeting: their layers are
+in the form that the digital core executes, the analog core, or (by the published rule) one of
+both, so that a build for them computes exactly what the model says.  They stand in for trained
+models in tests and benchmarks of speed and size; they recognise nothing.  The trained ones
+recognise handwritten digits (`htvm.zoo.trained`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,25 @@ import numpy as np
 from byoc_dory.errors import ModelError
 from htvm.zoo import topologies
 from htvm.zoo.sketch import SCHEMES
+from htvm.zoo.trained import TRAINED, load_trained
 
 if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.zoo.emit import Layout
     from htvm.zoo.sketch import Scheme, Sketch
 
-__all__ = ["SCHEMES", "build", "ds_cnn", "mobilenet_v1", "names", "resnet8", "sketch", "toyadmos"]
+__all__ = [
+    "SCHEMES",
+    "TRAINED",
+    "build",
+    "digits",
+    "ds_cnn",
+    "mobilenet_v1",
+    "names",
+    "resnet8",
+    "sketch",
+    "toyadmos",
+]
 
 _NETWORKS = {
     "ds_cnn": topologies.ds_cnn,
@@ -33,7 +46,7 @@ _NETWORKS = {
 
 
 def names() -> tuple[str, ...]:
-    """The names `build` takes."""
+    """The names of the networks with seeded weights; `TRAINED` has the others `build` takes."""
     return tuple(_NETWORKS)
 
 
@@ -45,7 +58,9 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     """
     if not isinstance(name, str) or name not in _NETWORKS:
         raise ModelError(
-            f"there is no network {name!r}", where="htvm.zoo", hint=f"one of {', '.join(names())}"
+            f"there is no network {name!r}",
+            where="htvm.zoo",
+            hint=f"one of {', '.join((*names(), *TRAINED))}",
         )
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(
@@ -60,14 +75,25 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: Scheme =
     """The network called ``name`` as a model.
 
     Args:
-        name: one of `names`.
+        name: one of `names`, or of `TRAINED`.
         seed: of the weights; the same seed gives the same model everywhere.
-        layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX).
+        layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX);
+            trained networks have the latter.
         scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.sketch`).
 
     Raises:
-        ModelError: there is no such network or scheme.
+        ModelError: there is no such network or scheme; or it is a trained one, which has no other
+            seeds and schemes.
+        DependencyError: it is a trained one, and the extra ``digits`` is not installed.
     """
+    if name in TRAINED:
+        if seed != 0 or scheme != "8-bit":
+            raise ModelError(
+                "a trained network has no seeds and no schemes to choose from",
+                where=f"htvm.zoo, network '{name}'",
+                hint=f"leave both out; trained networks are {', '.join(TRAINED)}",
+            )
+        return load_trained(name)
     drawn = sketch(name, seed, scheme)
     from htvm.zoo.emit import model  # the compiler, which takes a second to import
 
@@ -105,3 +131,15 @@ def mobilenet_v1(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
 def toyadmos(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
     """The ToyADMOS autoencoder, 640 values to 640."""
     return build("toyadmos", seed, scheme=scheme)
+
+
+def digits(*, ternary: bool = False) -> Model:
+    """A small convolutional network for handwritten digits, 1x8x8 to 10 classes.
+
+    Args:
+        ternary: the one with ternary weights but in its first and last layer, for the analog core.
+
+    Raises:
+        DependencyError: the extra ``digits`` is not installed.
+    """
+    return load_trained("digits_ternary" if ternary else "digits")

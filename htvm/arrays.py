@@ -1,0 +1,59 @@
+"""Arrays from files of numpy: what users give as inputs and as calibration data."""
+
+from __future__ import annotations
+
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["read_arrays"]
+
+# What numpy raises for files it cannot read, and what it lets through from zip, zlib and its
+# header's parser; MemoryError where a header promises more than there is.
+_NO_ARRAYS = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` file by name; that of an ``.npy`` file under the empty name.
+
+    Args:
+        path: the file.
+        hint: what to say it should be, if it is none.
+
+    Raises:
+        InputError: it holds no arrays.
+    """
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except _NO_ARRAYS as error:
+        # numpy takes what it does not know for a pickle, and advises to trust it.
+        reason = getattr(error, "strerror", None) or "it holds no numpy arrays of numbers"
+        raise InputError(
+            f"cannot read inputs: {reason}", where=f"file '{path}'", hint=hint
+        ) from error

@@ -1,0 +1,196 @@
+"""`quantize`: from a float network and calibration data to an int8 model for a target."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import DependencyError, ModelError, UnsupportedError
+from htvm.progress import Progress
+from htvm.quantization.samples import stacked_samples
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from byoc_dory.soc.base import Target
+    from htvm.frontend.onnx.graph import Graph
+    from htvm.model import Model
+    from htvm.quantization.samples import Data
+    from htvm.quantize import Retargeted
+
+__all__ = ["Source", "calibrated", "quantize"]
+
+_log = logging.getLogger(__name__)
+
+Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
+"""An ``.onnx`` file, an ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``."""
+
+_KEPT = 512  # samples that retargeting sees: it runs the network on all of them
+_QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
+
+
+def quantize(
+    model: Source,
+    target: str,
+    data: Data,
+    *,
+    name: str | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Quantize a float network to int8 with calibration data, and retarget it.
+
+    onnxruntime's static quantizer finds scales and zero points (see
+    `htvm.quantization.static`).  The model that results keeps its float inputs and outputs and
+    remembers the data, so that `htvm.build` retargets it with these to whatever it is built for.
+    What retargeting to ``target`` costs is logged here, and part of a build's report there.
+
+    Args:
+        model: an ``.onnx`` file, an ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``.
+        target: one of `htvm.targets()`.
+        data: real inputs, as many and as varied as the network sees in use (a hundred often
+            suffice): an array ``[N, ...]``, arrays by input name, an iterable of samples (arrays,
+            or dicts by input name), or the path of an npz or npy file.
+        name: of the model, used for C symbols; default: the file's name, or ``"model"``.
+        dimensions: ``{"batch": 1}``: sizes of named dimensions that the model leaves open.
+        progress: is told which stage this is in.
+
+    Returns:
+        The int8 model in the integer form.
+
+    Raises:
+        ModelError: ``model`` is no model, or damaged, or quantized already.
+        UnsupportedError: it uses what is not supported, or is a TFLite file.
+        InputError: ``data`` do not fit the model's inputs, are not finite, or there are none.
+        TargetError: the target is not known.
+        DependencyError: onnxruntime is not installed, or torch lacks its ONNX exporter.
+    """
+    from byoc_dory.soc.registry import resolve
+
+    progress = progress or Progress()
+    resolved = resolve(target)
+    result = calibrated(model, data, name=name, dimensions=dimensions, progress=progress)
+    with progress.stage("retargeting"):
+        _retargeted(result, resolved)
+    return result
+
+
+def calibrated(
+    model: Source,
+    data: Data,
+    *,
+    name: str | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Quantize a float network to int8 for any target; arguments and errors as for `quantize`."""
+    from htvm.frontend.onnx.file import read_file
+    from htvm.frontend.onnx.loader import load_onnx
+    from htvm.quantization.static import quantize_file
+
+    progress = progress or Progress()
+    with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
+        with progress.stage("reading the float model"):
+            path, called = _as_file(model, Path(folder))
+            graph = read_file(path, dimensions)
+            _refuse_quantized(graph)
+            samples = stacked_samples(data, [_wanted(item) for item in graph.inputs])
+        count = len(next(iter(samples.values())))
+        with progress.stage(f"calibrating with {count} samples"):
+            made = Path(folder) / f"{Path(called).stem}_int8.onnx"
+            quantize_file(path, made, samples)
+        with progress.stage("importing"):
+            quantized = load_onnx(made, name or Path(called).stem, dimensions=dimensions)
+    kept = np.unique(np.linspace(0, count - 1, min(count, _KEPT)).astype(np.int64))
+    calibration = {key: array[kept] for key, array in samples.items()}
+    return replace(quantized, source=called, calibration=calibration)
+
+
+def _retargeted(model: Model, target: Target) -> Retargeted:
+    """The model in the scheme of a target; it logs what that costs, and raises where it cannot."""
+    from byoc_dory.options import TilingOptions
+    from htvm.placement import place
+    from htvm.quantize import retarget
+    from patterns.read import read_graph
+
+    planned = place(read_graph(model.module), target, TilingOptions(), None)
+    return retarget(model, target.accelerators, places=planned.places)
+
+
+def _wanted(item: Any) -> tuple[str, tuple[int, ...], str]:
+    return item.name, item.shape, item.dtype
+
+
+def _refuse_quantized(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.op in _QUANTIZED:
+            raise ModelError(
+                "the model is quantized already", where=node.where, hint="give it to htvm.load"
+            )
+    if not graph.inputs:
+        raise ModelError("the model has no inputs", where=graph.source)
+
+
+# ------------------------------------------------------------------------------ sources
+
+
+def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
+    """The model as an ONNX file, and what it is called."""
+    if isinstance(model, (str, PathLike)):
+        path = Path(model)
+        if path.suffix.lower() == ".tflite":
+            raise UnsupportedError(
+                "a float TFLite file cannot be quantized here",
+                where=str(path),
+                hint="let TensorFlow's converter quantize it fully to int8 (representative_dataset)"
+                " and give that to htvm.load, or export the network to ONNX",
+            )
+        return path, path.name
+    path = folder / "model.onnx"
+    if type(model).__module__.startswith("torch.export"):
+        model = _exported(model)
+    if not hasattr(model, "SerializeToString"):
+        raise ModelError(
+            f"a {type(model).__name__} is not a float model",
+            where="htvm.quantize",
+            hint="give an .onnx file, an onnx.ModelProto, or a torch.export.ExportedProgram",
+        )
+    try:
+        path.write_bytes(model.SerializeToString())
+    except ValueError as error:
+        raise ModelError(f"the model cannot be written: {error}", where="htvm.quantize") from error
+    return path, path.name
+
+
+def _exported(program: Any) -> Any:
+    """A torch program as an ONNX model, by torch's own exporter."""
+    try:
+        import torch
+    except ImportError as error:
+        raise _no_torch("torch") from error
+    try:
+        converted = torch.onnx.export(program, dynamo=True, verbose=False)
+    except ImportError as error:  # onnxscript, which torch asks for only then
+        raise _no_torch(getattr(error, "name", None) or "onnxscript") from error
+    except Exception as error:
+        raise UnsupportedError(
+            f"torch cannot export the program to ONNX: {error}",
+            where="htvm.quantize",
+            hint="export it with torch.onnx.export, and give the file",
+        ) from error
+    return converted.model_proto
+
+
+def _no_torch(package: str) -> DependencyError:
+    return DependencyError(
+        f"reading a torch program needs the package '{package}', which is not installed",
+        where="htvm.quantize",
+        hint="pip install torch onnxscript, or give an .onnx file",
+    )

@@ -1,0 +1,149 @@
+"""Calibration data: whatever form they come in, one checked array for each input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import InputError
+from htvm.arrays import read_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Data", "Wanted", "stacked_samples"]
+
+Array: TypeAlias = "NDArray[Any]"
+Data: TypeAlias = (
+    "Array | Mapping[str, Array] | Iterable[Array | Mapping[str, Array]] | str | PathLike[str]"  # noqa: E501
+)
+"""An array ``[N, ...]``, arrays by input name, an iterable of samples, or an npz or npy file."""
+
+Wanted: TypeAlias = "Sequence[tuple[str, tuple[int, ...], str]]"
+"""Name, shape with the batch axis, and numpy type of each input of a model."""
+
+
+def stacked_samples(data: Data, wanted: Wanted) -> dict[str, Array]:
+    """The samples by input, ``[N, *shape]`` of the input's type.
+
+    The batch axis of a sample may be left out where it is 1.
+
+    Raises:
+        InputError: there are no samples; a name, a shape or a type is wrong; there are more of one
+            input than of another; a number is not finite.
+    """
+    if isinstance(data, (str, PathLike)):
+        data = read_arrays(Path(data), "give an .npz file with one array [N, ...] for each input")
+        if len(data) == 1 and len(wanted) == 1:
+            data = next(iter(data.values()))
+    if isinstance(data, Mapping):
+        named = dict(data)
+    elif isinstance(data, np.ndarray):
+        named = {_only(wanted): data}
+    elif isinstance(data, Iterable):
+        named = _collected(data, wanted)
+    else:
+        raise _no_samples(f"calibration data of type {type(data).__name__}")
+    names = [name for name, _, _ in wanted]
+    if set(named) != set(names):
+        given = ", ".join(map(repr, named)) or "nothing"
+        raise InputError(
+            f"calibration data for {given}",
+            where="option 'data'",
+            hint=f"the model's inputs are {', '.join(map(repr, names))}",
+        )
+    result = {name: _checked(named[name], name, shape, dtype) for name, shape, dtype in wanted}
+    counts = {name: len(array) for name, array in result.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{count} of '{name}'" for name, count in counts.items())
+        raise InputError(
+            f"unequal numbers of samples: {listed}",
+            where="option 'data'",
+            hint="give as many samples of every input",
+        )
+    return result
+
+
+def _only(wanted: Wanted) -> str:
+    if len(wanted) != 1:
+        raise InputError(
+            "calibration data without names for a model of several inputs",
+            where="option 'data'",
+            hint=f"give a dict with {', '.join(repr(name) for name, _, _ in wanted)}",
+        )
+    return wanted[0][0]
+
+
+def _collected(data: Iterable[Any], wanted: Wanted) -> dict[str, Array]:
+    """Samples that come one by one."""
+    samples = list(data)
+    if not samples:
+        raise _no_samples("no calibration data")
+    if not isinstance(samples[0], Mapping):
+        name = _only(wanted)
+        samples = [{name: sample} for sample in samples]
+    found: dict[str, list[Any]] = {name: [] for name in samples[0]}
+    for index, sample in enumerate(samples):
+        if not isinstance(sample, Mapping) or set(sample) != set(found):
+            raise InputError(
+                "a sample with other inputs than the first",
+                where=f"option 'data', sample {index}",
+                hint="give each sample the same inputs",
+            )
+        for name, value in sample.items():
+            found[name].append(value)
+    try:
+        return {name: np.stack([np.asarray(v) for v in values]) for name, values in found.items()}
+    except (TypeError, ValueError) as error:
+        raise _no_samples("calibration samples of several shapes") from error
+
+
+def _checked(given: Any, name: str, shape: tuple[int, ...], dtype: str) -> Array:
+    """One input's samples ``[N, *shape]``."""
+    where = f"option 'data', input '{name}'"
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # a ragged list
+        raise _no_samples(f"no array, but a {type(given).__name__}") from error
+    if array.shape[1:] == shape[1:] and shape[0] == 1:
+        array = array[:, None]
+    if array.ndim != len(shape) + 1 or array.shape[1:] != shape:
+        raise InputError(
+            f"calibration data of shape {list(array.shape)}",
+            where=where,
+            hint=f"give N samples, [N, {', '.join(map(str, shape))}]",
+        )
+    if not len(array):
+        raise _no_samples("no calibration data")
+    if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not _is_real(dtype)):
+        raise InputError(
+            f"calibration data of type {array.dtype}", where=where, hint=f"the input is {dtype}"
+        )
+    unfit = int((~np.isfinite(array)).reshape(len(array), -1).any(axis=1).sum())
+    if unfit:
+        raise InputError(
+            f"{unfit} of {len(array)} samples hold NaN or infinity",
+            where=where,
+            hint="leave them out",
+        )
+    if not _is_real(dtype):
+        limits = np.iinfo(dtype)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise InputError(f"calibration data outside the range of {dtype}", where=where)
+    return np.ascontiguousarray(array.astype(dtype))
+
+
+def _is_real(dtype: str) -> bool:
+    return np.dtype(dtype).kind == "f"
+
+
+def _no_samples(what: str) -> InputError:
+    return InputError(
+        what,
+        where="option 'data'",
+        hint="give an array [N, ...], arrays by input name, an iterable of samples, or an npz file",
+    )

@@ -1,0 +1,88 @@
+"""Networks that recognise something: a small convolutional one for scikit-learn's digits.
+
+Their weights are part of the package, in float, written by `benchmarks.train_digits`; a model is
+quantized when it is asked for, calibrated with training images.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.errors import DependencyError, ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from htvm.model import Model
+
+__all__ = ["HOLD_OUT", "TRAINED", "Split", "digits_data", "load_trained", "weights_file"]
+
+TRAINED = ("digits", "digits_ternary")
+"""Names of the networks: with weights of 8 bits, and with ternary ones but in the first and the
+last layer."""
+
+HOLD_OUT = 4
+"""Every fourth image is held out: no weight and no scale has seen it."""
+
+_CALIBRATE = 4  # every fourth training image, 337 of them
+
+Split: TypeAlias = "tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]"
+
+
+def weights_file(name: str) -> Path:
+    """The float ONNX file of a trained network.
+
+    Raises:
+        ModelError: there is no such network.
+    """
+    if name not in TRAINED:
+        raise ModelError(
+            f"there is no trained network {name!r}",
+            where="htvm.zoo",
+            hint=f"one of {', '.join(TRAINED)}",
+        )
+    return Path(__file__).with_name("weights") / f"{name}.onnx"
+
+
+def digits_data() -> Split:
+    """Training images, their labels, held-out images, their labels.
+
+    Images are float32 ``[N, 1, 8, 8]`` in 0..1, labels int32 ``[N]``; 1,347 and 450 of them, from
+    scikit-learn's bundled digits.
+
+    Raises:
+        DependencyError: scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise DependencyError(
+            "the digits need the package 'scikit-learn', which is not installed",
+            where="htvm.zoo",
+            hint="pip install 'htvm[digits]'",
+        ) from error
+    digits = load_digits()
+    images = (digits.images[:, None] / 16).astype(np.float32)
+    labels = digits.target.astype(np.int32)
+    held_out = np.arange(len(labels)) % HOLD_OUT == 0
+    return images[~held_out], labels[~held_out], images[held_out], labels[held_out]
+
+
+def load_trained(name: str) -> Model:
+    """A trained network as an int8 model, calibrated with training images.
+
+    Raises:
+        ModelError: there is no such network.
+        DependencyError: onnxruntime or scikit-learn is not installed.
+    """
+    from dataclasses import replace
+
+    from htvm.quantization import calibrated
+
+    path = weights_file(name)
+    images, *_ = digits_data()
+    model = calibrated(path, images[::_CALIBRATE], name=name)
+    return replace(model, source=f"htvm.zoo.{name}")
