@@ -6,6 +6,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
+from byoc_dory.errors import TilingError
 from htvm.placement import Estimator, executed_form
 from htvm.report.shapes import describe
 from htvm.report.types import (
@@ -178,8 +179,8 @@ def _units(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
 def explanation_of(compiled: Compiled) -> Explanation:
     """Return where each operator runs, what each accelerator said, and estimated cycles.
 
-    An accelerator's answer is about the layer as it would be written for it, whoever runs it; only
-    one that was to run the layer and then refused what was written answers about that.
+    An accelerator's answer is about the layer alone as it would be written for it, whoever runs it;
+    only one that was to run the layer and then refused what was written answers about that.
     """
     dispatch = compiled.dispatch
     offers = _Offers(compiled)
@@ -211,12 +212,6 @@ class _Offers:
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
         self._estimator = Estimator(compiled.target.soc, compiled.options.tiling)
-        self._predicted = {
-            (kernel.layer_name, kernel.accelerator): kernel.predicted_cycles
-            for code in compiled.regions.values()
-            for kernel in code.kernels
-            if kernel.kind == "layer"
-        }
 
     def of(self, name: str) -> tuple[Offer, ...]:
         """One per accelerator of the target."""
@@ -235,12 +230,15 @@ class _Offers:
             return Offer(where, verdict.accepted, verdict.reason, verdict.rule)
         if not candidate.accepted:
             return Offer(where, False, candidate.reason, candidate.rule)
-        cycles = self._predicted.get((name, where))
-        return Offer(where, True, cycles=self._estimate(name, where) if cycles is None else cycles)
+        return Offer(where, True, cycles=self._estimate(name, where))
 
-    def _estimate(self, name: str, where: str) -> int:
+    def _estimate(self, name: str, where: str) -> int | None:
+        """Cycles of the layer alone, so that candidates compare; ``None`` where L1 is too small."""
         accelerator = self._compiled.target.soc.accelerator(where)
         layer = self._compiled.dispatch.layers[name]
         if not self._compiled.planned.final:
             layer = executed_form(layer, accelerator)
-        return self._estimator.cycles(layer, accelerator)
+        try:
+            return self._estimator.cycles(layer, accelerator)
+        except TilingError:
+            return None

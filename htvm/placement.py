@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.cost import cpu_cycles, layout_cycles
-from byoc_dory.errors import PolicyError
+from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layer import AnalogRequant, Layer, Shift
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.analog_core import AnalogCore
@@ -70,6 +70,7 @@ def place(
     Raises:
         PolicyError: the policy is none, or names an unknown layer or accelerator, or one that
             cannot take the layer.
+        TilingError: a policy that asks for estimates, and no tile of a layer fits.
     """
     chosen = target.policy if policy is None else policy
     check_policy(chosen)
@@ -220,12 +221,27 @@ class _Asked:
         self._final = final
 
     def candidates(self, layer: Layer, estimates: bool) -> tuple[Candidate, ...]:
-        """What each accelerator says, and the CPU."""
-        offers = [self._offer(layer, entry, estimates) for entry in self._accelerators]
+        """What each accelerator says, and the CPU.
+
+        Raises:
+            TilingError: the layer would run on an accelerator, had L1 not been made too small.
+        """
+        offers, errors = [], []
+        for entry in self._accelerators:
+            try:
+                offers.append(self._offer(layer, entry, estimates))
+            except TilingError as error:
+                errors.append(error)
+                offers.append(
+                    Candidate(entry.name, False, error.what, "A tile fits L1.", entry.scheme)
+                )
+        if errors and not any(offer.accepted for offer in offers):
+            raise errors[0]
         cycles = self._cpu(layer) if estimates else None
         return (*offers, Candidate(CPU, True, cycles=cycles))
 
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
+        """What one accelerator says; `TilingError` where no tile to estimate fits."""
         form = layer if self._final else executed_form(layer, accelerator)
         verdict = accelerator.judge(form, self._soc)
         name, scheme = accelerator.name, accelerator.scheme

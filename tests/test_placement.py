@@ -10,12 +10,13 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import Shift, TfliteRequant
+from byoc_dory.layer import Layer, Shift, TfliteRequant
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
-from htvm.errors import PolicyError
-from htvm.placement import Placement, place
+from htvm.errors import PolicyError, TilingError
+from htvm.placement import Estimator, Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.sketch import Scheme
 from patterns.conv import conv2d
@@ -115,6 +116,34 @@ def test_the_cheapest_is_never_slower_than_one_core(name: str) -> None:
         for layer, home in plan.places.items()
     )
     assert 0 < found <= min(total("digital"), total("analog"))
+
+
+def test_a_budget_too_small_for_any_core_is_reported() -> None:
+    nodes, target = nodes_of("resnet8"), resolve("diana")
+
+    def planned_with(budget: int) -> Placement:
+        return place(nodes, target, TilingOptions(l1_budget=budget), "latency")
+
+    with pytest.raises(TilingError, match="conv2d_0"):
+        planned_with(64)
+    assert planned_with(200_000).places == planned("resnet8", "latency").places
+
+
+def test_a_core_without_a_tile_that_fits_leaves_the_layer_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = Estimator.cycles
+
+    def cycles(self: Estimator, layer: Layer, accelerator: Accelerator) -> int:
+        if accelerator.name == "analog":
+            raise TilingError("4000 B of L1 are needed, 3000 B are there")
+        return honest(self, layer, accelerator)
+
+    monkeypatch.setattr(Estimator, "cycles", cycles)
+    plan = planned("toyadmos", "latency")
+    assert set(plan.places.values()) == {"digital"}
+    _, analog, _ = plan.candidates["dense_0"]
+    assert not analog.accepted and "4000 B" in analog.reason
 
 
 # ------------------------------------------------------------------------------ the user's own
