@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from htvm.frontend import load
-from htvm.quantize import RetargetOptions, retarget
-from htvm.quantize.forward import forward, windows
-from htvm.quantize.graph import LINEAR, Net, Operator
-from htvm.quantize.read import read_net
-from htvm.quantize.report import sqnr_db
+from htvm.quantization import RetargetOptions, retarget
+from htvm.quantization.forward import forward, windows
+from htvm.quantization.graph import LINEAR, Net, Operator
+from htvm.quantization.read import read_net
+from htvm.quantization.report import sqnr_db
 from htvm.report.table import Column, Table, text
 from patterns.read import read_graph
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
     from htvm.pipeline import build
+    from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
     from htvm.target import targets
 
@@ -44,6 +45,7 @@ __all__ = [
     "errors",
     "explore",
     "load",
+    "quantize",
     "targets",
     "zoo",
 ]
@@ -59,6 +61,7 @@ _HOMES = {
     "compare": "htvm.comparison",
     "explore": "htvm.exploration",
     "load": "htvm.frontend",
+    "quantize": "htvm.quantization",
     "targets": "htvm.target",
 }
 

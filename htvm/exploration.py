@@ -163,7 +163,7 @@ def _of_model(
 ) -> _Placed:
     """The layers of a model where a build would place them."""
     from htvm.placement import place
-    from htvm.quantize import retarget
+    from htvm.quantization import retarget
     from patterns.partition import dispatch
     from patterns.read import output_names, read_graph
 

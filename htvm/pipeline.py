@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from htvm.module import Module
     from htvm.placement import Placement
     from htvm.policy import Policy
-    from htvm.quantize import Retargeted
+    from htvm.quantization import Retargeted
     from patterns.partition import Dispatch
 
 __all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
@@ -183,7 +183,7 @@ def compile_model(
     from htvm.aot.program import assemble
     from htvm.frontend import load
     from htvm.placement import place
-    from htvm.quantize import retarget
+    from htvm.quantization import retarget
     from patterns.codegen import run_codegen
     from patterns.partition import dispatch, partition
     from patterns.read import output_names, read_graph

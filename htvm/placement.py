@@ -22,7 +22,7 @@ from byoc_dory.planning import tile_layer
 from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
-from htvm.quantize.read import is_ternary_scheme
+from htvm.quantization.read import is_ternary_scheme
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions

@@ -1,7 +1,22 @@
-"""Quantization: float networks to int8 with calibration data."""
+"""Quantization: float networks to int8, and int8 networks to what the accelerators can execute.
+
+`quantize` calibrates a float network; `retarget` rewrites the integer form in the accelerators'
+number schemes.
+"""
 
 from __future__ import annotations
 
 from htvm.quantization.float_model import calibrated, quantize
+from htvm.quantization.report import LayerCost, RetargetReport
+from htvm.quantization.retarget import Calibration, Retargeted, RetargetOptions, retarget
 
-__all__ = ["calibrated", "quantize"]
+__all__ = [
+    "Calibration",
+    "LayerCost",
+    "RetargetOptions",
+    "RetargetReport",
+    "Retargeted",
+    "calibrated",
+    "quantize",
+    "retarget",
+]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from htvm.frontend.onnx.graph import Graph
     from htvm.model import Model
+    from htvm.quantization.retarget import Retargeted
     from htvm.quantization.samples import Data
-    from htvm.quantize import Retargeted
 
 __all__ = ["Source", "calibrated", "quantize"]
 
@@ -117,7 +117,7 @@ def _retargeted(model: Model, target: Target) -> Retargeted:
     """The model in the scheme of a target; it logs what that costs, and raises where it cannot."""
     from byoc_dory.options import TilingOptions
     from htvm.placement import place
-    from htvm.quantize import retarget
+    from htvm.quantization.retarget import retarget
     from patterns.read import read_graph
 
     planned = place(read_graph(model.module), target, TilingOptions(), None)

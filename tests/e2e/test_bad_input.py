@@ -146,7 +146,7 @@ def test_options_of_a_build(option: str, given: object) -> None:
     "data", [3, [], None.__class__, [np.zeros(2), np.zeros(3)], {"input": None}, np.int8(3)]
 )
 def test_calibration_data(data: object) -> None:
-    from htvm.quantize.retarget import _stacked
+    from htvm.quantization.retarget import _stacked
 
     with pytest.raises(errors.InputError, match="option 'data'"):
         _stacked(data["input"] if isinstance(data, dict) else data)

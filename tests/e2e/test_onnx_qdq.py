@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import htvm
-from htvm.quantize import retarget
+from htvm.quantization import retarget
 from tests.interpreter import interpret
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htvm.quantize.graph import Array, Operator
+from htvm.quantization.graph import Array, Operator
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.folding import fold_tables
-from htvm.quantize.forward import accumulate, run_operator
-from htvm.quantize.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
-from htvm.quantize.rounding import round_nearest, round_with_feedback
-from htvm.quantize.search import Scales
-from htvm.quantize.ternary import ternary_layer
-from htvm.quantize.ties import anchors
+from htvm.quantization.folding import fold_tables
+from htvm.quantization.forward import accumulate, run_operator
+from htvm.quantization.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
+from htvm.quantization.rounding import round_nearest, round_with_feedback
+from htvm.quantization.search import Scales
+from htvm.quantization.ternary import ternary_layer
+from htvm.quantization.ties import anchors
 
 __all__ = ["Rewritten", "rewrite", "scaled_parameters"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.graph import (
+from htvm.quantization.graph import (
     LINEAR,
     AnalogRequant,
     Array,
@@ -195,7 +195,7 @@ def run_operator(op: Operator, inputs: Sequence[Array], *, channel_first: bool =
     if op.kind == "gather":
         return _gather(inputs, op)
     if op.kind == "kept":
-        from htvm.quantize.kept import run_kept
+        from htvm.quantization.kept import run_kept
 
         return run_kept(op, inputs, channel_first)
     if op.kind == "reshape":

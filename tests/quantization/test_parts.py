@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.calibrate import noise_inputs, observe, sample_count
-from htvm.quantize.forward import accumulate, forward, requantize
-from htvm.quantize.graph import MulShift, Net, Operator, Shift
-from htvm.quantize.noise import NoiseModel
-from htvm.quantize.read import read_net
-from htvm.quantize.report import sqnr_db
-from htvm.quantize.rewrite import rewrite, scaled_parameters
-from htvm.quantize.rounding import round_nearest, round_with_feedback
-from htvm.quantize.search import Scales, choose_scales
-from htvm.quantize.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
+from htvm.quantization.calibrate import noise_inputs, observe, sample_count
+from htvm.quantization.forward import accumulate, forward, requantize
+from htvm.quantization.graph import MulShift, Net, Operator, Shift
+from htvm.quantization.noise import NoiseModel
+from htvm.quantization.read import read_net
+from htvm.quantization.report import sqnr_db
+from htvm.quantization.rewrite import rewrite, scaled_parameters
+from htvm.quantization.rounding import round_nearest, round_with_feedback
+from htvm.quantization.search import Scales, choose_scales
+from htvm.quantization.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
 from patterns.read import read_graph
-from tests.quantize.sources import Source, encoder, mobile, residual
+from tests.quantization.sources import Source, encoder, mobile, residual
 
 
 def net_of(drawn: Source) -> Net:

@@ -13,14 +13,14 @@ from htvm.errors import InputError, UnsupportedError
 from htvm.frontend import load
 from htvm.frontend.check import check
 from htvm.model import Model, TensorInfo
-from htvm.quantize import RetargetOptions, retarget
-from htvm.quantize.forward import forward
-from htvm.quantize.read import read_net
-from htvm.quantize.report import EXACT_DB, sqnr_db
+from htvm.quantization import RetargetOptions, retarget
+from htvm.quantization.forward import forward
+from htvm.quantization.read import read_net
+from htvm.quantization.report import EXACT_DB, sqnr_db
 from patterns.read import Node, read_graph
 from tests.interpreter import interpret
 from tests.models import golden
-from tests.quantize.sources import FAMILIES, Source, encoder, mobile, residual
+from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
 
 FEW = RetargetOptions(samples=48)
 

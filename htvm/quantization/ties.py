@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
+from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
 
 __all__ = [
     "AddChoice",

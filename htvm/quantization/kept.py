@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htvm.quantize.forward import accumulate, requantize, tflite_scale
-from htvm.quantize.graph import Array, Operator
-from htvm.quantize.moves import MOVES, from_source, moved, to_source, write_move
+from htvm.quantization.forward import accumulate, requantize, tflite_scale
+from htvm.quantization.graph import Array, Operator
+from htvm.quantization.moves import MOVES, from_source, moved, to_source, write_move
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

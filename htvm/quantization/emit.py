@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.graph import AnalogRequant, MulShift, Net, Operator, Shift
-from htvm.quantize.kept import write_kept
-from htvm.quantize.moves import write_move
+from htvm.quantization.graph import AnalogRequant, MulShift, Net, Operator, Shift
+from htvm.quantization.kept import write_kept
+from htvm.quantization.moves import write_move
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from htvm.quantize.graph import LINEAR, Array, Net, Operator
-from htvm.quantize.noise import WEIGHT_LIMIT
-from htvm.quantize.rewrite import scaled_parameters
-from htvm.quantize.search import Scales
-from htvm.quantize.ties import Tie, find_ties
+from htvm.quantization.graph import LINEAR, Array, Net, Operator
+from htvm.quantization.noise import WEIGHT_LIMIT
+from htvm.quantization.rewrite import scaled_parameters
+from htvm.quantization.search import Scales
+from htvm.quantization.ties import Tie, find_ties
 
 __all__ = ["widen"]
 

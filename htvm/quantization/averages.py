@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.graph import FloatScale, Operator
+from htvm.quantization.graph import FloatScale, Operator
 from patterns.onnx_rounding import float_scale
 
 if TYPE_CHECKING:

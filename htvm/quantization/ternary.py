@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htvm.quantize.forward import accumulate, converted, pass_sums
-from htvm.quantize.graph import AnalogRequant, Array, Net, Operator
+from htvm.quantization.forward import accumulate, converted, pass_sums
+from htvm.quantization.graph import AnalogRequant, Array, Net, Operator
 
 if TYPE_CHECKING:
     from byoc_dory.soc.analog_core import AnalogCore
-    from htvm.quantize.search import Scales
+    from htvm.quantization.search import Scales
 
 __all__ = ["ternarize", "ternary_layer"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import InputError
-from htvm.quantize.forward import accumulate, forward
-from htvm.quantize.graph import LINEAR, Array, Net
+from htvm.quantization.forward import accumulate, forward
+from htvm.quantization.graph import LINEAR, Array, Net
 
 __all__ = ["Statistics", "check_data", "noise_inputs", "observe", "sample_count"]
 

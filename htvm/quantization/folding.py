@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from htvm.quantize.forward import run_operator
-from htvm.quantize.graph import Array, MulShift, Net, Operator, Origin, Shift
+from htvm.quantization.forward import run_operator
+from htvm.quantization.graph import Array, MulShift, Net, Operator, Origin, Shift
 
 __all__ = ["fold_tables"]
 

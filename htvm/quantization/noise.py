@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from htvm.quantize.calibrate import Statistics
-from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
-from htvm.quantize.ties import AddChoice, anchors
+from htvm.quantization.calibrate import Statistics
+from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
+from htvm.quantization.ties import AddChoice, anchors
 
 __all__ = ["WEIGHT_LIMIT", "NoiseModel"]
 

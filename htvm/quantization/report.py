@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htvm.quantize.graph import LINEAR, Array, Net
-from htvm.quantize.rewrite import Rewritten
-from htvm.quantize.search import Scales
-from htvm.quantize.ties import ends
+from htvm.quantization.graph import LINEAR, Array, Net
+from htvm.quantization.rewrite import Rewritten
+from htvm.quantization.search import Scales
+from htvm.quantization.ties import ends
 
 __all__ = ["EXACT_DB", "LayerCost", "RetargetReport", "measure", "sqnr_db", "unchanged"]
 

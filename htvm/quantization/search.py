@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantize.graph import LINEAR, PASSING, Array, Net, Operator
-from htvm.quantize.noise import WEIGHT_LIMIT, NoiseModel
-from htvm.quantize.ties import AddChoice, Tie, add_choices, find_ties, zero_points
+from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
+from htvm.quantization.noise import WEIGHT_LIMIT, NoiseModel
+from htvm.quantization.ties import AddChoice, Tie, add_choices, find_ties, zero_points
 
 __all__ = ["Scales", "choose_scales"]
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from byoc_dory.layer import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
-from htvm.quantize.calibrate import noise_inputs, observe
-from htvm.quantize.forward import forward, run_operator
-from htvm.quantize.graph import LINEAR, Net, Operator
-from htvm.quantize.narrow import widen
-from htvm.quantize.noise import NoiseModel
-from htvm.quantize.read import read_net
-from htvm.quantize.report import measure
-from htvm.quantize.rewrite import Rewritten, rewrite
-from htvm.quantize.search import Scales, choose_scales
-from htvm.quantize.ternary import ternarize
+from htvm.quantization.calibrate import noise_inputs, observe
+from htvm.quantization.forward import forward, run_operator
+from htvm.quantization.graph import LINEAR, Net, Operator
+from htvm.quantization.narrow import widen
+from htvm.quantization.noise import NoiseModel
+from htvm.quantization.read import read_net
+from htvm.quantization.report import measure
+from htvm.quantization.rewrite import Rewritten, rewrite
+from htvm.quantization.search import Scales, choose_scales
+from htvm.quantization.ternary import ternarize
 from patterns.read import read_graph
-from tests.quantize.sources import FAMILIES, Source
+from tests.quantization.sources import FAMILIES, Source
 
 # ------------------------------------------------------------------------------ weights
 

@@ -10,8 +10,8 @@ import pytest
 
 import htvm
 from htvm.frontend.check import check
-from htvm.quantize import retarget
-from htvm.quantize.report import sqnr_db
+from htvm.quantization import retarget
+from htvm.quantization.report import sqnr_db
 from tests.frontend.flatfile import INT32, Graph
 from tests.frontend.single import Sketch, inputs_of
 from tests.frontend.test_tflite_operators import everything

@@ -9,7 +9,7 @@ from tvm import relax
 import htvm
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import MulShift, Requant, Shift, TfliteRequant
-from htvm.quantize import retarget
+from htvm.quantization import retarget
 from patterns.elementwise import convert
 from patterns.gemm import dense
 from tests.interpreter import interpret

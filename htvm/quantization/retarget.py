@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
-from htvm.quantize.calibrate import check_data, noise_inputs, observe, sample_count
-from htvm.quantize.forward import forward
-from htvm.quantize.graph import LINEAR, Array, Net
-from htvm.quantize.narrow import widen
-from htvm.quantize.noise import NoiseModel
-from htvm.quantize.report import RetargetReport, measure, unchanged
-from htvm.quantize.rewrite import rewrite
-from htvm.quantize.search import choose_scales
+from htvm.quantization.calibrate import check_data, noise_inputs, observe, sample_count
+from htvm.quantization.forward import forward
+from htvm.quantization.graph import LINEAR, Array, Net
+from htvm.quantization.narrow import widen
+from htvm.quantization.noise import NoiseModel
+from htvm.quantization.report import RetargetReport, measure, unchanged
+from htvm.quantization.rewrite import rewrite
+from htvm.quantization.search import choose_scales
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
@@ -78,7 +78,7 @@ def retarget(
     clips to [-128, 127] or [0, 127].  Everything else (per-channel scales, zero points, rounding)
     goes into weights and biases; the scales of the activations are chosen for the least noise at
     the output.  A ternary core's layers get ternary weights, and inputs of 7 bits (see
-    `htvm.quantize.ternary`).  The result is deterministic.
+    `htvm.quantization.ternary`).  The result is deterministic.
 
     Args:
         model: in the integer form.
@@ -96,8 +96,8 @@ def retarget(
         UnsupportedError: if the model has an operator that retargeting does not know.
         InputError: if ``data`` do not fit the model's inputs.
     """
-    from htvm.quantize.borders import inside, outside
-    from htvm.quantize.read import is_shift_scheme, is_ternary_scheme, read_net
+    from htvm.quantization.borders import inside, outside
+    from htvm.quantization.read import is_shift_scheme, is_ternary_scheme, read_net
     from patterns.read import read_graph
 
     options = options or RetargetOptions()
@@ -130,7 +130,7 @@ def _retarget(
     words: str,
     options: RetargetOptions,
 ) -> Retargeted:
-    from htvm.quantize.emit import emit_module
+    from htvm.quantization.emit import emit_module
 
     statistics = observe(net, calibration, options.seed)
     scales = choose_scales(net, NoiseModel(net, statistics), per_channel=options.per_channel)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from htvm.quantize.forward import columns, windows
-from htvm.quantize.graph import Array, Operator
+from htvm.quantization.forward import columns, windows
+from htvm.quantization.graph import Array, Operator
 
 __all__ = ["round_nearest", "round_with_feedback"]
 

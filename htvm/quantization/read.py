@@ -9,8 +9,8 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
-from htvm.quantize.averages import averaged
-from htvm.quantize.graph import (
+from htvm.quantization.averages import averaged
+from htvm.quantization.graph import (
     PASSING,
     Array,
     FloatAdd,
@@ -22,8 +22,8 @@ from htvm.quantize.graph import (
     TfliteAdd,
     TfliteScale,
 )
-from htvm.quantize.kept import KEPT, kept_zero_point
-from htvm.quantize.moves import MOVES, index_of
+from htvm.quantization.kept import KEPT, kept_zero_point
+from htvm.quantization.moves import MOVES, index_of
 
 if TYPE_CHECKING:
     from htvm.model import Model
