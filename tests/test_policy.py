@@ -52,7 +52,9 @@ def test_the_only_core_takes_all_it_can() -> None:
 def test_the_cheapest_wins_the_cpu_included() -> None:
     assert latency(CONV, BOTH) == "analog"
     assert latency(CONV, (DIGITAL, no(ANALOG), HOST)) == "digital"
-    assert latency(CONV, (DIGITAL, ANALOG, replace(HOST, cycles=399))) == CPU
+    assert latency(CONV, (DIGITAL, ANALOG, replace(HOST, cycles=280))) == CPU
+    assert latency(CONV, (DIGITAL, ANALOG, replace(HOST, cycles=390))) == "analog", "too close"
+    assert latency(CONV, (no(DIGITAL), no(ANALOG), HOST)) == CPU
     assert latency(CONV, (DIGITAL, replace(ANALOG, cycles=900), HOST)) == "digital"
 
 
