@@ -150,12 +150,18 @@ class Offer:
     """The choices of one layer, and the solutions behind them."""
 
     def __init__(
-        self, tiler: Tiler, may_find: tuple[bool, ...], may_leave: bool, passing: int
+        self,
+        tiler: Tiler,
+        reads: tuple[str, ...],
+        may_find: tuple[bool, ...],
+        may_leave: bool,
+        passing: int,
     ) -> None:
         """Find the choices.
 
         Args:
             tiler: of the layer.
+            reads: the tensor of each operand; two operands may be one tensor.
             may_find: for each operand, whether it may be in L1 as a whole.
             may_leave: whether the result may stay there.
             passing: bytes that tensors of other layers may hold at the same time; a heuristic
@@ -173,7 +179,9 @@ class Offer:
         masks = itertools.product(*((False, True) if may else (False,) for may in may_find))
         leaves = (False, True) if may_leave else (False,)
         for mask, leave in itertools.product(masks, leaves):
-            if leave or any(mask):
+            # One tensor is resident as every operand it is, or as none.
+            consistent = len(set(zip(reads, mask, strict=True))) == len(set(reads))
+            if consistent and (leave or any(mask)):
                 found += self._resident(mask, leave)
         self.choices = tuple(found)
 

@@ -151,11 +151,13 @@ def _region(
         may_find = tuple(tensor.name in may for tensor in layer.inputs)
         may_leave = layer.output.name in may
         passing = _passing(number, stays) if tiler.objective is not None else 0
+        reads = tuple(tensor.name for tensor in layer.inputs)
         key = (
-            tiler.accelerator, layer.geometry, tiler.problem.key(), may_find, may_leave, passing
+            tiler.accelerator, layer.geometry, tiler.problem.key(), len(set(reads)), may_find,
+            may_leave, passing,
         )  # fmt: skip
         if key not in known:
-            known[key] = Offer(tiler, may_find, may_leave, passing)
+            known[key] = Offer(tiler, reads, may_find, may_leave, passing)
         offers.append(known[key])
     problem = RegionProblem(
         name=region,

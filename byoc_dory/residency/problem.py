@@ -164,8 +164,10 @@ class RegionProblem:
         for layer, pick in enumerate(picks):
             choice = self.choices[layer][pick]
             cycles += choice.cycles
-            for name, inside in self.resident(layer, choice).items():
-                if inside != (name in kept):
+            names = (*self.reads[layer], self.writes[layer])
+            inside = (*choice.resident_inputs, choice.resident_output)
+            for name, resident in zip(names, inside, strict=True):
+                if resident != (name in kept):
                     raise self._wrong(f"'{name}' is taken to be in L1 by one layer only")
             used = choice.bytes + sum(s.bytes for s in self.alive[layer] if s.name in kept)
             if used > self.limit:

@@ -234,7 +234,8 @@ class Solution:
             bounds the objective.
         gap: bound minus objective, relative to the objective (0 when optimal); ``None`` where
             nothing bounds it.
-        solver: ``"milp"``, ``"exhaustive"``, ``"search"`` (of least latency) or ``"whole layer"``
+        solver: ``"milp"``, ``"exhaustive"``, ``"search"`` (of least latency), ``"joint"`` (chosen
+            together with those of other layers) or ``"whole layer"``
             (proved without a search).
         nodes: of the branch and bound.
         seconds: wall-clock time; information only, no part of equality.

@@ -330,11 +330,17 @@ def test_a_tensor_stays_for_all_its_readers_or_for_none() -> None:
 
 
 def test_an_addition_of_a_tensor_to_itself() -> None:
+    """It is in L1 as both operands or as none, wherever both fits less well than one."""
     a = _conv("a", Tensor("x", (16, 8, 16)), "ta")
     twice = add_layer("twice", a.output, a.output, "y", requant=Shift(1))
-    plan = planned(region_of([a, twice]), 64_000)
+    region = region_of([a, twice])
+    plan = planned(region, 64_000)
     assert plan.resident == ("ta",)
     assert plan.layers[1].l1_inputs == (plan.layers[0].l1_output,) * 2
+    for budget in range(2_000, 9_000, 500):
+        plan = planned(region, budget)
+        replay(region, plan, budget)
+        assert len(set(plan.layers[1].resident_inputs)) == 1
 
 
 # ------------------------------------------------------------------ when it gets difficult
