@@ -1,7 +1,7 @@
 # Everything a developer does.  Each target sets up what it needs in a virtual environment of its
 # own: a machine needs nothing but Python 3.10, 3.11 or 3.12 and make.
 #
-#   make demo       ResNet-8 on the simulated DIANA, beside plain TVM
+#   make demo       handwritten digits on the simulated DIANA, beside plain TVM
 #   make test       lint and the everyday tests
 #   make test-slow  the tests a developer does not wait for
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
@@ -11,15 +11,14 @@
 #   make clean      removes what these targets made, the virtual environment too
 #
 # Variables: PYTHON (interpreter to build the environment with), VENV (its folder), WORKERS
-# (parallel test processes), TESTS (what to test), MODEL (a .tflite file, or zoo:NAME, to demo).
+# (parallel test processes), TESTS (what to test), MODEL (a .tflite or .onnx file, or zoo:NAME, to
+# demo).
 
 PYTHON  ?=
 VENV    ?= .venv
 WORKERS ?= 2
 TESTS   ?= tests
-# A trained ResNet-8, if one lies beside the checkout; else the built-in one with random weights.
-MODEL   ?= $(firstword $(wildcard ../shared/models/tflite/pretrainedResnet_quant/model.tflite) \
-                       zoo:resnet8)
+MODEL   ?= zoo:digits
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
@@ -28,7 +27,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 .PHONY: demo test test-slow test-rtl lint bench wheel clean
 .DELETE_ON_ERROR:
 
-demo: $(VENV)/.run
+demo: $(VENV)/.demo
 	$(BIN)/python -m htvm.cli.demo $(MODEL)
 
 test: lint
@@ -78,6 +77,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python setup.py pyproject.toml
 	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.run
+	$(PIP) install --quiet --editable ".[digits]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run

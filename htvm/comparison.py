@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -201,8 +201,8 @@ def agreement(
         SQNR over all outputs in real values, 10 log10(sum wanted^2 / sum difference^2), in dB;
         top-1 where the model's only output is a vector of 2 to 100 classes.
     """
-    pairs = [
-        (info, np.asarray(a, np.int64), np.asarray(b, np.int64))
+    pairs: list[tuple[TensorInfo, Any, Any]] = [
+        (info, _wide(a), _wide(b))
         for one, other in zip(wanted, made, strict=True)
         for info, a, b in zip(infos, one, other, strict=True)
     ]
@@ -210,7 +210,7 @@ def agreement(
         all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
         for one, other in zip(wanted, made, strict=True)
     )
-    difference = max(int(np.abs(a - b).max()) for _, a, b in pairs)
+    difference = max(np.abs(a - b).max().item() for _, a, b in pairs)
     signal = noise = 0.0
     for info, a, b in pairs:
         scale = info.scale or 1.0
@@ -225,6 +225,11 @@ def agreement(
         top1=top1,
         sqnr_db=None if noise == 0 or signal == 0 else 10 * float(np.log10(signal / noise)),
     )
+
+
+def _wide(values: NDArray[np.generic]) -> NDArray[Any]:
+    """Numbers whose differences do not overflow: integers as int64, reals as float64."""
+    return np.asarray(values).astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
 
 def _is_classifier(info: TensorInfo) -> bool:

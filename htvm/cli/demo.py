@@ -1,12 +1,15 @@
-"""The main job, once, start to end: ResNet-8 on the simulated DIANA, beside plain TVM.
+"""The main job, once, start to end: a network on the simulated DIANA, beside plain TVM.
 
-``python -m htvm.cli.demo [MODEL]``; without a model file, the zoo's ResNet-8 is taken.
+``python -m htvm.cli.demo [MODEL]``; without a model, the zoo's network for handwritten digits is
+taken, and shown real ones.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -14,17 +17,45 @@ import numpy as np
 import htvm
 from htvm.cli.app import exit_code
 from htvm.cli.arguments import open_model, read_samples
+from htvm.cli.digits import recognised
 from htvm.cli.terminal import shown_progress
 from htvm.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from htvm.inputs import Inputs
+    from htvm.model import Model
+    from htvm.result import RunResult
 
 __all__ = ["main"]
 
 TARGET = "diana"
 INPUTS = 8
+DIGITS = "zoo:digits"
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """What the demo runs.
+
+    Attributes:
+        model: the network.
+        samples: inputs of inferences.
+        words: what these are.
+        labels: what they show, where they are digits; empty elsewhere.
+        images: all held-out digits, likewise.
+    """
+
+    model: Model
+    samples: Sequence[Inputs]
+    words: str
+    labels: Sequence[int] = ()
+    images: Any = ()
 
 
 @click.command()
-@click.argument("model", default="zoo:resnet8")
+@click.argument("model", default=DIGITS)
 def demo(model: str) -> None:
     """Compare MODEL on the simulated DIANA with plain TVM, and show where the time goes."""
     begin = time.monotonic()
@@ -39,26 +70,31 @@ def _show(name: str, progress: Progress) -> bool:
     """Print everything; return whether every output was the reference's, bit for bit."""
 
     with progress.stage("opening the model"):
-        model = open_model(name)
-    samples = read_samples("random", model.inputs, INPUTS)
-    _title(f"1. {name} on the CPU and on {TARGET}, {INPUTS} random inputs, simulated")
-    comparison = htvm.compare(model, TARGET, samples, progress=progress)
+        shown = _opened(name)
+    with progress.stage(f"building for {TARGET}"):
+        module = htvm.build(shown.model, TARGET, progress=progress)
+        native = htvm.build(shown.model, TARGET, "host", progress=progress)
+    with progress.stage("simulating"):
+        result = module.run(shown.samples[0])
+    titles = _Titles()
+    if len(shown.labels):
+        titles.show(f"a handwritten digit on {TARGET}, simulated")
+        _recognise(shown, result, native, progress)
+
+    titles.show(f"{name} on the CPU and on {TARGET}, {shown.words}, simulated")
+    comparison = htvm.compare(shown.model, TARGET, shown.samples, progress=progress)
     click.echo(comparison)
 
-    _title(f"2. where the time goes on {TARGET}")
-    with progress.stage(f"building for {TARGET}"):
-        module = htvm.build(model, TARGET, progress=progress)
-    with progress.stage("simulating"):
-        result = module.run(samples[0])
+    titles.show(f"where the time goes on {TARGET}")
     click.echo(module.report())
 
-    _title("3. where each operator runs, and why")
+    titles.show("where each operator runs, and why")
     click.echo(module.explain())
 
-    _title("4. is it right?")
+    titles.show("is it right?")
     with progress.stage("running the same C natively"):
-        native = htvm.build(model, TARGET, "host", progress=progress).run(samples[0])
-    same = all(map(np.array_equal, result.outputs, native.outputs))
+        again = native.run(shown.samples[0])
+    same = all(map(np.array_equal, result.outputs, again.outputs))
     exact = all(row.exact for row in comparison.rows if row.exact is not None)
     click.echo(
         f"outputs equal the integer reference on all {INPUTS} inputs, every configuration: "
@@ -68,8 +104,40 @@ def _show(name: str, progress: Progress) -> bool:
     return exact and same
 
 
-def _title(text: str) -> None:
-    click.echo(f"\n{text}\n{'=' * len(text)}\n")
+def _opened(name: str) -> _Shown:
+    """The model, with held-out digits if it is for them, else with seeded inputs."""
+    model = open_model(name)
+    if name not in [f"zoo:{known}" for known in htvm.zoo.TRAINED]:
+        samples = read_samples("random", model.inputs, INPUTS)
+        return _Shown(model, samples, f"{INPUTS} random inputs")
+    from htvm.zoo.trained import digits_data
+
+    _, _, images, labels = digits_data()
+    samples = [{model.inputs[0].name: image[None]} for image in images[:INPUTS]]
+    return _Shown(model, samples, f"{INPUTS} held-out digits", labels.tolist(), images)
+
+
+def _recognise(shown: _Shown, result: RunResult, native: htvm.Module, progress: Progress) -> None:
+    """One digit with all it was taken for, and how many of all are recognised."""
+    click.echo(recognised(shown.images[0], result.outputs[0], shown.labels[0]))
+    click.echo(f"{result.cycles:,} cycles, {result.latency_ms:.2f} ms")
+    with progress.stage(f"recognising all {len(shown.images)} held-out digits"):
+        found = [int(native.run(image[None]).outputs[0].argmax()) for image in shown.images]
+    right = sum(map(int.__eq__, found, shown.labels))
+    share = 100 * right / len(found)
+    click.echo(f"of all {len(found)} held-out digits {right} are recognised, {share:.1f} %")
+
+
+class _Titles:
+    """Numbered, underlined headings."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def show(self, text: str) -> None:
+        self._count += 1
+        line = f"{self._count}. {text}"
+        click.echo(f"\n{line}\n{'=' * len(line)}\n")
 
 
 def main() -> int:

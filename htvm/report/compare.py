@@ -20,7 +20,9 @@ def agreement_words(agreement: Agreement | None) -> str:
         return ""
     if agreement.equal == agreement.inputs:
         return f"equal on {agreement.inputs} of {agreement.inputs}"
-    parts = [f"differs by up to {count(agreement.max_difference)} quantized steps"]
+    largest = agreement.max_difference
+    steps = f"{count(largest)} quantized steps" if isinstance(largest, int) else f"{largest:.2g}"
+    parts = [f"differs by up to {steps}"]
     if agreement.top1 is not None:
         parts.insert(0, f"top-1 {agreement.top1} of {agreement.inputs}")
     if agreement.sqnr_db is not None:

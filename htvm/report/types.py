@@ -285,14 +285,15 @@ class Agreement:
     Attributes:
         inputs: how many inputs were tried.
         equal: on how many of them every output element is the same.
-        max_difference: largest absolute difference of any output element (quantized steps).
+        max_difference: largest absolute difference of any output element: an int in quantized
+            steps, or a float where outputs are reals.
         top1: on how many the largest element is the same one; None if that means nothing.
         sqnr_db: of all outputs together; None if they are equal or it was not computed.
     """
 
     inputs: int
     equal: int
-    max_difference: int
+    max_difference: int | float
     top1: int | None = None
     sqnr_db: float | None = None
 
