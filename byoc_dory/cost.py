@@ -94,15 +94,17 @@ def _filter_rows(trigger: ConvTrigger) -> int:
 def analog_cycles(trigger: AnalogTrigger, core: AnalogCore) -> int:
     """Cycles of all passes of a tile over the array, host code included.
 
-    The registers of each pass but the first are written while the one before runs.
+    Each slice of a vector takes all passes.  The registers of each trigger but the first are
+    written while the one before runs.
     """
     window = trigger.fy * (trigger.fx + trigger.unroll - 1)
-    total = core.ahead_cycles
+    slices = _blocks(trigger.k, trigger.slice) if trigger.vector else 1
+    total = 0
     for first in range(0, trigger.c, trigger.c_pass):
         rows = min(trigger.c_pass, trigger.c - first) * window
         each = core.pass_cycles(rows, trigger.oy, trigger.ox, trigger.unroll)
-        total += each - core.ahead_cycles
-    return total
+        total += slices * (each - core.ahead_cycles)
+    return total + core.ahead_cycles
 
 
 def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool = False) -> int:
@@ -263,10 +265,7 @@ class _Shapes:
             kinds = [(k, y, x) for y, x, k in inner]
             kept = len(self.k_number)
         each = s.loads_each_tile
-        return [
-            (k, y, x, each or number % kept == 0)
-            for number, (k, y, x) in enumerate(kinds)
-        ]
+        return [(k, y, x, each or number % kept == 0) for number, (k, y, x) in enumerate(kinds)]
 
 
 def _triggers(trigger: Trigger, core: Core) -> int:

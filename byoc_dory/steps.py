@@ -130,6 +130,7 @@ class AnalogTrigger:
     """A convolution of one tile on an in-memory array, or a matrix times a vector (``vector``).
 
     ``c_pass`` channels are summed by the array at a time, and ``unroll`` output columns computed;
+    a vector's outputs take a trigger for every ``slice`` of them.
     ``gain`` is the right shift before the converters.  ``pad_top`` and ``pad_left`` are zeros
     before the tile; negative values skip rows or columns.
     """
@@ -151,6 +152,7 @@ class AnalogTrigger:
     c_pass: int
     unroll: int
     vector: bool
+    slice: int
     l1_in: int
     l1_out: int
     l1_sums: int

@@ -46,6 +46,7 @@ class AnalogCore(Accelerator):
         max_filter: largest filter size per axis.
         max_shift: largest right shift of the requantization.
         max_gain: largest right shift before the converter.
+        dense_max_k: outputs of one trigger of a dense layer; each loads all weights again.
         unrolls: output columns that can be computed at a time, ascending.
         unroll: most that are (an option of the tiler); the rest of the array stays unused.
         unroll_channels: with more than one, fewer channels take as many rows as this many.
@@ -71,6 +72,7 @@ class AnalogCore(Accelerator):
     max_filter: int
     max_shift: int
     max_gain: int
+    dense_max_k: int
     unrolls: tuple[int, ...]
     unroll_channels: int
     noise_register: int

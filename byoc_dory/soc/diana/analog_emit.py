@@ -70,13 +70,17 @@ class AnalogView(LayerView):
 
     def values(self) -> dict[str, Any]:
         """What the template reads."""
-        several = self.schedule.several_triggers
         return {
             **super().values(),
             "struct": "diana_analog_conv_t",
-            "driver": "diana_analog_passes" if several else "diana_analog_conv2d",
+            "driver": self._driver(),
             "tile_is_fixed": all(map(_is_constant, self._descriptor().values())),
         }
+
+    def _driver(self) -> str:
+        if self.schedule.sliced:
+            return "diana_analog_dense"
+        return "diana_analog_passes" if self.schedule.passes > 1 else "diana_analog_conv2d"
 
     def _descriptor(self) -> dict[str, Expr]:
         s = self.schedule
@@ -104,6 +108,7 @@ class AnalogView(LayerView):
         }
         if s.several_triggers:
             values["c_pass"] = s.c_pass
+        if s.passes > 1:
             values["partial"] = add("L1_OUT" if s.resident_out else out, s.sums)
             values["pass_bytes"] = self._pass_bytes()
         return values

@@ -29,6 +29,7 @@ class AnalogSchedule(Schedule):
         clip: inclusive range of the output.
         c_pass: input channels of a pass.
         unroll: output columns computed at a time.
+        slice: outputs of one trigger of a vector.
         pass_bytes: image of a pass of ``c_pass`` channels, of each channel tile.
         sums: bytes from the place of the result in L1 (of a tile, or of the whole if it stays
             there) to that of a tile's sums between passes; 0 with one pass.
@@ -38,6 +39,7 @@ class AnalogSchedule(Schedule):
     clip: tuple[int, int]
     c_pass: int
     unroll: int
+    slice: int
     pass_bytes: tuple[int, ...]
     sums: int
 
@@ -48,8 +50,13 @@ class AnalogSchedule(Schedule):
 
     @property
     def several_triggers(self) -> bool:
-        """Whether a tile takes several passes: the registers are free only after the last."""
-        return self.passes > 1
+        """Whether a tile may take several triggers: the registers are free only after the last."""
+        return self.passes > 1 or self.sliced
+
+    @property
+    def sliced(self) -> bool:
+        """Whether some tile has more outputs than one trigger of a vector makes."""
+        return self.op == "dense" and self.k_tiles[0].size > self.slice
 
     def trigger(self, index: TileIndex, inputs: tuple[int, ...], out: int) -> AnalogTrigger:
         """What the core computes for one tile, given its place in L1."""
@@ -57,7 +64,7 @@ class AnalogSchedule(Schedule):
         return AnalogTrigger(
             k.size, self.channels, y.in_size, x.in_size, y.out_size, x.out_size,
             self.fy, self.fx, self.stride, y.pad, x.pad, self.gain, self.shift, self.clip,
-            self.c_pass, self.unroll, self.op == "dense",
+            self.c_pass, self.unroll, self.op == "dense", self.slice,
             inputs[0], out, (self.l1_out if self.resident_out else out) + self.sums,
             self.weight_offset(k),
         )  # fmt: skip
@@ -134,6 +141,7 @@ def analog_schedule(
         clip=layer.clip,
         c_pass=c_pass,
         unroll=unroll,
+        slice=core.dense_max_k,
         pass_bytes=tuple(core.image_bytes(rows, unroll * k.size) for k in k_tiles),
         sums=_sums(layer, plan, core) if c_pass < layer.C else 0,
     )

@@ -135,3 +135,70 @@ int32_t diana_analog_passes_finish(const diana_analog_conv_t *t, const void *wei
     } while (left > t->c_pass);
     return wait();
 }
+
+/* Outputs of the trigger that begins with output `first`. */
+static inline uint32_t outputs(const diana_analog_conv_t *t, uint32_t first)
+{
+    const uint32_t left = t->k - first;
+    return left < DIANA_ANALOG_DENSE_MAX_K ? left : DIANA_ANALOG_DENSE_MAX_K;
+}
+
+int32_t diana_analog_dense(const diana_analog_conv_t *t, const void *weights)
+{
+    diana_analog_dense_prepare(t, weights);
+    start();
+    return diana_analog_dense_finish(t, weights);
+}
+
+void diana_analog_dense_prepare(const diana_analog_conv_t *t, const void *weights)
+{
+    const bool all = t->c <= t->c_pass;
+    const uint32_t ends = DIANA_ANALOG_FIRST | (all ? DIANA_ANALOG_LAST : 0u);
+    prepare(t, weights, ends | DIANA_ANALOG_SLICED);
+    htvm_hal_write(ANALOG(ANALOG_SHAPE0),
+                   outputs(t, 0) | (uint32_t)(all ? t->c : t->c_pass) << 16);
+    htvm_hal_write(ANALOG(ANALOG_SLICE), (uint32_t)t->k << 16);
+}
+
+void diana_analog_dense_start(void)
+{
+    start();
+}
+
+int32_t diana_analog_dense_finish(const diana_analog_conv_t *t, const void *weights)
+{
+    uint32_t first = 0; /* output of the trigger at work */
+    uint32_t done = 0;  /* channels before those of its pass */
+    uint32_t image = htvm_hal_addr(weights);
+    if (t->c_pass == 0) {
+        return (int32_t)DIANA_ERROR_PARAMETER;
+    }
+    for (;;) {
+        done += t->c_pass;
+        image += t->pass_bytes;
+        if (done >= t->c) {
+            done = 0;
+            image = htvm_hal_addr(weights);
+            first += DIANA_ANALOG_DENSE_MAX_K;
+            if (first >= t->k) {
+                return wait();
+            }
+        }
+        const uint32_t left = t->c - done;
+        uint32_t mode = t->mode | DIANA_ANALOG_SLICED;
+        mode |= done == 0 ? DIANA_ANALOG_FIRST : 0u;
+        mode |= left <= t->c_pass ? DIANA_ANALOG_LAST : 0u;
+        htvm_hal_write(ANALOG(ANALOG_SHAPE0),
+                       outputs(t, first) | (left < t->c_pass ? left : t->c_pass) << 16);
+        htvm_hal_write(ANALOG(ANALOG_IN), t->in + done);
+        htvm_hal_write(ANALOG(ANALOG_OUT), t->out + first);
+        htvm_hal_write(ANALOG(ANALOG_WEIGHTS), image);
+        htvm_hal_write(ANALOG(ANALOG_SLICE), first | (uint32_t)t->k << 16);
+        htvm_hal_write(ANALOG(ANALOG_MODE), mode);
+        const int32_t error = wait();
+        if (error != 0) {
+            return error;
+        }
+        start();
+    }
+}

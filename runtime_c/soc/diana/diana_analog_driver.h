@@ -54,4 +54,13 @@ void diana_analog_passes_prepare(const diana_analog_conv_t *t, const void *weigh
 void diana_analog_passes_start(void);
 int32_t diana_analog_passes_finish(const diana_analog_conv_t *t, const void *weights);
 
+/* A matrix times a vector: a trigger makes up to DIANA_ANALOG_DENSE_MAX_K outputs, for which it
+ * loads the image of all of them again.  One pass or several, c_pass always given; start runs the
+ * first trigger, finish the others, as above.  The sums between passes are those of a trigger: the
+ * place for them needs 2 bytes for each of its outputs. */
+int32_t diana_analog_dense(const diana_analog_conv_t *t, const void *weights);
+void diana_analog_dense_prepare(const diana_analog_conv_t *t, const void *weights);
+void diana_analog_dense_start(void);
+int32_t diana_analog_dense_finish(const diana_analog_conv_t *t, const void *weights);
+
 #endif

@@ -22,8 +22,9 @@
 #define DIANA_ANALOG_OUT 0x28u     /* byte offset in L1 */
 #define DIANA_ANALOG_PARTIAL 0x2Cu /* byte offset in L1 of sums between passes */
 #define DIANA_ANALOG_WEIGHTS 0x30u /* device address in L2 */
-#define DIANA_ANALOG_MODE 0x34u    /* output columns at a time | FIRST | LAST | VECTOR */
-#define DIANA_ANALOG_START 0x38u   /* writing anything starts */
+#define DIANA_ANALOG_MODE 0x34u    /* output columns at a time | FIRST | LAST | VECTOR | SLICED */
+#define DIANA_ANALOG_SLICE 0x38u   /* first column | columns of the image << 16, of a slice */
+#define DIANA_ANALOG_START 0x3Cu   /* writing anything starts */
 
 /* Which pass this is.  The first does not read the partial sums, the last does not write them, but
  * requantizes them into the output; where one pass is all, it is both. */
@@ -33,6 +34,8 @@
 /* A matrix times a vector: all sizes but k and c are 1, and the bytes of input and output (and the
  * sums) follow each other; the output is zeroed up to a multiple of the row pitch. */
 #define DIANA_ANALOG_VECTOR 0x40u
+/* Of a vector, k outputs are a slice of the columns of an image that is loaded whole. */
+#define DIANA_ANALOG_SLICED 0x80u
 
 /* The range of the output. */
 #define DIANA_ANALOG_CLIP_RELU 1u  /* starts at 0 */

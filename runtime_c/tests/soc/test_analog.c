@@ -247,7 +247,9 @@ static void test_refusals(void)
     refuse(DIANA_ANALOG_WEIGHTS, HTVM_L2_BASE + 2, WHOLE, DIANA_ERROR_ALIGNMENT, "0x1C000002");
     refuse(DIANA_ANALOG_WEIGHTS, HTVM_L1_BASE, WHOLE, DIANA_ERROR_RANGE, "not in memory");
     refuse(DIANA_ANALOG_IN, 0, 3u | DIANA_ANALOG_LAST, parameter, "mode 0x00000023");
-    refuse(DIANA_ANALOG_IN, 0, WHOLE | 128u, parameter, "mode 0x000000B1");
+    refuse(DIANA_ANALOG_IN, 0, WHOLE | 256u, parameter, "mode 0x00000131");
+    refuse(DIANA_ANALOG_SLICE, 16u << 16, WHOLE | DIANA_ANALOG_SLICED, parameter,
+           "16 outputs from column 0 on are no slice of a vector's 16");
     refuse(DIANA_ANALOG_SHAPE3, 3u | 3u << 8 | 2u << 16, WHOLE + 1u, parameter, "stride 2");
     refuse(DIANA_ANALOG_IN, 0, WHOLE | DIANA_ANALOG_VECTOR, parameter, "a vector has sizes");
 }

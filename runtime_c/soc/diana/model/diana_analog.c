@@ -67,6 +67,7 @@ static diana_pass_t read_pass(const diana_device_t *core)
     p.in_pitch = diana_round_up(p.ix, DIANA_ANALOG_ROW_PITCH);
     p.out_pitch = diana_round_up(p.ox, DIANA_ANALOG_ROW_PITCH);
     p.vector = (mode & DIANA_ANALOG_VECTOR) != 0;
+    p.sliced = (mode & DIANA_ANALOG_SLICED) != 0;
     p.in_map = p.vector ? 1u : p.iy * p.in_pitch;
     p.out_map = p.vector ? 1u : p.oy * p.out_pitch;
     return p;
@@ -94,7 +95,8 @@ static bool check_sizes(htvm_soc_t *soc, const diana_pass_t *p)
     static const uint32_t unrolls[] = {DIANA_ANALOG_UNROLLS};
     const uint32_t mode = diana_reg(&soc->analog, DIANA_ANALOG_MODE);
     const uint32_t known =
-        DIANA_ANALOG_COLUMNS_MASK | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST | DIANA_ANALOG_VECTOR;
+        DIANA_ANALOG_COLUMNS_MASK | DIANA_ANALOG_FIRST | DIANA_ANALOG_LAST |
+                           DIANA_ANALOG_VECTOR | DIANA_ANALOG_SLICED;
     if (p->k == 0 || p->c == 0 || p->iy == 0 || p->ix == 0 || p->oy == 0 || p->ox == 0) {
         return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
                               WHAT ": k %" PRIu32 ", c %" PRIu32 ", in %" PRIu32 "x%" PRIu32
@@ -134,7 +136,8 @@ static bool check_array(htvm_soc_t *soc, diana_pass_t *p)
 {
     const uint64_t window = (uint64_t)p->fy * (p->fx + p->unroll - 1u);
     const uint64_t rows = p->c * window;
-    const uint64_t columns = (uint64_t)p->k * p->unroll;
+    const uint32_t slice = diana_reg(&soc->analog, DIANA_ANALOG_SLICE);
+    const uint64_t columns = p->sliced ? slice >> 16 : (uint64_t)p->k * p->unroll;
     /* With several columns at a time, channels take part in blocks. */
     const bool few = p->unroll > 1 && p->c < DIANA_ANALOG_UNROLL_CHANNELS;
     const uint64_t taken = few ? DIANA_ANALOG_UNROLL_CHANNELS * window : rows;
@@ -146,6 +149,13 @@ static bool check_array(htvm_soc_t *soc, diana_pass_t *p)
     }
     p->rows = (uint32_t)rows;
     p->columns = (uint32_t)columns;
+    p->first_column = p->sliced ? slice & 0xFFFFu : 0;
+    if (p->sliced && (!p->vector || p->unroll != 1 || p->first_column + p->k > p->columns)) {
+        return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
+                              WHAT ": %" PRIu32 " outputs from column %" PRIu32
+                                   " on are no slice of a vector's %" PRIu32,
+                              p->k, p->first_column, p->columns);
+    }
     return true;
 }
 
@@ -204,7 +214,8 @@ static places_t find_places(const diana_device_t *core, const diana_pass_t *p)
         .out_bytes = p->last ? out_bytes : 0,
         .partial_bytes = p->first && p->last ? 0 : 2u * out_bytes,
         .image_bytes = image_bytes,
-        .weight_bytes = image_bytes + (p->last ? p->k * PARAMETER_BYTES : 0),
+        .weight_bytes =
+            image_bytes + (p->last ? (p->sliced ? p->columns : p->k) * PARAMETER_BYTES : 0),
     };
 }
 

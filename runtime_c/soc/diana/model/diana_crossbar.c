@@ -148,19 +148,19 @@ bool diana_crossbar_conv(const diana_pass_t *p, const uint8_t *in, const int8_t 
     for (uint32_t y = 0; y < p->oy; y++) {
         for (uint32_t x = 0; x < p->ox; x += p->unroll) {
             column_sums(p, in, weights, y, x, sums);
-            for (uint32_t n = 0; n < p->columns; n++) {
+            for (uint32_t n = 0; n < p->k * p->unroll; n++) {
                 const uint32_t k = n % p->k;
                 const uint32_t column = x + n / p->k;
                 if (column >= p->ox) {
                     continue;
                 }
                 const uint32_t at = k * p->out_map + y * p->out_pitch + column;
-                int32_t value = convert(sums[n], p->gain, noise);
+                int32_t value = convert(sums[p->first_column + n], p->gain, noise);
                 if (!p->first) {
                     value = (int16_t)(value + read_int16(partial + 2u * at));
                 }
                 if (p->last) {
-                    out[at ^ REVERSED] = requantize(p, value, parameters + 4u * k);
+                    out[at ^ REVERSED] = requantize(p, value, parameters + 4u * (p->first_column + k));
                 } else {
                     partial[2u * at] = (uint8_t)value;
                     partial[2u * at + 1u] = (uint8_t)((uint32_t)value >> 8);

@@ -15,9 +15,10 @@ typedef struct {
     int32_t low, high;            /* of the output */
     uint32_t unroll;              /* output columns at a time */
     uint32_t rows, columns;       /* of the array, in use */
+    uint32_t first_column;        /* of those that are computed */
     uint32_t in_pitch, out_pitch; /* bytes of a row */
     uint32_t in_map, out_map;     /* bytes from one channel to the next */
-    bool first, last, vector;
+    bool first, last, vector, sliced;
 } diana_pass_t;
 
 /* Noise of the array: every conversion draws a number. */
@@ -35,7 +36,7 @@ bool diana_crossbar_decode(const uint8_t *image, uint32_t rows, uint32_t columns
                            uint32_t *row, uint32_t *column);
 
 /* `in`, `out` and `partial` point into L1 at 16-byte boundaries; `parameters` to mul and add of
- * each k, int16, for the last pass.  Returns false when the simulating machine has no memory
+ * each column, int16, for the last pass.  Returns false when the simulating machine has no memory
  * left. */
 bool diana_crossbar_conv(const diana_pass_t *p, const uint8_t *in, const int8_t *weights,
                          const uint8_t *parameters, uint8_t *partial, uint8_t *out,
