@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from htvm.quantization.graph import LINEAR, Array, Net, Operator
+from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
 from htvm.quantization.noise import WEIGHT_LIMIT
 from htvm.quantization.rewrite import scaled_parameters
 from htvm.quantization.search import Scales
 from htvm.quantization.ties import Tie, find_ties
 
-__all__ = ["widen"]
+__all__ = ["readers_of_wide", "widen"]
 
 _MARGIN = 1.04  # for what rounding adds to the weights and mean errors to the bias
 _SWEEPS = 4
@@ -26,19 +26,15 @@ _SWEEPS = 4
 def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
     """Scales with which every sum of an 8-bit layer fits where fewer bits are read.
 
-    Tensors whose step is not free (they are a result of the network) are left alone: who reads
-    them must then run elsewhere.
+    Tensors whose step is not free (they are a result of the network) are left alone (see
+    `readers_of_wide`).
 
     Args:
         net: the source.
         scales: as chosen without regard to this.
         per_channel: as they were chosen.
     """
-    tight = [
-        op
-        for op in net.operators
-        if op.kind in LINEAR and not op.clips_freely and net.narrow(op.name)
-    ]
+    tight = _tight(net)
     if not tight:
         return scales
     ties = find_ties(net, scales.adds, per_channel=per_channel)
@@ -54,6 +50,33 @@ def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
         if not changed:
             break
     return scales
+
+
+def readers_of_wide(net: Net, scales: Scales) -> tuple[str, ...]:
+    """Ternary layers that read what could not be kept small enough.
+
+    Args:
+        net: the source.
+        scales: as `widen` leaves them.
+    """
+    wide = [op.name for op in _tight(net) if (_excess(net, op, scales) > 1.0).any()]
+    found: dict[str, None] = {}
+    while wide:
+        for op in net.consumers(wide.pop()):
+            if op.core is not None:
+                found[op.name] = None
+            elif op.kind in PASSING or (op.kind == "add" and not op.clips_freely):
+                wide.append(op.name)
+    return tuple(found)
+
+
+def _tight(net: Net) -> list[Operator]:
+    """Layers that cannot clip to the fewer bits in which they are read."""
+    return [
+        op
+        for op in net.operators
+        if op.kind in LINEAR and not op.clips_freely and net.narrow(op.name)
+    ]
 
 
 def _excess(net: Net, op: Operator, scales: Scales) -> Array:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
-from htvm.quantization.calibrate import check_data, noise_inputs, observe, sample_count
+from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Array, Net
-from htvm.quantization.narrow import widen
+from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
 from htvm.quantization.rewrite import rewrite
-from htvm.quantization.search import choose_scales
+from htvm.quantization.search import Scales, choose_scales
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
@@ -133,8 +133,7 @@ def _retarget(
     from htvm.quantization.emit import emit_module
 
     statistics = observe(net, calibration, options.seed)
-    scales = choose_scales(net, NoiseModel(net, statistics), per_channel=options.per_channel)
-    scales = widen(net, scales, per_channel=options.per_channel)
+    net, scales = _scales(net, statistics, options)
     result = rewrite(
         net,
         scales,
@@ -153,6 +152,20 @@ def _retarget(
         sources={name: source for name, source in model.sources.items() if name in kept},
     )
     return Retargeted(written, report)
+
+
+def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple[Net, Scales]:
+    """The scales, and the network without the ternary layers whose inputs cannot be kept small."""
+    while True:
+        noise = NoiseModel(net, statistics)
+        scales = choose_scales(net, noise, per_channel=options.per_channel)
+        scales = widen(net, scales, per_channel=options.per_channel)
+        wide = readers_of_wide(net, scales)
+        if not wide:
+            return net, scales
+        _log.info("written for 8 bits, as inputs may exceed what is read: %s", ", ".join(wide))
+        homes = {op.name: op.home for op in net.operators if op.home and op.name not in wide}
+        net = net.at(homes)
 
 
 def _scheme(net: Net) -> str:

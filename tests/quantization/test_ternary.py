@@ -15,7 +15,7 @@ from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.forward import forward, run_operator
 from htvm.quantization.graph import LINEAR, Net, Operator
-from htvm.quantization.narrow import widen
+from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.read import read_net
 from htvm.quantization.report import measure
@@ -179,6 +179,21 @@ def test_an_eight_bit_layer_before_a_ternary_one_is_proved_small() -> None:
     made = worst >> op.requant.shift  # type: ignore[union-attr]
     assert made.max() <= 63
     assert made.max() >= 48, "and no smaller than it need be"
+
+
+def test_a_layer_whose_input_cannot_be_kept_small_is_written_for_eight_bits() -> None:
+    """A result of the network has a step of its own, which must not be widened."""
+    drawn = Source(6)
+    first = drawn.linear("conv2d", 8, 3, pad=(1, 1, 1, 1), relu=False, zero=0)
+    second = drawn.linear("conv2d", 4, 1, relu=False)
+    model = drawn.model()
+    net = read_net(model, read_graph(model.module)).at({first: DIGITAL, second: ANALOG})
+    statistics = observe(net, noise_inputs(net, 24, 5), 5)
+    scales = widen(net, choose_scales(net, NoiseModel(net, statistics)))
+    assert readers_of_wide(net, scales) == ()
+    exposed = replace(net, outputs=(first, second))
+    scales = widen(exposed, choose_scales(exposed, NoiseModel(exposed, statistics)))
+    assert readers_of_wide(exposed, scales) == (second,)
 
 
 def test_ternary_weights_come_out_of_a_network_as_they_went_in() -> None:
