@@ -8,6 +8,7 @@ import pytest
 from byoc_dory.soc.registry import resolve
 from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement
 from htvm.model import TensorInfo
+from htvm.report.compare import agreement_words
 from htvm.report.published import WHY_FASTER, published
 from htvm.report.types import ComparisonRow
 
@@ -41,6 +42,15 @@ def test_sqnr_is_taken_over_all_inputs() -> None:
     found = agreement([SCORES], wanted, made)
     assert found.sqnr_db == pytest.approx(20.0)
     assert (found.inputs, found.equal, found.max_difference) == (2, 1, 1)
+
+
+def test_reals_are_compared_as_they_are() -> None:
+    info = TensorInfo("logits", (1, 2), "float32")
+    wanted, made = [[np.array([[0.25, 0.75]], np.float32)]], [[np.array([[0.5, 0.75]], np.float32)]]
+    found = agreement([info], wanted, made)
+    assert (found.equal, found.top1, found.max_difference) == (0, 1, 0.25)
+    assert found.sqnr_db == pytest.approx(10.0)
+    assert "differs by up to 0.25, SQNR" in agreement_words(found)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 640), (1, 4, 4), (3,)])
