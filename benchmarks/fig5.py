@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.artefact import Artefact, main, write
-from benchmarks.measure import Measured, measure_model
+from benchmarks.measure import measure_model
 from benchmarks.published import CONV_LOSS, DENSE_LOSS, DEPTHWISE_LOSS
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from htvm.progress import Progress
@@ -164,15 +164,11 @@ def _found(series: Series, point: Point) -> Found:
     assert there is not None and ours is not None
     return Found(
         net.macs,
-        there.on_cores - there.transfers,
+        there.triggers,
         there.on_cores + there.layers * PUBLISHED_HOST.layer,
-        _busy(ours),
+        ours.triggers,
         ours.on_cores,
     )
-
-
-def _busy(found: Measured) -> int:
-    return found.causes.cores
 
 
 def _row(series: Series, point: Point, entry: Found) -> tuple[str, ...]:

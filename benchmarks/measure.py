@@ -15,9 +15,11 @@ import numpy as np
 
 import htvm
 from byoc_dory.errors import L2OverflowError
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
-from byoc_dory.steps import Load, Store
+from byoc_dory.steps import AnalogTrigger, ConvTrigger, DenseTrigger, Load, Store
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from patterns.read import read_graph
@@ -67,7 +69,7 @@ class Measured:
         cycles: the whole, our host's included.
         causes: what they were spent on.
         on_cores: steps of layers on accelerators.
-        transfers: of these, the DMA and its driver where nothing hides them.
+        drivers: host cycles of drivers that belong to triggers, by their measured constants.
         calls, commands, moved: DMA calls, their 1-D commands where one call has several, bytes.
         layers: steps of layers on accelerators.
         host_published: the host's share at the published cost.
@@ -80,7 +82,7 @@ class Measured:
     cycles: int
     causes: Causes
     on_cores: int
-    transfers: int
+    drivers: int
     calls: int
     commands: int
     moved: int
@@ -98,9 +100,14 @@ class Measured:
         return self.cycles - self.on_cores
 
     @property
+    def triggers(self) -> int:
+        """Cycles of all triggers, from the driver's call on: cores busy, and their drivers."""
+        return self.causes.cores + self.drivers
+
+    @property
     def published_peak(self) -> float:
         """The paper's "Peak": triggers, and the host at the published cost."""
-        return self.on_cores - self.transfers + self.host_published
+        return self.triggers + self.host_published
 
     @property
     def published_total(self) -> float:
@@ -141,20 +148,18 @@ def _equal(run: RunResult, wanted: list[np.ndarray]) -> bool:
 def _taken_apart(network: str, module: Module, run: RunResult, exact: bool) -> Measured:
     assert run.cycles is not None and run.causes is not None
     steps = [step for step in run.layers if step.kind == "layer"]
-    blocks = [
-        block
+    kernels = [
+        kernel
         for code in module.compiled.regions.values()
         for kernel in code.kernels
         if kernel.schedule is not None
-        for block in _blocks(kernel)
     ]
-    alone = sum(step.causes.dma_alone for step in steps if step.causes is not None)
-    driver = sum(_driver_cycles(commands) for commands, _ in blocks)
+    blocks = [block for kernel in kernels for block in _blocks(kernel)]
     return Measured(
         cycles=run.cycles,
         causes=run.causes,
         on_cores=sum(step.cycles or 0 for step in steps),
-        transfers=alone + driver,
+        drivers=sum(_drivers(kernel) for kernel in kernels),
         calls=len(blocks),
         commands=sum(commands for commands, _ in blocks if commands > 1),
         moved=sum(commands * size for commands, size in blocks),
@@ -180,12 +185,30 @@ def _blocks(kernel: Kernel) -> list[tuple[int, int]]:
     return found
 
 
-def _driver_cycles(commands: int) -> int:
-    dma = DIANA.dma
-    assert dma is not None
-    if commands == 1:
-        return dma.driver_single_cycles
-    return dma.driver_first_cycles + (commands - 1) * dma.driver_next_cycles
+def _drivers(kernel: Kernel) -> int:
+    """Host cycles inside the constants of all triggers of a layer."""
+    assert kernel.schedule is not None and DIANA.dma is not None
+    core = DIANA.accelerator(kernel.accelerator)
+    total = 0
+    for _, trigger, _ in kernel.schedule.work():
+        if isinstance(trigger, AnalogTrigger):
+            assert isinstance(core, AnalogCore)
+            passes = -(-trigger.c // trigger.c_pass)
+            slices = -(-trigger.k // trigger.slice) if trigger.vector else 1
+            total += core.driver_cycles + (passes * slices - 1) * (
+                core.driver_cycles - core.ahead_cycles
+            )
+            continue
+        assert isinstance(core, DigitalCore)
+        if isinstance(trigger, ConvTrigger) and trigger.depthwise:
+            total += trigger.k * core.depthwise_driver_cycles
+        elif isinstance(trigger, ConvTrigger):
+            total += core.conv_driver_cycles
+        elif isinstance(trigger, DenseTrigger):
+            total += -(-trigger.k // core.lanes) * core.dense_driver_cycles
+        else:
+            total += core.add_driver_cycles
+    return total
 
 
 # ---------------------------------------------------------------------- the published host
@@ -217,21 +240,22 @@ def _kernel_cycles(node: Node) -> float:
 
 
 def _border_bytes(network: str, module: Module, nodes: tuple[Node, ...]) -> int:
-    """Bytes that change their layout where a core meets host code that is not an add."""
+    """Bytes that change their layout between cores and host code.
+
+    Adds work in either layout: one on the host leaves its result in that of the cores.
+    """
+    in_cores_layout = {
+        node.name: module.placement[node.name] != "cpu" or node.kind == "add" for node in nodes
+    }
     kinds = {node.name: node.kind for node in nodes}
-    readers: dict[str, set[str]] = {}
+    sizes = {node.name: int(np.prod(node.output_shape)) for node in nodes}
+    crossing: dict[str, int] = {}
     for node in nodes:
-        for name in node.inputs:
-            readers.setdefault(name, set()).add(node.kind)
-    total = 0
-    for code in module.compiled.regions.values():
-        for tensor in code.inputs:
-            source = kinds.get(tensor.name)
-            if source in (None, "convert"):
-                total += tensor.elements if network in INPUT_CONVERTED else 0
-            elif source != "add":
-                total += tensor.elements
-        for tensor in code.outputs:
-            if readers.get(tensor.name, {""}) != {"add"}:
-                total += tensor.elements
-    return total
+        for name, shape in zip(node.inputs, node.input_shapes, strict=False):
+            if kinds.get(name) in (None, "convert") and network not in INPUT_CONVERTED:
+                continue
+            if in_cores_layout.get(name, False) != in_cores_layout[node.name]:
+                crossing[name] = int(np.prod(shape))
+    read = {name for node in nodes for name in node.inputs}
+    results = [name for name in sizes if name not in read and in_cores_layout[name]]
+    return sum(crossing.values()) + sum(sizes[name] for name in results)
