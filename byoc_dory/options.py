@@ -24,7 +24,8 @@ class TilingOptions:
         objective: name of one of the accelerator's objectives, e.g. on DIANA ``"array"`` (fill
             the array's own dimensions), ``"paper"`` (HTVM paper Eq. 3-5 taken literally) or
             ``"none"`` (memory only); or on any ``"latency"`` (fewest predicted cycles).
-            ``None`` takes the schedule's own: ``"array"`` when published, else ``"latency"``.
+            ``None`` takes the schedule's own: ``"array"`` when published, else ``"latency"``,
+            which then gives up a few cycles for weights without holes in L2.
         solver: ``"milp"`` or, for small layers and for checking, ``"exhaustive"``.
         loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
             is the order DORY publishes for DIANA, and that of the published schedule whatever is

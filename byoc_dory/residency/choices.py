@@ -242,7 +242,12 @@ class Offer:
         return _undominated(found)
 
     def _filling(self, found: list[Choice]) -> list[Choice]:
-        """Those whose weights fill L2 without holes, unless these cost more than a little time."""
+        """Those whose weights fill L2 without holes, unless these cost more than a little time.
+
+        Whoever asks for the latency by name gets it at any price of L2.
+        """
+        if self.tiler.options.objective == LATENCY:
+            return found
         filling = [choice for choice in found if self.tiler.problem.fills_blocks(choice.tile)]
         if not filling:
             return found
