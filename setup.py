@@ -48,7 +48,7 @@ setup(
         "pulp>=3.3,<3.4",
         "highspy>=1.15,<1.16",
         "numpy>=1.26,<3",
-        # Part of the stack on purpose: what the ONNX importer will read.
+        # What ONNX files are read with.
         "onnx>=1.16,<2",
         "tflite>=2.18,<3",
         "flatbuffers>=24.3.25,<26",

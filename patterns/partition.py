@@ -2,8 +2,8 @@
 
 Two steps that can be run alone.  :func:`dispatch` judges every operator by the rules of every
 accelerator and places it; :func:`partition` then lets TVM's pattern matcher group the placed
-operators into composites and merge neighbouring composites of one accelerator into regions.
-Nothing here knows a SoC: the rules judge a `Layer`, and accelerators are names.
+operators into composites and merge neighbouring composites of one family of accelerators into
+regions.  Nothing here knows a SoC: the rules judge a `Layer`, and accelerators are names.
 """
 
 from __future__ import annotations

@@ -35,9 +35,10 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def app() -> None:
     """Quantized networks as self-contained C for SoCs with accelerators.
 
-    MODEL is a .tflite file (int8), or a built-in network with random weights: zoo:NAME, e.g.
-    zoo:resnet8, with a scheme of weights (8-bit, ternary, mixed) zoo:resnet8:ternary, and with
-    another seed zoo:resnet8@1.
+    MODEL is a quantized .tflite or .onnx file, a network for handwritten digits (zoo:digits,
+    zoo:digits_ternary), or a built-in one with random weights: zoo:NAME, e.g. zoo:resnet8, with a
+    scheme of weights (8-bit, ternary, mixed) zoo:resnet8:ternary, and with another seed
+    zoo:resnet8@1.
     """
 
 

@@ -43,7 +43,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
         raise ModelError(
             f"a {type(source).__name__} is not a model",
             where="what was given as the model",
-            hint="give the path of a .tflite file, or a Relax IRModule",
+            hint="give the path of a .tflite or .onnx file, or a Relax IRModule",
         )
     symbol = model_name(name or "model")
     if _is_qdq(source):

@@ -57,7 +57,7 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
         raise ModelError(
             f"not a TFLite model: {size:,} bytes are more than a flatbuffer can have",
             where=str(path),
-            hint="give a .tflite file or a Relax IRModule",
+            hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
     file = read_file(data, path.name)
     values = _read_operators(file)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Handler", "Reader", "offset_of"]
 
+
 def offset_of(dtype: str) -> int:
     """What the file's integers are moved by to be int8."""
     return 128 if dtype == "uint8" else 0

@@ -14,9 +14,9 @@ from htvm.frontend.onnx.dialects.reader import IntegerReader
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
 
-__all__ = ["marks", "read"]
+__all__ = ["HANDLERS", "marks", "read"]
 
-_HANDLERS = {**MOVEMENT, **PRODUCTS, **CHAINS}
+HANDLERS = {**MOVEMENT, **PRODUCTS, **CHAINS}
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
@@ -26,4 +26,4 @@ def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
 
 def read(graph: Graph, options: Options) -> Network:
     """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
-    return IntegerReader(graph, options, _HANDLERS, "DIANA's integers").read()
+    return IntegerReader(graph, options, HANDLERS, "DIANA's integers").read()

@@ -19,7 +19,7 @@ from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
 from patterns import integer_activation, integer_norm, integer_softmax
 
-__all__ = ["marks", "read"]
+__all__ = ["HANDLERS", "marks", "read"]
 
 
 def _levels(node: Node) -> int:
@@ -204,6 +204,8 @@ _STANDARD: Mapping[str, Handler] = {
     **PRODUCTS,
     **{name: CHAINS[name] for name in ("Add", "Mul", "Cast")},
 }
+HANDLERS: Mapping[str, Handler] = {**_STANDARD, **_OWN}
+"""What each operator means."""
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
@@ -217,4 +219,4 @@ def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
 
 def read(graph: Graph, options: Options) -> Network:
     """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
-    return IntegerReader(graph, options, {**_STANDARD, **_OWN}, "PULP's integers").read()
+    return IntegerReader(graph, options, HANDLERS, "PULP's integers").read()

@@ -25,7 +25,7 @@ from patterns.requantize import array_constant
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
 
-__all__ = ["marks", "read"]
+__all__ = ["HANDLERS", "marks", "read"]
 
 Value: TypeAlias = "Activation | Array"
 _REAL = 1  # ONNX's number of FLOAT
@@ -52,9 +52,9 @@ class _Reader:
             self._values[item.name] = activation
         for rank, node in enumerate(self.graph.nodes):
             self._rank, self._parts = rank, 0
-            handler = _HANDLERS.get(node.op)
+            handler = HANDLERS.get(node.op)
             if handler is None or node.domain:
-                raise unknown_operator(node, _HANDLERS, "networks of reals")
+                raise unknown_operator(node, HANDLERS, "networks of reals")
             self._values[node.outputs[0]] = handler(self, node)
         outputs = []
         for item in self.graph.outputs:
@@ -234,7 +234,7 @@ def _reshape(reader: _Reader, node: Node) -> Value:
     return reader.reshape(node, value, shape)
 
 
-_HANDLERS: Mapping[str, _Handler] = {
+HANDLERS: Mapping[str, _Handler] = {
     **real_maps.HANDLERS,
     "Add": _binary("add", np.add),
     "Cast": _cast,
@@ -255,7 +255,7 @@ _HANDLERS: Mapping[str, _Handler] = {
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
     """The first node, where all are standard operators and nothing says they hold integers."""
-    plain = has_only(graph, _HANDLERS) and not holds_integers(graph, options)
+    plain = has_only(graph, HANDLERS) and not holds_integers(graph, options)
     return graph.nodes[:1] if plain else ()
 
 
