@@ -15,9 +15,10 @@ import numpy as np
 
 import htvm
 from byoc_dory.errors import L2OverflowError
+from byoc_dory.geometry import stored_bytes
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.analog_core import AnalogCore
-from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from byoc_dory.steps import AnalogTrigger, ConvTrigger, DenseTrigger, Load, Store
 from htvm import zoo
@@ -25,6 +26,8 @@ from htvm.inputs import seeded_inputs
 from patterns.read import read_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from byoc_dory.options import ScheduleKind
     from byoc_dory.region import Kernel
     from htvm.model import Model
@@ -34,7 +37,15 @@ if TYPE_CHECKING:
     from htvm.zoo.sketch import Scheme
     from patterns.read import Node
 
-__all__ = ["CONFIGURATIONS", "NETWORKS", "Configuration", "Measured", "measure", "measure_model"]
+__all__ = [
+    "CONFIGURATIONS",
+    "NETWORKS",
+    "Configuration",
+    "Measured",
+    "Padding",
+    "measure",
+    "measure_model",
+]
 
 NETWORKS = ("ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 """The four networks of the paper's tables, as HTVM configured them."""
@@ -62,6 +73,24 @@ CONFIGURATIONS = (
 
 
 @dataclass(frozen=True)
+class Padding:
+    """Bytes of a kind of data, and what of them the layouts of the cores add.
+
+    Attributes:
+        what: operator and accelerator, or "maps".
+        payload: bytes of weights (2 bits each on the analog core), biases or factors; of maps their
+            elements.
+        padding: bytes besides.
+        why: the layout's reason.
+    """
+
+    what: str
+    payload: int
+    padding: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Measured:
     """A run, in cycles.
 
@@ -77,6 +106,9 @@ class Measured:
         sizes: bytes of the linked program's parts.
         arena, arena_bound: bytes of L2 for intermediates, and the least possible.
         steps: the run's steps.
+        padding: what the cores' layouts force, by kind of layer.
+        dense_excess: cycles of the triggers but the first of every dense layer on the digital core,
+            by the cycle model: what one trigger for all outputs would save, if the core could.
     """
 
     cycles: int
@@ -93,6 +125,8 @@ class Measured:
     arena: int
     arena_bound: int
     steps: tuple[LayerResult, ...]
+    padding: tuple[Padding, ...]
+    dense_excess: int
 
     @property
     def host(self) -> int:
@@ -170,7 +204,57 @@ def _taken_apart(network: str, module: Module, run: RunResult, exact: bool) -> M
         arena=module.compiled.program.plan.peak,
         arena_bound=module.compiled.program.plan.bound,
         steps=run.layers,
+        padding=(*_constant_padding(kernels), *_map_padding(module)),
+        dense_excess=sum(_dense_excess(kernel) for kernel in kernels),
     )
+
+
+def _dense_excess(kernel: Kernel) -> int:
+    if kernel.layer is None or kernel.layer.op != "dense" or kernel.accelerator != DIGITAL.name:
+        return 0
+    more = -(-kernel.layer.K // DIGITAL.dense_max_k) - 1
+    return more * (DIGITAL.dense_trigger_cycles - DIGITAL.dense_ahead_cycles)
+
+
+_WHY = {
+    ("conv2d", "digital"): "K to 16 per block",
+    ("depthwise", "digital"): "4 channels in 16 lanes, 48 of 64 B of biases void",
+    ("dense", "digital"): "C and K to 16, 16 B per bias",
+    ("conv2d", "analog"): "rows to 288, columns to 128",
+    ("dense", "analog"): "rows to 288, columns to 128",
+}
+
+
+def _constant_padding(kernels: Sequence[Kernel]) -> list[Padding]:
+    """Of weights with biases or factors."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for kernel in kernels:
+        layer = kernel.layer
+        if layer is None or layer.weight is None:
+            continue
+        bits = 2 if kernel.accelerator == "analog" else 8
+        payload = -(-layer.weight.size * bits // 8) + 4 * layer.K
+        stored = sum(int(constant.data.nbytes) for constant in kernel.constants)
+        key = (layer.op, kernel.accelerator)
+        before = found.get(key, (0, 0))
+        found[key] = (before[0] + payload, before[1] + stored - payload)
+    return [
+        Padding(" on ".join(key), payload, padding, _WHY[key])
+        for key, (payload, padding) in found.items()
+    ]
+
+
+def _map_padding(module: Module) -> list[Padding]:
+    """Of tensors in the cores' layout that lie in L2, and of those that stay in L1."""
+    payload = padding = 0
+    for code in module.compiled.regions.values():
+        for kernel in code.kernels:
+            if kernel.layer is None:
+                continue
+            shape = kernel.layer.output.shape
+            payload += kernel.layer.output.elements
+            padding += stored_bytes(shape, DIGITAL.row_pitch) - kernel.layer.output.elements
+    return [Padding("maps (results of layers on cores)", payload, padding, "rows to 16 B")]
 
 
 def _blocks(kernel: Kernel) -> list[tuple[int, int]]:

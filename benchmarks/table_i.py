@@ -22,7 +22,14 @@ from typing import Any
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
-from benchmarks.measure import CONFIGURATIONS, NETWORKS, Configuration, Measured, measure
+from benchmarks.measure import (
+    CONFIGURATIONS,
+    NETWORKS,
+    Configuration,
+    Measured,
+    measure,
+    measure_model,
+)
 from benchmarks.published import CPU, TABLE_I
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.diana.description import DIANA
@@ -74,6 +81,23 @@ SIZES = (
     Column("arena B", number=True),
     Column("least arena B", number=True),
 )
+PLANS = (
+    Column("network"),
+    Column("all digital", number=True),
+    Column("all analog", number=True),
+    Column("published rule", number=True),
+    Column("policy latency", number=True),
+    Column("never slower"),
+    Column("digital, dense in one trigger (assumed)", number=True),
+)
+PADDING = (
+    Column("network"),
+    Column("configuration"),
+    Column("of"),
+    Column("payload B", number=True),
+    Column("padding B", number=True),
+    Column("why"),
+)
 BASELINE = (
     Column("network"),
     Column("CPU kernels"),
@@ -83,13 +107,16 @@ BASELINE = (
     Column("kB", number=True),
     Column("published kB", number=True),
     Column("L2 B", number=True),
+    Column("map of L2: code, constants, arena, stack, inputs and outputs, other"),
 )
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Put Table I, as published and ours, beside the published one."""
     progress = progress or Progress()
-    rows: dict[str, list[tuple[str, ...]]] = {"latency": [], "causes": [], "sizes": [], "cpu": []}
+    rows: dict[str, list[tuple[str, ...]]] = {
+        name: [] for name in ("latency", "causes", "plans", "sizes", "padding", "cpu")
+    }
     data: list[dict[str, Any]] = []
     for network in NETWORKS:
         for configuration in CONFIGURATIONS:
@@ -105,7 +132,16 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
                 _causes(network, configuration, "overlapped", ours),
             ]
             rows["sizes"].append(_sizes(network, configuration, ours))
+            rows["padding"] += [
+                (
+                    network, configuration.title, entry.what, f"{entry.payload:,}",
+                    f"{entry.padding:,}", entry.why,
+                )
+                for entry in ours.padding
+            ]  # fmt: skip
             data.append(_record(network, configuration, there, ours))
+        with progress.stage(f"{network}, plans over both cores"):
+            rows["plans"].append(_plans(network))
         with progress.stage(f"{network}, CPU"):
             rows["cpu"] += [_baseline(network, kernels) for kernels in ("default", "scheduled")]
     artefact = Artefact(
@@ -116,7 +152,17 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
                 str(__doc__).strip(),
                 text(Table(LATENCY, tuple(rows["latency"]), title="Latency, ms")),
                 text(Table(CAUSES, tuple(rows["causes"]), title="What the cycles are spent on")),
+                text(
+                    Table(
+                        PLANS,
+                        tuple(rows["plans"]),
+                        title="The 8-bit networks, planned over both cores and retargeted, in "
+                        "cycles (overlapped).  The last column is an assumption: the chip is known "
+                        "with up to 16 outputs of a dense layer per trigger",
+                    )
+                ),
                 text(Table(SIZES, tuple(rows["sizes"]), title="Size, ours (code and constants)")),
+                text(Table(PADDING, tuple(rows["padding"]), title="Padding that layouts force")),
                 text(Table(BASELINE, tuple(rows["cpu"]), title="TVM on the CPU alone")),
             ]
         ),
@@ -166,6 +212,30 @@ def _causes(
     )
 
 
+def _plans(network: str) -> tuple[str, ...]:
+    model = zoo.build(network)
+    found = {
+        target: measure_model(model, target, "overlapped", policy)
+        for target, policy in (
+            ("diana.digital", None),
+            ("diana.analog", None),
+            ("diana.mixed", None),
+            ("diana", "latency"),
+        )
+    }
+    cycles = [None if entry is None else entry.cycles for entry in found.values()]
+    digital, analog, _, latency = cycles
+    best = min(value for value in (digital, analog) if value is not None)
+    whole = found["diana.digital"]
+    relaxed = None if whole is None else whole.cycles - whole.dense_excess
+    return (
+        network,
+        *("exceeds L2" if value is None else f"{value:,}" for value in cycles),
+        "yes" if latency is not None and latency <= best else "NO",
+        "" if relaxed is None else f"{relaxed:,}",
+    )
+
+
 def _sizes(network: str, configuration: Configuration, found: Measured) -> tuple[str, ...]:
     entry = TABLE_I[network][configuration.name]
     total = found.sizes.code + found.sizes.constants
@@ -189,7 +259,7 @@ def _baseline(network: str, kernels: Any) -> tuple[str, ...]:
     try:
         module = htvm.build(zoo.build(network), "diana.cpu", cpu_kernels=kernels)
     except L2OverflowError:
-        return (network, title, "exceeds 512,000 B", beside, "", "", str(size), "")
+        return (network, title, "exceeds 512,000 B", beside, "", "", str(size), "", "")
     found = module.run(seeded_inputs(module.model.inputs))
     sizes = module.sizes
     used = sizes.code + sizes.constants + sizes.arena + sizes.stack + sizes.io + sizes.other
@@ -197,6 +267,12 @@ def _baseline(network: str, kernels: Any) -> tuple[str, ...]:
     return (
         network, title, milliseconds(found.latency_ms), beside, f"{sizes.code:,}",
         f"{total:.0f}", str(size), f"{used:,}",
+        " ".join(
+            f"{part:,}"
+            for part in (
+                sizes.code, sizes.constants, sizes.arena, sizes.stack, sizes.io, sizes.other
+            )
+        ),
     )  # fmt: skip
 
 
@@ -224,6 +300,7 @@ def _record(
             "constant_bytes": ours.sizes.constants,
             "arena_bytes": ours.arena,
             "arena_bound_bytes": ours.arena_bound,
+            "padding": [vars(entry) for entry in ours.padding],
         },
         "exact": there.exact and ours.exact,
     }
