@@ -125,7 +125,7 @@ def read_file(data: bytes, source: str) -> TfliteFile:
         raise ModelError(
             "not a TFLite model: the identifier 'TFL3' is missing",
             where=f"bytes 4 to 7 of {source} ({len(data)} bytes)",
-            hint="give a .tflite file or a Relax IRModule",
+            hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
     return _FileReader(Buffer(data, source)).read()
 
