@@ -14,6 +14,7 @@ import numpy as np
 
 from byoc_dory.errors import InputError, UnsupportedError
 from htvm.model import Model, TensorInfo
+from htvm.quantization.copied import substitute, write_binding
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -36,11 +37,13 @@ class Borders:
         source: the model with them.
         inputs: for each input the operator that converts it, or ``None``.
         outputs: likewise for each output.
+        moves: names of the reshapes between an input and its conversion, by that conversion.
     """
 
     source: Model
     inputs: tuple[Node | None, ...]
     outputs: tuple[Node | None, ...]
+    moves: Mapping[str, tuple[str, ...]]
 
     def converted(self, data: Mapping[str, Array]) -> dict[str, Array]:
         """Samples in the source's own numbers, by input, as int8 under the names inside.
@@ -65,6 +68,14 @@ class Borders:
                         hint="leave such samples out",
                     )
                 result[node.name] = _quantized(array, node.attrs)
+            if node is not None and self.moves[node.name]:
+                if array.shape[1:] not in (info.shape, info.shape[1:]):
+                    raise InputError(
+                        f"calibration data of shape {list(array.shape)}",
+                        where=f"input '{info.name}'",
+                        hint=f"give N samples of shape {list(info.shape)}",
+                    )
+                result[node.name] = result[node.name].reshape(len(array), *node.output_shape)
         return result
 
 
@@ -88,20 +99,26 @@ def inside(model: Model, nodes: tuple[Node, ...]) -> tuple[Model, Borders | None
 
     by_name = {node.name: node for node in nodes}
     params = [str(var.name) for var in main_of(model.module).params]
-    inputs = tuple(
-        _first(name, info, nodes) for name, info in zip(params, model.inputs, strict=True)
-    )
+    firsts = [_first(name, info, nodes) for name, info in zip(params, model.inputs, strict=True)]
+    inputs = tuple(node for node, _ in firsts)
+    moves = {node.name: names for node, names in firsts if node is not None}
     outputs = tuple(
         _last(by_name.get(name), info)
         for name, info in zip(output_names(model.module), model.outputs, strict=True)
     )
+    for name in set(output_names(model.module)) & {n for names in moves.values() for n in names}:
+        raise UnsupportedError(
+            "an output that is an input in another shape",
+            where=f"operator '{name}'",
+            hint="only networks that are int8 inside can be retargeted",
+        )
     if not any(inputs) and not any(outputs):
         return model, None
     inner = replace(
         model,
-        module=_stripped(model.module, inputs, outputs),
+        module=_stripped(model.module, inputs, outputs, moves),
         inputs=tuple(
-            info if node is None else TensorInfo(node.name, info.shape, "int8", *_step(node))
+            info if node is None else TensorInfo(node.name, node.output_shape, "int8", *_step(node))
             for info, node in zip(model.inputs, inputs, strict=True)
         ),
         outputs=tuple(
@@ -109,20 +126,28 @@ def inside(model: Model, nodes: tuple[Node, ...]) -> tuple[Model, Borders | None
             for info, node in zip(model.outputs, outputs, strict=True)
         ),
     )
-    return inner, Borders(model, inputs, outputs)
+    return inner, Borders(model, inputs, outputs, moves)
 
 
-def _first(name: str, info: TensorInfo, nodes: tuple[Node, ...]) -> Node | None:
+def _first(
+    name: str, info: TensorInfo, nodes: tuple[Node, ...]
+) -> tuple[Node | None, tuple[str, ...]]:
+    """The conversion of an input, and the names of the reshapes before it."""
     if info.dtype == "int8":
-        return None
+        return None, ()
+    moves: tuple[str, ...] = ()
     readers = [node for node in nodes if name in node.inputs]
+    while len(readers) == 1 and readers[0].kind == "reshape":
+        name = readers[0].name
+        moves = (*moves, name)
+        readers = [node for node in nodes if name in node.inputs]
     if len(readers) != 1 or readers[0].kind not in _INWARD or readers[0].output_dtype != "int8":
         raise UnsupportedError(
             f"an input of type {info.dtype} that is not quantized at once",
             where=f"input '{info.name}'",
             hint="only networks that are int8 inside can be retargeted",
         )
-    return readers[0]
+    return readers[0], moves
 
 
 def _last(node: Node | None, info: TensorInfo) -> Node | None:
@@ -148,19 +173,6 @@ def _step(node: Node) -> tuple[float | None, int | None]:
 # ------------------------------------------------------------------------------ modules
 
 
-def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
-    from tvm import relax
-
-    if isinstance(expr, relax.Var):
-        return mapping.get(expr, expr)
-    if isinstance(expr, relax.Tuple):
-        return relax.Tuple([_substitute(field, mapping) for field in expr.fields])
-    if isinstance(expr, relax.Call):
-        args = [_substitute(arg, mapping) for arg in expr.args]
-        return relax.Call(expr.op, args, expr.attrs, expr.ty_args, expr.span)
-    return expr
-
-
 class _Rebuilding:
     """Writes bindings of several modules into one new function ``main``."""
 
@@ -177,16 +189,11 @@ class _Rebuilding:
         """Write one binding."""
         from tvm import relax
 
-        value = _substitute(value, self.mapping)
+        value = substitute(value, self.mapping)
         if isinstance(value, relax.Var):
             self.mapping[var] = value
             return
-        if isinstance(value.args[0], relax.GlobalVar):
-            func = module[next(g for g in module.functions if g.same_as(value.args[0]))]
-            callee = self.builder.add_func(func, str(value.args[0].name_hint))
-            args = [callee, *value.args[1:]]
-            value = relax.Call(value.op, args, value.attrs, value.ty_args, value.span)
-        self.mapping[var] = self.builder.emit(value, str(var.name))
+        self.mapping[var] = write_binding(self.builder, module, str(var.name), value)
 
     def write(self, body: Any) -> IRModule:
         """``body`` writes the bindings and returns the results."""
@@ -209,12 +216,14 @@ def _results(module: IRModule) -> list[Var]:
 
 
 def _stripped(
-    module: IRModule, inputs: tuple[Node | None, ...], outputs: tuple[Node | None, ...]
+    module: IRModule,
+    inputs: tuple[Node | None, ...],
+    outputs: tuple[Node | None, ...],
+    moves: Mapping[str, tuple[str, ...]],
 ) -> IRModule:
     from tvm import relax
 
     from patterns.names import name_of
-    from patterns.primitive import shape_of
     from patterns.read import bindings_of, main_of
 
     main = main_of(module)
@@ -224,10 +233,11 @@ def _stripped(
     for param, node in zip(main.params, inputs, strict=True):
         inner = param
         if node is not None:
-            inner = relax.Var(node.name, relax.TensorType(shape_of(param), "int8"))
+            inner = relax.Var(node.name, relax.TensorType(node.output_shape, "int8"))
             replaced[node.name] = inner
         params.append(inner)
-    ends = {node.name for node in outputs if node is not None}
+    left_out = {node.name for node in outputs if node is not None}
+    left_out.update(name for names in moves.values() for name in names)
     work = _Rebuilding(params, module)
 
     def body() -> list[Expr]:
@@ -235,7 +245,7 @@ def _stripped(
             name = name_of(value)
             if name in replaced:
                 work.mapping[var] = replaced[name]
-            elif name not in ends:
+            elif name not in left_out:
                 work.binding(module, var, value)
         found = []
         for result, node in zip(_results(module), outputs, strict=True):
@@ -271,8 +281,9 @@ def outside(model: Model, borders: Borders) -> Model:
         for inner_param, node, param in entries:
             work.mapping[inner_param] = param
             if node is not None:
-                var, value = values[node.name]
-                work.binding(source, var, value)
+                for name in (*borders.moves[node.name], node.name):
+                    var, value = values[name]
+                    work.binding(source, var, value)
                 work.mapping[inner_param] = work.mapping[var]
         for var, value in bindings_of(main_of(inner)):
             work.binding(inner, var, value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
+from htvm.quantization.copied import write_copied
 from htvm.quantization.graph import AnalogRequant, MulShift, Net, Operator, Shift
 from htvm.quantization.kept import write_kept
 from htvm.quantization.moves import write_move
@@ -81,6 +82,8 @@ def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> V
         return write_move(builder, op, inputs, op.pad_value)
     if op.kind == "kept":
         return write_kept(builder, op, inputs, layout)
+    if op.kind == "softmax" and op.origin is not None:
+        return write_copied(builder, op.origin, inputs, op.name)
     if op.kind == "softmax":
         multiplier, left_shift = op.softmax_scale
         scale = float(np.ldexp(float(multiplier), left_shift - 31 - 26))  # of Q5.26

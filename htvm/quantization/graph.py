@@ -164,8 +164,8 @@ class Operator:
         pool: kernel (y, x) of a pool.
         zero_point: of the output.
         softmax_scale: multiplier and left shift of the input of a ``softmax``.
-        origin: of a ``gather``, which moves elements, and of a ``kept`` operator, which computes
-            on in the source's own quantization.
+        origin: of a ``gather``, which moves elements, of a ``kept`` operator, which computes on in
+            the source's own quantization, and of a ``softmax`` that is not TFLite's.
         index: of a ``gather``: which element each of the output's is, int64 ``[elements]``, counted
             through all inputs one after the other; -1 for the number zero.
         home: the accelerator that shall run it; ``None`` for the CPU, which has all arithmetic.

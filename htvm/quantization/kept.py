@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htvm.quantization.copied import COPIED, run_copied, write_copied
 from htvm.quantization.forward import accumulate, requantize, tflite_scale
 from htvm.quantization.graph import Array, Operator
 from htvm.quantization.moves import MOVES, from_source, moved, to_source, write_move
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEPT", "kept_zero_point", "run_kept", "write_kept"]
 
-KEPT = ("table", "tflite_binary", "tflite_mean")
+KEPT = ("table", "tflite_binary", "tflite_mean", *COPIED)
 """Kinds of nodes that are kept, beside convolutions of several groups, and moves that fill with
 something else than the number zero."""
 
@@ -40,7 +41,9 @@ def run_kept(op: Operator, inputs: Sequence[Array], channel_first: bool) -> Arra
     if kind == "conv2d":
         return _grouped(op, inputs[0])
     parts = [to_source(x, channel_first) for x in inputs]
-    if kind == "table":
+    if kind == "copied":
+        out = run_copied(op.origin, parts)
+    elif kind == "table":
         out = _table(attrs, parts[0])
     elif kind == "tflite_binary":
         out = _binary(attrs, parts)
@@ -116,6 +119,8 @@ def write_kept(builder: BlockBuilder, op: Operator, inputs: Sequence[Var], layou
 
     assert op.origin is not None
     kind, attrs, name = op.origin.kind, op.origin.attrs, op.name
+    if kind == "copied":
+        return write_copied(builder, op.origin, inputs, name)
     if kind == "conv2d":
         return conv2d(
             builder, inputs[0], op.weights(), op.biases().astype(np.int32), attrs["requant"],

@@ -10,6 +10,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.quantization.averages import averaged
+from htvm.quantization.copied import COPIED, copied_origin
 from htvm.quantization.graph import (
     PASSING,
     Array,
@@ -26,6 +27,8 @@ from htvm.quantization.kept import KEPT, kept_zero_point
 from htvm.quantization.moves import MOVES, index_of
 
 if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
     from htvm.model import Model
     from patterns.read import Node
 
@@ -64,7 +67,7 @@ def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
                 hint="only int8 models can be retargeted",
             )
     outputs = output_names(model.module)
-    reader = _Reader(_is_channel_first(nodes), nodes, outputs)
+    reader = _Reader(model.module, _is_channel_first(nodes), nodes, outputs)
     for name, info in zip(params, model.inputs, strict=True):
         reader.zero[name] = info.zero_point or 0
     for node in nodes:
@@ -114,8 +117,13 @@ def _check_ends(net: Net) -> None:
 
 class _Reader:
     def __init__(
-        self, channel_first: bool, nodes: tuple[Node, ...], outputs: tuple[str, ...]
+        self,
+        module: IRModule,
+        channel_first: bool,
+        nodes: tuple[Node, ...],
+        outputs: tuple[str, ...],
     ) -> None:
+        self.module = module
         self.channel_first = channel_first
         self.zero: dict[str, int] = {}
         self.operators: list[Operator] = []
@@ -159,6 +167,10 @@ class _Reader:
         elif node.kind == "softmax":
             scale = int(node.attrs["multiplier"]), int(node.attrs["left_shift"])  # type: ignore[arg-type]
             fields = {"softmax_scale": scale, "zero_point": -128}
+        elif node.kind == "onnx_softmax":
+            origin = copied_origin(self.module, node.name, node.attrs)
+            zero = int(node.attrs["zero_point"])  # type: ignore[arg-type]
+            fields = {"kind": "softmax", "origin": origin, "zero_point": zero}
         elif node.kind == "reshape":
             fields = {}
         elif node.kind in MOVES or node.kind in KEPT:
@@ -193,6 +205,8 @@ class _Reader:
         """A move lets scales through, unless what it fills with is not the number zero."""
         source = self.zero[inputs[0]]
         origin = Origin(node.kind, node.attrs)
+        if node.kind in COPIED:
+            origin = copied_origin(self.module, node.name, node.attrs)
         if node.kind in KEPT or node.attrs.get("value", source) != source:
             zero = kept_zero_point(node.kind, node.attrs, source)
             return {"kind": "kept", "origin": origin, "zero_point": zero}

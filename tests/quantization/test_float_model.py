@@ -15,8 +15,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import htvm
+from htvm.aot.reference import build_llvm_reference
 from htvm.errors import DependencyError, InputError, ModelError, TargetError, UnsupportedError
+from htvm.frontend.check import check
 from htvm.model import Model
+from htvm.quantization import retarget
 
 SAMPLES = np.random.default_rng(1).normal(0, 1, (24, 3, 8, 8)).astype(np.float32)
 
@@ -135,6 +138,58 @@ def test_unequal_numbers_of_samples() -> None:
         stacked_samples({"a": np.zeros((4, 2)), "b": np.full((4, 3), 200)}, wanted)
     with pytest.raises(InputError, match="without names"):
         stacked_samples(np.zeros((5, 2)), wanted)
+
+
+VARIANTS = {
+    "a softmax at the end": (
+        ["Conv", "Relu", "GlobalAveragePool", "Flatten", "Gemm", "Softmax"],
+        {1: "w", 5: "v"},
+    ),
+    "an activation that is a product of two tensors": (
+        ["Conv", "HardSwish", "GlobalAveragePool", "Flatten", "Gemm"],
+        {1: "w", 5: "v"},
+    ),
+    "reshaped before it is quantized": (["Flatten", "MatMul"], {2: "u"}),
+}
+
+
+def chain(kinds: list[str], weights: dict[int, str]) -> onnx.ModelProto:
+    """Operators one after the other; ``weights``: counted from 1, which has which weights."""
+    rng = np.random.default_rng(3)
+    shapes = {"w": (8, 3, 3, 3), "v": (8, 5), "u": (192, 5)}
+    nodes, source = [], "x"
+    for index, kind in enumerate(kinds, 1):
+        target = "y" if index == len(kinds) else f"t{index}"
+        operands = [source, *([weights[index]] if index in weights else [])]
+        attributes = {"pads": [1, 1, 1, 1]} if kind == "Conv" else {}
+        nodes.append(helper.make_node(kind, operands, [target], **attributes))
+        source = target
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])],
+        [
+            numpy_helper.from_array(rng.normal(0, 0.3, shapes[name]).astype(np.float32), name)
+            for name in weights.values()
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_retargeted_around_what_the_core_does_not_have(variant: str) -> None:
+    network = chain(*VARIANTS[variant])
+    model = htvm.quantize(network, "diana.digital", SAMPLES)
+    found = retarget(model)
+    assert found.report.changed and found.model.inputs == model.inputs
+    check(found.model.module)
+    run = build_llvm_reference(found.model.module)
+    session = onnxruntime.InferenceSession(network.SerializeToString())
+    wanted = np.stack([session.run(None, {"x": x[None]})[0] for x in SAMPLES])
+    made = np.stack([run([x[None]])[0] for x in SAMPLES])
+    noise = np.square(wanted - made).sum() / np.square(wanted).sum()
+    assert 10 * np.log10(1 / noise) > 28
 
 
 def quantized_already() -> onnx.ModelProto:
