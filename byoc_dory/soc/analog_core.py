@@ -47,6 +47,7 @@ class AnalogCore(Accelerator):
         max_shift: largest right shift of the requantization.
         max_gain: largest right shift before the converter.
         dense_max_k: outputs of one trigger of a dense layer; each loads all weights again.
+        max_passes: most passes a layer may take.
         unrolls: output columns that can be computed at a time, ascending.
         unroll: most that are (an option of the tiler); the rest of the array stays unused.
         unroll_channels: with more than one, fewer channels take as many rows as this many.
@@ -73,6 +74,7 @@ class AnalogCore(Accelerator):
     max_shift: int
     max_gain: int
     dense_max_k: int
+    max_passes: int
     unrolls: tuple[int, ...]
     unroll_channels: int
     noise_register: int

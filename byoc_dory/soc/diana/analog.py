@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.cost import layer_cycles
-from byoc_dory.errors import TilingError
 from byoc_dory.layer import AnalogRequant, Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -21,12 +20,17 @@ from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.analog_emit import AnalogEmitter
 from byoc_dory.soc.diana.analog_heuristics import OBJECTIVES
 from byoc_dory.soc.diana.analog_schedule import SUM_BYTES, analog_schedule
+from byoc_dory.soc.diana.rules import (
+    ACCEPTED,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+)
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
-from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+from byoc_dory.verdict import Refused, Rule, Verdict
 
 __all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
 
-_ACCEPTED = Accepted()
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 
 
@@ -39,7 +43,7 @@ def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Ver
         return Refused(f"the operator is {layer.op}")
     if layer.groups != 1:
         return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -49,7 +53,7 @@ def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
             return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
     if layer.weight is not None and layer.weight.dtype != "int8":
         return Refused(f"the weights are {layer.weight.dtype}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -58,7 +62,7 @@ def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     largest = int(layer.weight.flat[np.abs(layer.weight.astype(np.int16)).argmax()])
     if abs(largest) > 1:
         return Refused(f"a weight is {largest}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -68,7 +72,7 @@ def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verd
         return Refused(
             f"the input lies in [{low}, {high}], which has more than {core.activation_bits} bits"
         )
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -77,7 +81,7 @@ def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdic
         return Refused(f"the requantization is {type(layer.requant).__name__}, not AnalogRequant")
     if layer.bias is not None and np.any(layer.bias):
         return Refused(f"a bias is {layer.bias[np.flatnonzero(layer.bias)[0]]}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -85,7 +89,7 @@ def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     gain = _requant(layer).gain
     if gain < 1 or gain & (gain - 1) or gain > 1 << core.max_gain:
         return Refused(f"the gain is {gain}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -93,7 +97,7 @@ def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     low, high = _requant(layer).adc
     if (low, high) != core.adc_range:
         return Refused(f"a pass is clipped to [{low}, {high}]")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -107,7 +111,15 @@ def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     passes = -(-layer.C // each)
     if passes * core.adc_range[0] < _INT16[0]:
         return Refused(f"{passes} passes may leave 16 bits")
-    return _ACCEPTED
+    return ACCEPTED
+
+
+def passes_are_few(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """A layer takes at most 8 passes."""
+    passes = -(-layer.C // max(1, core.pass_channels(layer.fy, layer.fx)))
+    if passes > core.max_passes:
+        return Refused(f"{layer.C * layer.fy * layer.fx} rows take {passes} passes")
+    return ACCEPTED
 
 
 def factors_have_sixteen_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -119,7 +131,7 @@ def factors_have_sixteen_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdi
         for value in (min(values), max(values)):
             if not _INT16[0] <= value <= _INT16[1]:
                 return Refused(f"a {what} is {value}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -127,14 +139,14 @@ def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     shift = _requant(layer).shift
     if not 0 <= shift <= core.max_shift:
         return Refused(f"the shift is {shift}, not in 0..{core.max_shift}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def clip_is_seven_or_eight_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """The output is clipped to 7 or 8 bits, from 0 on after ReLU."""
     if layer.clip not in core.output_ranges:
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def filter_fits_array(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
@@ -146,32 +158,7 @@ def filter_fits_array(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
         return Refused(f"the stride is {y}x{x}")
     if layer.dilation != (1, 1):
         return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
-    return _ACCEPTED
-
-
-def padding_is_below_kernel(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
-    """The padding of each side is smaller than the kernel."""
-    top, left, bottom, right = layer.pad
-    if max(top, bottom) >= layer.fy or max(left, right) >= layer.fx:
-        return Refused(f"the padding is {layer.pad} for a kernel of {layer.fy}x{layer.fx}")
-    return _ACCEPTED
-
-
-def sizes_fit_registers(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
-    """Every dimension is below 65536."""
-    largest = max(layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox)
-    if largest >= 1 << 16:
-        return Refused(f"a dimension is {largest}")
-    return _ACCEPTED
-
-
-def smallest_tile_fits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
-    """At least the smallest tile fits L1."""
-    try:
-        tiling_problem(layer, core, soc, soc.memory(core.l1).size).require_feasible()
-    except TilingError as error:
-        return Refused(error.what)
-    return _ACCEPTED
+    return ACCEPTED
 
 
 RULES: tuple[Rule, ...] = (
@@ -183,6 +170,7 @@ RULES: tuple[Rule, ...] = (
     gain_is_a_shift,
     converter_is_the_cores,
     passes_are_the_cores,
+    passes_are_few,
     factors_have_sixteen_bits,
     shift_is_in_range,
     clip_is_seven_or_eight_bits,

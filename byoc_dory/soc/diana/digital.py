@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from byoc_dory.cost import layer_cycles
-from byoc_dory.errors import TilingError
 from byoc_dory.layer import Layer, Shift
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.packing import pad_filter
@@ -20,13 +19,16 @@ from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.emit import DianaEmitter
 from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.soc.diana.rules import (
+    ACCEPTED,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+)
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
-from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+from byoc_dory.verdict import Refused, Rule, Verdict
 
 __all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
-
-_ACCEPTED = Accepted()
-
 
 # ---------------------------------------------------------------------- rules
 
@@ -34,7 +36,7 @@ _ACCEPTED = Accepted()
 def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The operator is conv2d, depthwise conv2d, dense or add."""
     if layer.op in ("conv2d", "depthwise", "dense", "add"):
-        return _ACCEPTED
+        return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
 
@@ -47,7 +49,7 @@ def data_is_int8(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
         return Refused(f"the weights are {layer.weight.dtype}")
     if layer.bias is not None and layer.bias.dtype != "int32":
         return Refused(f"the bias is {layer.bias.dtype}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
@@ -55,7 +57,7 @@ def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     largest = max(core.filters)
     if max(layer.fy, layer.fx) > largest:
         return Refused(f"the kernel is {layer.fy}x{layer.fx}, larger than {largest}x{largest}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
@@ -63,20 +65,20 @@ def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     y, x = layer.stride
     if y != x or y not in core.strides:
         return Refused(f"the stride is {y}x{x}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def dilation_is_one(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The dilation is 1x1."""
     if layer.dilation != (1, 1):
         return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Groups are 1, or depthwise with as many input as output channels."""
     if layer.groups == 1 or (layer.op == "depthwise" and layer.groups == layer.C == layer.K):
-        return _ACCEPTED
+        return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
@@ -87,14 +89,14 @@ def requantization_is_one_shift(layer: Layer, core: DigitalCore, soc: Soc) -> Ve
         return Refused(f"the requantization is {type(layer.requant).__name__}, not one shift")
     if not 0 <= layer.requant.shift <= limit:
         return Refused(f"the shift is {layer.requant.shift}, not in 0..{limit}")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The output is clipped to [-128, 127], or to [0, 127] after ReLU."""
     if layer.clip not in ((-128, 127), (0, 127)):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
@@ -102,32 +104,7 @@ def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Ve
     if layer.op == "add" and len({tensor.shape for tensor in layer.inputs}) > 1:
         a, b = (tensor.shape for tensor in layer.inputs)
         return Refused(f"the operands are {a} and {b}")
-    return _ACCEPTED
-
-
-def padding_is_below_kernel(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
-    """The padding of each side is smaller than the kernel."""
-    top, left, bottom, right = layer.pad
-    if max(top, bottom) >= layer.fy or max(left, right) >= layer.fx:
-        return Refused(f"the padding is {layer.pad} for a kernel of {layer.fy}x{layer.fx}")
-    return _ACCEPTED
-
-
-def sizes_fit_registers(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
-    """Every dimension is below 65536."""
-    largest = max(layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox)
-    if largest >= 1 << 16:
-        return Refused(f"a dimension is {largest}")
-    return _ACCEPTED
-
-
-def smallest_tile_fits(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
-    """At least the smallest tile fits L1 and the weight memory."""
-    try:
-        tiling_problem(layer, core, soc, soc.memory(core.l1).size).require_feasible()
-    except TilingError as error:
-        return Refused(error.what)
-    return _ACCEPTED
+    return ACCEPTED
 
 
 RULES: tuple[Rule, ...] = (

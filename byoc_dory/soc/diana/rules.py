@@ -1,0 +1,38 @@
+"""Rules that both cores of DIANA have; each docstring is the public statement."""
+
+from __future__ import annotations
+
+from byoc_dory.errors import TilingError
+from byoc_dory.layer import Layer
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Soc
+from byoc_dory.verdict import Accepted, Refused, Verdict
+
+__all__ = ["ACCEPTED", "padding_is_below_kernel", "sizes_fit_registers", "smallest_tile_fits"]
+
+ACCEPTED = Accepted()
+
+
+def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """The padding of each side is smaller than the kernel."""
+    top, left, bottom, right = layer.pad
+    if max(top, bottom) >= layer.fy or max(left, right) >= layer.fx:
+        return Refused(f"the padding is {layer.pad} for a kernel of {layer.fy}x{layer.fx}")
+    return ACCEPTED
+
+
+def sizes_fit_registers(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """Every dimension is below 65536."""
+    largest = max(layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox)
+    if largest >= 1 << 16:
+        return Refused(f"a dimension is {largest}")
+    return ACCEPTED
+
+
+def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """At least the smallest tile fits L1 and the memory for weights."""
+    try:
+        core.tiling_problem(layer, soc).require_feasible()
+    except TilingError as error:
+        return Refused(error.what)
+    return ACCEPTED
