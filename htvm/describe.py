@@ -141,6 +141,8 @@ def report_of(
         ),
         output_sqnr_db=cost.output_sqnr_db,
         l1=_l1_of(compiled),
+        measured_on=cost.reason if cost.changed else "",
+        same_decision=cost.agreement,
     )
 
 

@@ -45,7 +45,8 @@ class RetargetReport:
         output_sqnr_db: of the worst output (before a softmax), ``None`` if nothing changed.
         ternary: layers that got ternary weights.
         agreement: share of the inputs for which the largest output is the same one, 0 to 1;
-            ``None`` if the network decides nothing (no softmax) or nothing changed.
+            ``None`` if the network decides nothing (it has neither a softmax nor a vector of 2 to
+            100 scores as its only output) or nothing changed.
     """
 
     network: str
@@ -149,9 +150,18 @@ def measure(
 def _agreement(
     net: Net, result: Rewritten, before: Mapping[str, Array], after: Mapping[str, Array]
 ) -> float | None:
-    softmaxes = [op for op in net.operators if op.kind == "softmax"]
-    if not softmaxes:
+    decided = _scores(net)
+    if decided is None:
         return None
-    decided = softmaxes[-1].inputs[0]
     wanted, found = before[decided], after[result.exported[decided]]
     return float((wanted.argmax(axis=-1) == found.argmax(axis=-1)).mean())
+
+
+def _scores(net: Net) -> str | None:
+    """The tensor whose largest element is the decision."""
+    softmaxes = [op for op in net.operators if op.kind == "softmax"]
+    if softmaxes:
+        return softmaxes[-1].inputs[0]
+    op = net.producer(net.outputs[0])
+    classes = len(net.outputs) == 1 and op is not None and op.kind == "dense"
+    return net.outputs[0] if classes and 2 <= net.channels(net.outputs[0]) <= 100 else None

@@ -30,6 +30,8 @@ __all__ = [
     "units_text",
 ]
 
+_WORST = 3  # layers that are named as those that lost the most
+
 
 def layer_table(report: Report) -> Table:
     """The table of steps, in execution order, with a total below.
@@ -226,9 +228,16 @@ def _sqnr_text(report: Report) -> str:
     columns = (Column("layer"), Column("SQNR dB", True), Column("source"))
     title = (
         "retargeted to the accelerator's number scheme: signal to quantization noise (SQNR) against"
-        "\nthe source model, on the inputs it was calibrated with (output: before a softmax)"
+        "\nthe source model (output: before a softmax)"
     )
-    return text(Table(columns, tuple(rows), title=title))
+    if report.measured_on:
+        title += f", measured on {report.measured_on}"
+    lines = [text(Table(columns, tuple(rows), title=title))]
+    worst = sorted(report.sqnr, key=lambda row: row.sqnr_db)[:_WORST]
+    lines += ["worst: " + ", ".join(f"{row.layer} ({row.sqnr_db:.1f} dB)" for row in worst)]
+    if report.same_decision is not None:
+        lines.append(f"same decision as the source: {100 * report.same_decision:.1f} %")
+    return "\n".join(lines)
 
 
 def report_text(report: Report) -> str:

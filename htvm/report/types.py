@@ -199,6 +199,9 @@ class Report:
         sqnr: what retargeting cost, per layer; empty if the scheme was not changed.
         output_sqnr_db: the same at the output; None if the scheme was not changed.
         l1: use of L1, a row per region.
+        measured_on: the inputs that this was measured on, in words.
+        same_decision: share of them, 0 to 1, with the source's largest output; None if the network
+            decides nothing, or the scheme was not changed.
     """
 
     summary: Summary
@@ -206,6 +209,8 @@ class Report:
     sqnr: tuple[SqnrRow, ...] = ()
     output_sqnr_db: float | None = None
     l1: tuple[L1Use, ...] = ()
+    measured_on: str = ""
+    same_decision: float | None = None
 
     def __str__(self) -> str:
         """The report as text."""

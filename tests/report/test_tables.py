@@ -131,6 +131,11 @@ def test_report_says_how_l2_is_used_and_how_good_the_plan_is() -> None:
 def test_report_says_what_retargeting_cost_only_if_it_happened() -> None:
     assert "30.2" in str(REPORT) and "24.5" in str(REPORT)
     assert "SQNR" not in str(replace(REPORT, sqnr=(), output_sqnr_db=None))
+    rows = [replace(REPORT.sqnr[0], layer=f"layer_{i}", sqnr_db=40.0 - i) for i in range(5)]
+    said = str(replace(REPORT, sqnr=tuple(rows), measured_on="24 inputs", same_decision=0.875))
+    assert "measured on 24 inputs" in said
+    assert "worst: layer_4 (36.0 dB), layer_3 (37.0 dB), layer_2 (38.0 dB)" in said
+    assert "same decision as the source: 87.5 %" in said
 
 
 def test_report_before_a_run_has_no_cycles() -> None:
