@@ -364,3 +364,12 @@ def test_factors_of_two_become_shifts_that_round_alike(
     scaled = (sums * 4 + constants["add"].astype(np.int64) + divisor // 2) // divisor
     low, high = (-128, 127) if signed else (0, 255)
     np.testing.assert_array_equal(run(model, data), np.clip(scaled, low, high))
+
+
+def test_a_float_network_is_said_to_run_on_the_host(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = model_of([node("Conv", ["x", "w"], "y")], {"x": SHAPE}, constants={"w": WEIGHT * 0.3})
+    with caplog.at_level(logging.WARNING):
+        loaded(file, tmp_path)
+    assert "htvm.quantize makes int8 models" in caplog.text

@@ -6,6 +6,7 @@ floating point is software.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
 
 __all__ = ["HANDLERS", "marks", "read"]
+
+_log = logging.getLogger(__name__)
 
 Value: TypeAlias = "Activation | Array"
 _REAL = 1  # ONNX's number of FLOAT
@@ -262,4 +265,9 @@ def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
 def read(graph: Graph, options: Options) -> Network:
     """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     del options
-    return _Reader(graph).read()
+    network = _Reader(graph).read()
+    _log.warning(
+        "%s computes in float32, which only the host can; htvm.quantize makes int8 models of float "
+        "networks", graph.source,
+    )  # fmt: skip
+    return network
