@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.errors import HtvmError, UnsupportedError
+from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layer import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
@@ -49,8 +50,9 @@ def integer_module(
         outputs: what ``main`` returns; a tuple if there are several.
 
     Raises:
-        UnsupportedError: if a constant or an accumulator does not fit int32, or a builder refuses
-            its operator.
+        UnsupportedError: if a constant, an accumulator or a number of elements does not fit int32,
+            or a builder refuses its operator.
+        ModelError: if a tensor is empty.
     """
     return named_module(inputs, outputs)[0]
 
@@ -61,6 +63,8 @@ def named_module(
     """As `integer_module`, and the name each tensor got."""
     from tvm import relax
 
+    operators = _in_order(outputs)
+    _check_sizes(operators)
     builder = relax.BlockBuilder()
     writer = _Writer(builder, NameCounter(tuple(name for name, _ in inputs)))
     for name, activation in inputs:
@@ -73,7 +77,7 @@ def named_module(
         with builder.dataflow():
             results = list(parameters)
             try:
-                for operator, activation in _in_order(outputs):
+                for operator, activation in operators:
                     variable = writer.write(operator)
                     writer.variables[activation] = variable
                     names[activation] = tensor_name(builder.lookup_binding(variable))
@@ -99,6 +103,30 @@ def _in_order(outputs: Sequence[Activation]) -> list[tuple[Operator, Activation]
         found[activation] = activation.origin
         waiting.extend(activation.origin.inputs)
     return [(found[item], item) for item in sorted(found, key=lambda item: found[item].position)]
+
+
+def _check_sizes(operators: Sequence[tuple[Operator, Activation]]) -> None:
+    """Refuse what no 32-bit index reaches, before anything of that size is made.
+
+    Raises:
+        UnsupportedError: a tensor of too many elements.
+        ModelError: one of none.
+    """
+    for operator, result in operators:
+        for tensor in (*operator.inputs, result):
+            elements = math.prod(tensor.shape)
+            if elements > _INT32_MAX:
+                raise UnsupportedError(
+                    f"a tensor of shape {list(tensor.shape)}, which has {elements} elements",
+                    where=operator.where,
+                    hint=f"at most {_INT32_MAX}; check the shapes in the file",
+                )
+            if elements < 1:
+                raise ModelError(
+                    f"a tensor of shape {list(tensor.shape)}, which is empty",
+                    where=operator.where,
+                    hint="check the shapes in the file",
+                )
 
 
 class _Writer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tvm.ir import IRModule
 
     from htvm.model import Model
@@ -50,6 +49,16 @@ def load(
         path = Path(source)
         if _is_folder(path):
             raise ModelError("a folder is not a model", where=str(path), hint="give a file")
+        if _is_device(path):
+            # Reading a pipe may never end, and neither do some devices.
+            raise ModelError("a device or pipe is not a model", where=str(path), hint="give a file")
+        for option, given in (("input_types", input_types), ("dimensions", dimensions)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ModelError(
+                    f"a {type(given).__name__} is no choice of {option}",
+                    where=f"option '{option}'",
+                    hint="give a dict by name",
+                )
         if path.suffix.lower() == ".onnx":
             from htvm.frontend.onnx import load_onnx
 
@@ -73,6 +82,13 @@ def _refuse_onnx_options(
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ModelError(f"'{given[0]}' is for ONNX files alone", where=where, hint="leave it out")
+
+
+def _is_device(path: Path) -> bool:
+    try:
+        return path.exists() and not path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_folder(path: Path) -> bool:

@@ -65,6 +65,8 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
         _type(value, "output", source, dimensions or {}, needs_shape=False)
         for value in graph.output
     )
+    for kind, named in (("inputs", inputs), ("outputs", outputs)):
+        _check_names(kind, [item.name for item in named], source)
     _check_dimensions(graph, dimensions or {}, source)
     known = {item.name for item in inputs} | set(constants)
     kept = needed(ordered(nodes, known, source), [item.name for item in outputs], known, source)
@@ -112,7 +114,7 @@ def _opset(model: ModelProto, source: str) -> int:
 def _constants(graph: GraphProto, path: Path) -> dict[str, Array]:
     constants: dict[str, Array] = {}
     for tensor in graph.initializer:
-        where = f"initialiser '{tensor.name}' of {path.name}"
+        where = f"initialiser '{_text(tensor.name, path.name)}' of {path.name}"
         if tensor.name in constants:
             raise ModelError(f"two initialisers are called '{tensor.name}'", where=path.name)
         constants[tensor.name] = array_of(tensor, where, path.parent)
@@ -137,15 +139,24 @@ def _nodes(graph: GraphProto, source: str) -> tuple[list[Node], dict[str, Array]
 
 
 def _node(proto: NodeProto, index: int, place: str) -> Node:
+    for text in (proto.name, proto.op_type, proto.domain, *proto.input, *proto.output):
+        _text(text, f"node {place}")
     where = f"node '{proto.name}' ({proto.op_type}), {place}"
     outputs = tuple(proto.output)
     if not proto.op_type or not outputs or not outputs[0]:
         raise ModelError("a node without operator or output", where=where, hint=_DAMAGED)
-    attributes = {item.name: _attribute(item, where) for item in proto.attribute}
+    attributes = {_text(item.name, where): _attribute(item, where) for item in proto.attribute}
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     return Node(
         proto.op_type, domain, proto.name, index, tuple(proto.input), outputs, attributes, place
     )
+
+
+def _text(value: object, where: str) -> str:
+    """A text of the file: the decoder hands on bytes where they are not UTF-8."""
+    if not isinstance(value, str):
+        raise ModelError(f"a name that is no text: {value!r:.60}", where=where, hint=_DAMAGED)
+    return value
 
 
 def _attribute(proto: AttributeProto, where: str) -> Attribute:
@@ -202,14 +213,14 @@ def _type(
     *,
     needs_shape: bool,
 ) -> TensorType:
-    where = f"{kind} '{value.name}' of {source}"
+    where = f"{kind} '{_text(value.name, f'an {kind} of {source}')}' of {source}"
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
         raise UnsupportedError("it is no tensor", where=where)
     dtype = dtype_name(tensor.elem_type, where)
     sizes: list[int] = []
     for axis, size in enumerate(tensor.shape.dim):
-        name = size.dim_param
+        name = _text(size.dim_param, where)
         if size.HasField("dim_value") and size.dim_value > 0:
             sizes.append(int(size.dim_value))
         elif name in dimensions:
@@ -229,6 +240,14 @@ def _type(
             )
         return TensorType(value.name, None, dtype)
     return TensorType(value.name, tuple(sizes), dtype)
+
+
+def _check_names(kind: str, names: Sequence[str], source: str) -> None:
+    for name in names:
+        if not name:
+            raise ModelError(f"one of the {kind} has no name", where=source, hint=_DAMAGED)
+        if names.count(name) > 1:
+            raise ModelError(f"two {kind} are called '{name}'", where=source, hint=_DAMAGED)
 
 
 def _check_dimensions(graph: GraphProto, dimensions: Mapping[str, int], source: str) -> None:

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
+from byoc_dory.errors import ModelError
 from htvm.frontend.check import check
 from htvm.frontend.integerize import named_module
 from htvm.frontend.module import scheme_of
 from htvm.frontend.onnx.dialect import reader_of
 from htvm.frontend.onnx.file import read_file
+from htvm.frontend.onnx.schema import check_node
 from htvm.frontend.onnx.types import input_types_of
 from htvm.model import Model, TensorInfo, model_name
 
 if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Graph
     from htvm.frontend.onnx.network import Network
     from htvm.frontend.operators import Activation
 
@@ -49,6 +52,10 @@ def load_onnx(
     graph = read_file(path, dimensions)
     options = input_types_of(graph, path, input_types)
     network = reader_of(graph, options, dialect).read(graph, options)
+    for node in graph.nodes:
+        # Now, because the reader says better than the standard what it does not know.
+        check_node(node)
+    _check_outputs(graph, network)
     module, names = named_module(_parameters(network), [item for _, item in network.outputs])
     nodes = check(module)
     _log.info("%s: %d operators imported", path.name, len(nodes))
@@ -61,6 +68,25 @@ def load_onnx(
         scheme=scheme_of(nodes),
         sources={names[item]: label for item, label in network.sources.items() if item in names},
     )
+
+
+def _check_outputs(graph: Graph, network: Network) -> None:
+    """Hold the outputs against what the file declares, where it does.
+
+    Files of research flows declare reals whatever a tensor holds.
+
+    Raises:
+        ModelError: if they differ.
+    """
+    for declared, (name, found) in zip(graph.outputs, network.outputs, strict=True):
+        shape = found.shape if declared.shape is None else declared.shape
+        if tuple(shape) != tuple(found.shape) or declared.dtype not in ("float32", found.dtype):
+            raise ModelError(
+                f"the file declares {declared.dtype}{list(shape)}, its nodes compute "
+                f"{found.dtype}{list(found.shape)}",
+                where=f"output '{name}' of {graph.source}",
+                hint="export the file again",
+            )
 
 
 def _parameters(network: Network) -> list[tuple[str, Activation]]:

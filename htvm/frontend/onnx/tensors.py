@@ -111,10 +111,12 @@ def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
     hint = "keep the data file beside the model, or save the model with its data inside"
     if folder is None or not location or Path(location).is_absolute():
         raise ModelError(f"external data in '{location}'", where=where, hint=hint)
-    path = (folder / location).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise ModelError(f"external data outside the model's folder: '{location}'", where=where)
     try:
+        path = (folder / location).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise ModelError(f"external data outside the model's folder: '{location}'", where=where)
+        if path.exists() and not path.is_file():
+            raise ModelError(f"external data '{location}' is no file", where=where, hint=hint)
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
         with path.open("rb") as file:
             size = path.stat().st_size
@@ -127,7 +129,7 @@ def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
                 )
             file.seek(offset)
             return file.read(length)
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
         raise ModelError(
             f"external data '{location}' cannot be read: "
             f"{getattr(error, 'strerror', None) or error}",

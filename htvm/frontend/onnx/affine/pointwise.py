@@ -131,6 +131,9 @@ def _arithmetic(reader: Reader, node: Node) -> Value:
                 biased = _with_bias(value, other)
                 if biased is not None:
                     return biased
+    for value in (first, second):
+        if isinstance(value, Constant) and np.isnan(value.real).any():
+            raise node.damaged("a constant operand that holds NaN", "export the file again")
     operands = [_operand(node, value) for value in (first, second)]
     if node.op in _FUNCTIONS and all(operand is not None for operand in operands):
         a, b = operands
@@ -185,6 +188,10 @@ def _with_scalar(reader: Reader, node: Node, first: Value, second: Value) -> Pen
             continue
         if other.data.size == 1 and other.data.ndim <= len(value.shape):
             number = np.float32(other.real.reshape(-1)[0])
+            if not np.isfinite(number) or (node.op == "Div" and not reverse and number == 0):
+                raise node.unsupported(
+                    f"the constant operand {number}", "all results would be infinite or no number"
+                )
             return _shifted(reader, node, value, number, reverse)
     return None
 
@@ -213,6 +220,8 @@ def _shifted(reader: Reader, node: Node, view: View, number: np.float32, reverse
 def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
     """A softmax over the last axis, waiting for quantization."""
     rank = len(view.shape)
+    if not -rank <= axis < rank:
+        raise node.damaged(f"axis {axis} of a tensor of {rank} axes")
     if axis % rank != rank - 1:
         raise node.unsupported(f"a softmax over axis {axis} of {rank}", "use the last axis")
 

@@ -120,9 +120,16 @@ def _reshape(reader: Reader, node: Node) -> Value:
 
 def _flatten(reader: Reader, node: Node) -> Value:
     source = _shape_of(reader, node)
+    rank = len(source)
     axis = node.integer("axis", 1)
-    axis = axis + len(source) if axis < 0 else axis
+    axis = rank if axis == rank else _axis(node, axis, rank)
     return _reshaped(reader, node, [math.prod(source[:axis]), math.prod(source[axis:])])
+
+
+def _axis(node: Node, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise node.damaged(f"axis {axis} of a tensor of {rank} axes")
+    return axis % rank
 
 
 def _axes(reader: Reader, node: Node) -> tuple[int, ...] | None:
@@ -138,7 +145,7 @@ def _squeeze(reader: Reader, node: Node) -> Value:
     given = _axes(reader, node)
     if given is None:
         given = tuple(axis for axis, size in enumerate(source) if size == 1)
-    axes = {axis % len(source) for axis in given}
+    axes = {_axis(node, axis, len(source)) for axis in given}
     if any(source[axis] != 1 for axis in axes):
         raise node.damaged(f"axes {sorted(axes)} of {list(source)} are not all 1")
     return _reshaped(reader, node, [n for axis, n in enumerate(source) if axis not in axes])
@@ -146,9 +153,14 @@ def _squeeze(reader: Reader, node: Node) -> Value:
 
 def _unsqueeze(reader: Reader, node: Node) -> Value:
     shape = list(_shape_of(reader, node))
-    given = _axes(reader, node) or ()
+    given = _axes(reader, node)
+    if given is None:
+        raise node.damaged("attribute or input 'axes' is missing")
     rank = len(shape) + len(given)
-    for axis in sorted(axis % rank for axis in given):
+    axes = {_axis(node, axis, rank) for axis in given}
+    if len(axes) != len(given):
+        raise node.damaged(f"axes {given} name one twice")
+    for axis in sorted(axes):
         shape.insert(axis, 1)
     return _reshaped(reader, node, shape)
 
@@ -191,11 +203,15 @@ def _slice(reader: Reader, node: Node) -> Value:
         starts, ends, axes, steps = (  # type: ignore[assignment]
             None if part is None else tuple(int(v) for v in part.reshape(-1)) for part in parts
         )
-        axes = axes or tuple(range(len(starts)))
-        steps = steps or (1,) * len(starts)
+        if starts is None or ends is None:
+            raise node.damaged("input 1 or 2 is missing", "a Slice needs starts and ends")
+        axes = tuple(range(len(starts))) if axes is None else axes
+        steps = (1,) * len(starts) if steps is None else steps
+    axes = tuple(_axis(node, axis, rank) for axis in axes)
+    if not len(starts) == len(ends) == len(set(axes)) == len(axes) == len(steps):
+        raise node.damaged(f"starts {starts}, ends {ends}, axes {axes}, steps {steps}")
     begin, sizes, strides = [0] * rank, list(source), [1] * rank
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        axis %= rank
         if step < 1:
             raise node.unsupported(f"a slice in steps of {step}", "positive steps")
         first, last, _ = slice(start, end, step).indices(source[axis])
@@ -229,6 +245,8 @@ def _pad(reader: Reader, node: Node) -> Value:
         fill = float(constant.real.reshape(-1)[0]) if constant is not None else 0.0
     if len(pads) != 2 * len(source) or min(pads) < 0:
         raise node.damaged(f"widths {pads} for a tensor of {len(source)} axes")
+    if not math.isfinite(fill):
+        raise node.unsupported(f"a padding with {fill}", "pad with a number")
     number = int(fill)
     if isinstance(value, View):
         ratio = float(np.rint(np.float32(fill) / np.float32(value.step.scale)))

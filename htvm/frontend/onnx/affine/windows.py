@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Windows", "windows_of"]
 
+_INT32_MAX = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -57,10 +59,12 @@ def windows_of(node: Node, sizes: Sequence[int], kernel: Sequence[int] | None = 
     if node.integer("ceil_mode", 0):
         raise node.unsupported("ceil_mode", "pad explicitly, and leave it 0")
     padding = _padding(node, sizes, window, strides, dilation)
+    padded = [sizes[axis] + padding[axis] + padding[axis + 2] for axis in (0, 1)]
+    if padded[0] * padded[1] > _INT32_MAX:
+        raise node.unsupported(f"padded maps of {tuple(padded)}", f"at most {_INT32_MAX} elements")
     outputs = []
     for axis in (0, 1):
-        span = sizes[axis] + padding[axis] + padding[axis + 2]
-        span -= dilation[axis] * (window[axis] - 1) + 1
+        span = padded[axis] - (dilation[axis] * (window[axis] - 1) + 1)
         if span < 0:
             raise node.damaged(f"a kernel of {window} on maps of {tuple(sizes)}")
         outputs.append(span // strides[axis] + 1)
@@ -68,8 +72,8 @@ def windows_of(node: Node, sizes: Sequence[int], kernel: Sequence[int] | None = 
 
 
 def _pair(node: Node, name: str, values: tuple[int, ...]) -> Pair:
-    if len(values) != 2 or min(values) < 1:
-        raise node.damaged(f"attribute '{name}' is {values}", "two positive integers")
+    if len(values) != 2 or min(values) < 1 or max(values) > _INT32_MAX:
+        raise node.damaged(f"attribute '{name}' is {values}", "two positive integers of 32 bits")
     return values[0], values[1]
 
 

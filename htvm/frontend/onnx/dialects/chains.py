@@ -32,11 +32,12 @@ def exponent_of(node: Node, divisor: int) -> int:
     """The power of two that a divisor is.
 
     Raises:
-        UnsupportedError: if it is none.
+        UnsupportedError: if it is none, or above 2**31.
     """
-    if divisor < 1 or divisor & (divisor - 1):
+    if not 1 <= divisor <= 2**31 or divisor & (divisor - 1):
         raise node.unsupported(
-            f"a division by {divisor}", "divisors are powers of two, which become shifts"
+            f"a division by {divisor}",
+            "divisors are powers of two up to 2**31, which become shifts",
         )
     return divisor.bit_length() - 1
 

@@ -17,6 +17,8 @@ from patterns import integer
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
 
+_INT32_MAX = 2**31 - 1
+
 __all__ = ["PRODUCTS", "geometry_of"]
 
 _NARROW = ("int8", "uint8")
@@ -76,7 +78,8 @@ def geometry_of(
     mode = node.text("auto_pad", "NOTSET")
     if len(strides) != rank or len(dilations) != rank or len(pads) != 2 * rank:
         raise node.damaged(f"attributes of another rank than {rank}")
-    if min(*strides, *dilations) < 1 or min(pads) < 0:
+    values = (*strides, *dilations, *pads)
+    if min(*strides, *dilations) < 1 or min(pads) < 0 or max(values) > _INT32_MAX:
         raise node.unsupported(f"strides {strides}, dilations {dilations}, pads {pads}")
     if mode == "VALID":
         pads = (0,) * (2 * rank)
