@@ -68,6 +68,12 @@ class TilingOptions:
                     where="options of the tiler",
                     hint=f"one of {', '.join(known)}",
                 )
+        if self.objective is not None and not isinstance(self.objective, str):
+            raise TargetError(
+                f"there is no objective {self.objective!r}",
+                where="options of the tiler",
+                hint="give the name of one, such as latency",
+            )
         check_count("node_limit", self.node_limit)
         check_count("unroll", self.unroll)
         if self.l1_budget is not None:

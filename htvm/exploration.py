@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from byoc_dory.errors import TargetError, UnsupportedError
+from byoc_dory.errors import ModelError, TargetError, UnsupportedError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explore"]
 
+_Item = TypeVar("_Item")
 _Placed: TypeAlias = "list[tuple[Layer, Accelerator]]"
 
 
@@ -74,11 +75,23 @@ def explore(
             where=f"target '{target}'",
             hint="name a target with accelerators, such as diana.digital",
         )
+    if not isinstance(tiling, TilingOptions | None):
+        raise TargetError(
+            f"a {type(tiling).__name__} is no choice of tiling",
+            where="option 'tiling'",
+            hint="give byoc_dory.options.TilingOptions(...)",
+        )
+    if not isinstance(betas, Mapping | None):
+        raise TargetError(
+            f"a {type(betas).__name__} is no choice of betas",
+            where="option 'betas'",
+            hint="give a dict from heuristic to weights",
+        )
     sweep = Sweep(
-        objectives=tuple(objectives),
-        alphas=tuple(alphas),
-        betas={name: tuple(weights) for name, weights in (betas or {}).items()},
-        l1_budgets=tuple(l1_budgets),
+        objectives=_several("objectives", objectives),
+        alphas=_several("alphas", alphas),
+        betas={name: _several(f"betas['{name}']", w) for name, w in (betas or {}).items()},
+        l1_budgets=_several("l1_budgets", l1_budgets),
         options=tiling or TilingOptions(),
     )
     placed = _placed(what, place, sweep.options, policy, progress)
@@ -88,6 +101,15 @@ def explore(
     rows: list[Tried] = []
     interrupted = not _run(placed, place.soc, sweep, rows, progress)
     return Exploration(tuple(rows), place.soc.clock_hz, interrupted)
+
+
+def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:
+    """What an option lists; a text is iterable, but no list."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TargetError(
+            f"{option} cannot be {given!r}", where=f"option '{option}'", hint="give a list"
+        )
+    return tuple(given)
 
 
 def _run(placed: _Placed, soc: Soc, sweep: Sweep, rows: list[Tried], progress: Progress) -> bool:
@@ -134,7 +156,13 @@ def _placed(
     return _of_model(source, target, options, policy, progress)
 
 
-def _takers(layer: Layer, target: Target) -> _Placed:
+def _takers(layer: object, target: Target) -> _Placed:
+    if not isinstance(layer, Layer):
+        raise ModelError(
+            f"a {type(layer).__name__} is no layer",
+            where="what to explore",
+            hint="give byoc_dory.layer.Layer objects, or a model",
+        )
     refusals = []
     found: _Placed = []
     for accelerator in target.accelerators:

@@ -31,7 +31,7 @@ def bind_inputs(infos: Sequence[TensorInfo], given: Inputs) -> list[NDArray[np.g
             converted, because a silent conversion would hide a wrong quantization.
 
     Raises:
-        InputError: a name, number, shape or dtype is wrong.
+        InputError: a name, number, shape or dtype is wrong, or an element is NaN.
     """
     wanted = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
     if isinstance(given, Mapping):
@@ -91,6 +91,11 @@ def _checked(info: TensorInfo, array: object) -> NDArray[np.generic]:
         raise InputError(
             f"shape {list(array.shape)} instead of {list(info.shape)}", where=where,
             hint="reshape it, or add the batch axis",
+        )  # fmt: skip
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InputError(
+            f"{int(np.isnan(array).sum())} of {array.size} elements are NaN", where=where,
+            hint="pass numbers; no integer stands for NaN",
         )  # fmt: skip
     return np.ascontiguousarray(array)
 

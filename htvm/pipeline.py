@@ -170,6 +170,18 @@ def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> Tili
     return replace(options, schedule=schedule)
 
 
+def _check_budget(budget: int | None, target: Target) -> None:
+    """Refuse a budget that the target's L1 does not have: code for it would overrun L1."""
+    for accelerator in target.accelerators:
+        size = target.soc.memory(accelerator.l1).size
+        if budget is not None and budget > size:
+            raise TargetError(
+                f"an L1 budget of {budget} B, accelerator '{accelerator.name}' has {size} B",
+                where="option 'l1_budget'",
+                hint=f"give at most {size}; larger memories can be explored with htvm.explore",
+            )
+
+
 def compile_model(
     model: Model | IRModule | str | Path,
     target: str,
@@ -191,6 +203,7 @@ def compile_model(
     progress = progress or Progress()
     resolved = resolve(target, l2_bytes=options.l2_bytes)
     soc, accelerators = resolved.soc, resolved.accelerators
+    _check_budget(options.tiling.l1_budget, resolved)
     with progress.stage("importing"):
         source = model if isinstance(model, Model) else load(model)
     with progress.stage("placing layers"):

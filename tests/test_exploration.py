@@ -12,7 +12,7 @@ import pytest
 import htvm
 from byoc_dory.options import TilingOptions
 from htvm import zoo
-from htvm.errors import DependencyError, TargetError, UnsupportedError
+from htvm.errors import DependencyError, ModelError, TargetError, UnsupportedError
 from htvm.progress import CallbackProgress, Progress, StageEvent
 from htvm.report.sweep import Exploration
 from tests.byoc_dory.layers import NETWORKS
@@ -109,6 +109,21 @@ def test_interrupt_keeps_what_was_found() -> None:
     )
     assert result.interrupted and len(result.rows) == 2
     assert "interrupted" in result.table()
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [("objectives", 3), ("objectives", "latency"), ("alphas", 3), ("l1_budgets", 4_000),
+     ("betas", [1]), ("betas", {"long DMA": 3}), ("tiling", 3)],
+)  # fmt: skip
+def test_options_of_the_wrong_kind(option: str, given: object) -> None:
+    with pytest.raises(TargetError, match=f"option '{option}"):
+        htvm.explore(LAYERS[4], TARGET, **{option: given})  # type: ignore[arg-type]
+
+
+def test_layers_that_are_none() -> None:
+    with pytest.raises(ModelError, match="a int is no layer"):
+        htvm.explore([3], TARGET)  # type: ignore[list-item]
 
 
 def test_what_is_asked_wrongly() -> None:

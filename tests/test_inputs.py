@@ -49,6 +49,14 @@ def test_anything_else_is_refused(given: object, message: str) -> None:
         bind_inputs(TWO, given)  # type: ignore[arg-type]
 
 
+def test_nan_is_refused_and_infinity_is_not() -> None:
+    info = (TensorInfo("image", (1, 3), "float32"),)
+    with pytest.raises(InputError, match="1 of 3 elements are NaN.*input 'image'"):
+        bind_inputs(info, np.array([[0, np.nan, 1]], np.float32))
+    (bound,) = bind_inputs(info, np.array([[0, np.inf, 1]], np.float32))
+    assert np.isinf(bound[0, 1])
+
+
 def test_the_first_missing_input_is_named() -> None:
     for _ in range(3):
         with pytest.raises(InputError, match="input 'image' is missing"):

@@ -18,6 +18,7 @@ import htvm
 from htvm.cli.arguments import open_model, read_inputs, read_samples
 from htvm.cli.terminal import Interrupts, log_to_stderr, report_defect, shown_progress
 from htvm.errors import ExportError, HtvmError
+from htvm.inputs import bind_inputs
 
 if TYPE_CHECKING:
     from htvm.result import RunResult
@@ -150,7 +151,7 @@ def run(
     """Build MODEL and run it once on the simulated SoC."""
 
     opened = open_model(model)
-    inputs = read_inputs(given, opened.inputs)
+    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(
             opened, target=target, platform=platform, policy=policy, schedule=schedule,

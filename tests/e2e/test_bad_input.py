@@ -132,6 +132,22 @@ def test_numbers_of_the_tiler(option: str, given: object) -> None:
         TilingOptions(**{option: given})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("given", [3, ["latency"]])
+def test_objectives_that_are_no_names(given: object) -> None:
+    from byoc_dory.options import TilingOptions
+
+    with pytest.raises(errors.TargetError, match="no objective"):
+        TilingOptions(objective=given)  # type: ignore[arg-type]
+
+
+def test_an_l1_budget_beyond_l1() -> None:
+    from byoc_dory.options import TilingOptions
+
+    tiling = TilingOptions(l1_budget=256_001)
+    with pytest.raises(errors.TargetError, match="256001 B.*at most 256000"):
+        htvm.build(htvm.zoo.build("toyadmos"), "diana.digital", "host", tiling=tiling)
+
+
 @pytest.mark.parametrize(
     ("option", "given"),
     [("l2_bytes", "x"), ("l2_bytes", -16), ("l2_bytes", 2.5), ("tiling", {}), ("tiling", "milp"),
