@@ -52,6 +52,7 @@ Operand: TypeAlias = "Expr | Array"
 _FINEST = 40
 """Most fraction bits of a sum; factors of more are rounded to it."""
 
+_COARSE = 1.2e7  # float32 numbers around it lie 1 apart; it is even, and printed exactly
 _BEYOND = 512.0  # steps from zero: saturates whatever the zero point is
 
 
@@ -242,10 +243,6 @@ def onnx_average(
 # ------------------------------------------------------------------------------ quantize
 
 
-def _int(condition: Any) -> Any:
-    return tirx.Cast("int32", condition)
-
-
 def onnx_quantize(
     bb: BlockBuilder, x: Expr, scale: float, zero_point: int, dtype: str = "int8", *, name: str
 ) -> Var:
@@ -263,18 +260,16 @@ def onnx_quantize(
 
     def body(source: te.Tensor, step: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
-            # Variables, because TVM would write the division anew wherever its result is used.
-            ratio, below, value = (
-                tirx.Var(part, "float32") for part in ("ratio", "below", "value")
+            # Variables, because TVM would write the division anew wherever its result is used, and
+            # would take what is added and subtracted for nothing.
+            ratio, below, value, moved = (
+                tirx.Var(part, "float32") for part in ("ratio", "below", "value", "moved")
             )
-            whole = tirx.Var("whole", "int32")
-            rest, half = value - tirx.Cast("float32", whole), tirx.const(0.5, "float32")
-            odd = whole & 1
-            up = _int(rest > half) + (_int(rest == half) & odd)
-            down = _int(rest < -half) + (_int(rest == -half) & odd)
-            result = whole + up - down + zero_point
+            # Where float32 numbers lie 1 apart, every sum is rounded to an integer, ties to even.
+            coarse = tirx.const(_COARSE, "float32")
+            result = tirx.Cast("int32", moved - coarse) + zero_point
             result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
-            result = tirx.Let(whole, tirx.Cast("int32", value), tirx.Cast(dtype, result))
+            result = tirx.Let(moved, value + coarse, tirx.Cast(dtype, result))
             end = tirx.const(_BEYOND, "float32")
             # Asked so that a NaN, for which no comparison holds, goes to the upper end.
             result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
