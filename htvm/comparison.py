@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from byoc_dory.errors import L2OverflowError
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm.describe import memory_of
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import build
+from htvm.policy import check_policy
 from htvm.progress import Progress
 from htvm.report.published import DIGITAL, WHY_FASTER, published
 from htvm.report.types import Agreement, Comparison, ComparisonRow
@@ -81,12 +83,17 @@ def compare(
     from htvm.frontend import load
 
     progress = progress or Progress()
+    configurations = _configurations(target, policy, schedule)
+    # What only the last of them would refuse shall be said before the others are built.
+    if policy is not None:
+        check_policy(policy)
+    if schedule is not None:
+        TilingOptions(schedule=schedule)
     source = model if isinstance(model, Model) else load(model)
     samples = _samples(source.inputs, inputs)
     with progress.stage("computing what the source model says"):
         oracle = build_llvm_reference(source.module)
         wanted = [oracle(sample) for sample in samples]
-    configurations = _configurations(target, policy, schedule)
     rows: list[ComparisonRow] = []
     for configuration in configurations:
         with progress.stage(configuration.name):

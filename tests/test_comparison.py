@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from byoc_dory.errors import PolicyError, TargetError
 from byoc_dory.soc.registry import resolve
-from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement
+from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement, compare
 from htvm.model import TensorInfo
 from htvm.report.compare import agreement_words
 from htvm.report.published import WHY_FASTER, published
@@ -62,6 +63,16 @@ def test_only_a_vector_of_classes_has_a_decision(shape: tuple[int, ...]) -> None
 
 def row(name: str, target: str, cycles: int | None) -> ComparisonRow:
     return ComparisonRow(name, target, cycles=cycles)
+
+
+def test_bad_choices_are_refused_before_anything_is_opened() -> None:
+    nowhere = "no such file.tflite"
+    with pytest.raises(PolicyError, match="no policy 'fast'"):
+        compare(nowhere, policy="fast")
+    with pytest.raises(TargetError, match="no schedule 'fast'"):
+        compare(nowhere, schedule="fast")  # type: ignore[arg-type]
+    with pytest.raises(TargetError, match="unknown target 'fast'"):
+        compare(nowhere, "fast")
 
 
 def test_the_baseline_is_the_fastest_on_the_cpu() -> None:
