@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from htvm.quantization.samples import Data
 
 __all__ = ["Source", "calibrated", "quantize"]
-
-_log = logging.getLogger(__name__)
 
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
 """An ``.onnx`` file, an ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``."""
