@@ -190,6 +190,25 @@ def _real_matmul(_: Any, a: Array, b: Array) -> Array:
     return total
 
 
+def _real_map(attrs: Any, x: Array, _: Array) -> Array:
+    functions: Mapping[str, Callable[[Array], Array]] = {
+        "erf": np.vectorize(math.erf, otypes=[np.float64]),
+        "tanh": np.tanh,
+    }
+    return functions[str(attrs["htvm.function"])](x.astype(np.float64)).astype(np.float32)
+
+
+def _real_exp(_: Any, x: Array, __: Array, ___: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.exp(x.astype(np.float64)).astype(np.float32)
+
+
+def _real_reduce(attrs: Any, x: Array) -> Array:
+    axes = tuple(int(axis) for axis in attrs["htvm.axes"])
+    function = {"add": np.sum, "maximum": np.max}[str(attrs["htvm.function"])]
+    return np.asarray(function(x.astype(np.float64), axis=axes, keepdims=True), np.float32)
+
+
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "cast": _cast,
     "integer_affine_norm": _rows(_affine_norm_row),
@@ -206,8 +225,12 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "ita_max": _rows(_ita_max_row),
     "ita_partial_max": _rows(_ita_partial_max_row),
     "real_combine": _real,
+    "real_exp": _real_exp,
+    "real_map": _real_map,
     "real_matmul": _real_matmul,
+    "real_reduce": _real_reduce,
     "real_round": lambda _, x, __: np.rint(x),
+    "real_sqrt": lambda _, x, __, ___: np.sqrt(np.maximum(x, 0)),
     "rescale": _rescale,
 }
 """By kind of the PrimFunc.  int64 results are cast by the caller to the type the form declares."""

@@ -1,7 +1,8 @@
 """QDQ: float operators between DequantizeLinear and QuantizeLinear, as quantizers write them.
 
 What is meant is integer arithmetic, as onnxruntime runs it once it has fused the three: its
-requantization, rectifiers folded into saturation.  What is not quantized again stays a real.
+requantization, rectifiers folded into saturation.  What is not quantized again
+stays a real (`htvm.frontend.onnx.affine.islands`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from htvm.frontend.onnx.affine import pointwise, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine import islands, pointwise, pools, quantization, shapes, unary
 from htvm.frontend.onnx.affine.products import convolution, matrix_product, weight_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.values import Constant, Pending, Value
+from htvm.frontend.onnx.affine.values import Constant, Pending, Value, View
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
 
@@ -67,11 +68,13 @@ def _conv(reader: Reader, node: Node) -> Pending:
 
 
 def _matmul(reader: Reader, node: Node) -> Value:
-    view, constant = reader.view(node, 0, "input"), _weights(reader, node, 1)
+    view, constant = (reader.value(node, index) for index in (0, 1))
+    weights = isinstance(constant, Constant) and constant.scale is not None
+    if not isinstance(view, View) or not weights:
+        return islands.product(reader, node)
+    assert isinstance(constant, Constant)
     if constant.data.ndim != 2:
-        raise node.unsupported(
-            f"weights of shape {list(constant.data.shape)}", "a matrix is supported"
-        )
+        return islands.product(reader, node)
     return matrix_product(reader, node, view, weight_of(node, constant, 1), None)
 
 
@@ -94,6 +97,7 @@ HANDLERS: Mapping[str, Handler] = {
     **quantization.HANDLERS,
     **shapes.HANDLERS,
     **unary.HANDLERS,
+    **islands.HANDLERS,
     "Conv": _conv,
     "Gemm": _gemm,
     "MatMul": _matmul,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htvm.frontend.onnx.affine import pointwise, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine import islands, pointwise, pools, quantization, shapes, unary
 from htvm.frontend.onnx.affine.products import (
     Weight,
     convolution,
@@ -293,6 +293,7 @@ HANDLERS: Mapping[str, Handler] = {
     **quantization.HANDLERS,
     **shapes.HANDLERS,
     **unary.HANDLERS,
+    **islands.HANDLERS,
     **OWN,
 }
 """What each operator means."""

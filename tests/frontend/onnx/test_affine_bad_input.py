@@ -119,15 +119,36 @@ def test_operator_that_is_not_known(tmp_path) -> None:
 
 def test_function_that_stays_a_real(tmp_path) -> None:
     file, x = started()
-    file.output(file.node("Sigmoid", [x]))
+    file.output(file.node("Elu", [x]))
     refused(file, tmp_path, UnsupportedError, "not quantized", "QuantizeLinear")
 
 
 def test_weights_computed_at_run_time(tmp_path) -> None:
     file, x = started((1, 6))
     y = file.through(file.input("y", (6, 3)), 0.1, 0)
-    file.output(file.through(file.node("MatMul", [x, y]), 0.1, 0))
+    file.output(file.through(file.node("Gemm", [x, y]), 0.1, 0))
     refused(file, tmp_path, UnsupportedError, "run time", "constant")
+
+
+def test_products_of_shapes_that_do_not_fit(tmp_path) -> None:
+    file, x = started((1, 6))
+    y = file.through(file.input("y", (7, 3)), 0.1, 0)
+    file.output(file.through(file.node("MatMul", [x, y]), 0.1, 0))
+    refused(file, tmp_path, ModelError, "[1, 6] and [7, 3]")
+
+
+def test_layer_norm_with_factors_of_another_shape(tmp_path) -> None:
+    file, x = started((1, 6))
+    factors = file.constant(np.ones(7), "float32")
+    file.output(file.through(file.node("LayerNormalization", [x, factors]), 0.1, 0))
+    refused(file, tmp_path, ModelError, "[1, 6] and [7]")
+
+
+def test_power_that_is_none_of_the_supported_ones(tmp_path) -> None:
+    file, x = started((1, 6))
+    y = file.node("Pow", [x, file.constant(1.7, "float32")])
+    file.output(file.through(y, 0.1, 0))
+    refused(file, tmp_path, UnsupportedError, "a power of 1.7", "2.0")
 
 
 def test_accumulators_beyond_32_bits(tmp_path) -> None:

@@ -18,7 +18,16 @@ from patterns.onnx_rounding import float_scale
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
 
-__all__ = ["HANDLERS", "Operand", "binary", "quantized_constant", "softmax"]
+__all__ = [
+    "HANDLERS",
+    "REAL",
+    "Operand",
+    "arithmetic",
+    "binary",
+    "combined",
+    "quantized_constant",
+    "softmax",
+]
 
 Operand: TypeAlias = "View | tuple[Array, Step]"
 """A tensor, or int8 elements and their step."""
@@ -28,7 +37,8 @@ _FUNCTIONS: dict[str, onnx_arithmetic.Function] = {
     "Mul": "multiply",
     "Sub": "subtract",
 }
-_REAL: dict[str, real.Function] = {**_FUNCTIONS, "Div": "divide"}  # type: ignore[dict-item]
+REAL: dict[str, real.Function] = {**_FUNCTIONS, "Div": "divide"}  # type: ignore[dict-item]
+"""By operator, the function of reals."""
 
 
 def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Step]:
@@ -83,7 +93,7 @@ def binary(
             else (item[0].astype("int64") - item[1].zero_point) * np.float32(item[1].scale)
             for item in (a, b)
         ]
-        made = _combined(reader, node, function, operands, shape)
+        made = combined(reader, node, function, operands, shape)
         return limited(reader, node, made, bound)
 
     return Pending(shape, finish, real_form)
@@ -96,7 +106,7 @@ def _broadcast(node: Node, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int,
         raise node.damaged(f"operands of shapes {list(a)} and {list(b)}") from error
 
 
-def _combined(
+def combined(
     reader: Reader,
     node: Node,
     function: real.Function,
@@ -121,7 +131,8 @@ def _combined(
     return reader.write(node, f"real_{function}", tensors, shape, write, dtype="float32")
 
 
-def _arithmetic(reader: Reader, node: Node) -> Value:
+def arithmetic(reader: Reader, node: Node) -> Value:
+    """A sum, difference, product or quotient of two tensors or constants."""
     first, second = reader.value(node, 0), reader.value(node, 1)
     if isinstance(first, Constant) and isinstance(second, Constant):
         return Constant(_FOLDED[node.op](first.real, second.real))
@@ -147,7 +158,7 @@ def _arithmetic(reader: Reader, node: Node) -> Value:
         for value in (first, second)
     ]
     shape = _broadcast(node, parts[0].shape, parts[1].shape)
-    return Real(_combined(reader, node, _REAL[node.op], parts, shape))
+    return Real(combined(reader, node, REAL[node.op], parts, shape))
 
 
 _FOLDED: dict[str, Any] = {
@@ -208,7 +219,7 @@ def _shifted(reader: Reader, node: Node, view: View, number: np.float32, reverse
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         parts: list[Activation | Array] = [reader.realised(view, node.where), np.asarray(number)]
         ordered = parts[::-1] if reverse else parts
-        made = _combined(reader, node, _REAL[node.op], ordered, view.shape)
+        made = combined(reader, node, REAL[node.op], ordered, view.shape)
         return limited(reader, node, made, bound)
 
     return Pending(view.shape, finish, real_form)
@@ -242,10 +253,10 @@ def _softmax(reader: Reader, node: Node) -> Value:
 
 
 HANDLERS: dict[str, Handler] = {
-    "Add": _arithmetic,
-    "Div": _arithmetic,
-    "Mul": _arithmetic,
+    "Add": arithmetic,
+    "Div": arithmetic,
+    "Mul": arithmetic,
     "Softmax": _softmax,
-    "Sub": _arithmetic,
+    "Sub": arithmetic,
 }
 """What the nodes mean."""

@@ -19,7 +19,7 @@ from patterns.onnx_rounding import float_scale
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
 
-__all__ = ["HANDLERS", "average", "average_windows", "global_windows"]
+__all__ = ["HANDLERS", "average", "average_windows", "global_windows", "mean"]
 
 
 def _max_pool(reader: Reader, node: Node) -> Value:
@@ -103,7 +103,8 @@ def _average(reader: Reader, node: Node) -> Value:
     return average(reader, node, view, average_windows(node, view))
 
 
-def _reduce_mean(reader: Reader, node: Node) -> Value:
+def mean(reader: Reader, node: Node) -> Value:
+    """ReduceMean of an 8-bit map over height and width, waiting for quantization."""
     view = reader.view(node, 0, "input")
     rank = len(view.shape)
     axes = node.integers("axes", ()) if "axes" in node.attributes else ()
@@ -122,6 +123,6 @@ HANDLERS: dict[str, Handler] = {
     "AveragePool": _average,
     "GlobalAveragePool": _global_average,
     "MaxPool": _max_pool,
-    "ReduceMean": _reduce_mean,
+    "ReduceMean": mean,
 }
 """What the nodes mean."""

@@ -51,6 +51,7 @@ class Reader:
         self.steps: dict[Activation, Step] = {}
         self.sources: dict[Activation, str] = {}
         self._count = 0
+        self._realised: dict[Pending | tuple[Activation, Step], Activation] = {}
 
     # ------------------------------------------------------------------ the whole
 
@@ -207,23 +208,31 @@ class Reader:
         if isinstance(value, Real):
             return value.activation
         if isinstance(value, View):
-            step = value.step
-
-            def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-                return floats.dequantize(bb, inputs[0], step.scale, step.zero_point, name=name)
-
-            operator = Primitive(
-                self.position(), where, (value.activation,), kind="dequantize", write=write
-            )
-            return Activation(value.shape, operator, "float32")
+            key = (value.activation, value.step)
+            if key not in self._realised:
+                self._realised[key] = self._dequantized(value, where)
+            return self._realised[key]
         if isinstance(value, Pending) and value.real is not None:
-            return value.real(value.bound, value.bias)
+            if value not in self._realised:
+                self._realised[value] = value.real(value.bound, value.bias)
+            return self._realised[value]
         kind = "a result" if isinstance(value, Pending) else f"a {type(value).__name__.lower()}"
         raise UnsupportedError(
             f"{kind} that is not quantized is used as a real",
             where=where,
             hint="let a QuantizeLinear follow the operator",
         )
+
+    def _dequantized(self, view: View, where: str) -> Activation:
+        step = view.step
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return floats.dequantize(bb, inputs[0], step.scale, step.zero_point, name=name)
+
+        operator = Primitive(
+            self.position(), where, (view.activation,), kind="dequantize", write=write
+        )
+        return Activation(view.shape, operator, "float32")
 
 
 Handler: TypeAlias = "Callable[[Reader, Node], Value | list[Value]]"

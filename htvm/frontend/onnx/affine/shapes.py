@@ -12,6 +12,7 @@ from byoc_dory.layer import Array
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.unary import mapped
 from htvm.frontend.onnx.affine.values import (
+    Bound,
     Constant,
     Pending,
     Quantized,
@@ -80,7 +81,17 @@ def _pending_reshape(
 
     if math.prod(pending.shape) != math.prod(shape):
         raise node.damaged(f"a reshape of {list(pending.shape)} to {list(shape)}")
-    return Pending(shape, finish, bound=pending.bound)
+
+    make = pending.real
+    if make is None:
+        return Pending(shape, finish, bound=pending.bound)
+
+    def real_form(bound: Bound, _: Constant | None) -> Activation:
+        made = make(bound, pending.bias)
+        operator = Reshape(reader.position(), node.where, (made,), shape)
+        return reader.result(operator, shape, dtype="float32")
+
+    return Pending(shape, finish, real_form, bound=pending.bound)
 
 
 def _folded(value: Constant, move: Callable[[Array], Array]) -> Constant:

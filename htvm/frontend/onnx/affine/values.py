@@ -121,6 +121,8 @@ class Pending:
         bias_axis: axis along which a constant may be added before quantization, if it may.
         bias: that constant.
         bound: what rectifiers let through.
+        of: the one 8-bit tensor it is a function of, element by element, and the function of
+            float32 arrays, if it is one.
     """
 
     shape: tuple[int, ...]
@@ -129,6 +131,7 @@ class Pending:
     bias_axis: int | None = None
     bias: Constant | None = None
     bound: Bound = Bound()
+    of: tuple[View, Callable[[Array], Array]] | None = None
 
 
 Value: TypeAlias = "Quantized | View | Real | Sums | Constant | Pending"

@@ -1,0 +1,348 @@
+"""What a file leaves in reals between dequantization and quantization.
+
+A function of one 8-bit tensor, however many nodes it is spelled in, is a table once its result is
+quantized; the product of two 8-bit tensors is one of integers.  Everything else is computed in
+float32, from a dequantized tensor until it is quantized again, and runs on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.affine import pointwise, pools, unary
+from htvm.frontend.onnx.affine.quantization import real_of_sums
+from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer
+from htvm.frontend.onnx.affine.unary import Function, limited, mapped
+from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
+from htvm.frontend.operators import Activation, Clip, Step
+from patterns import integer, onnx_arithmetic, real, rescale
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.affine.reader import Handler, Reader
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["HANDLERS", "product"]
+
+
+def _operand(reader: Reader, node: Node, index: int) -> Activation | Array:
+    value = reader.value(node, index)
+    if isinstance(value, Constant):
+        if not np.isfinite(value.real).all():
+            raise node.unsupported(f"constant input {index} is not finite everywhere")
+        return value.real
+    return reader.realised(value, node.where)
+
+
+def _tensor(reader: Reader, node: Node) -> Activation:
+    source = _operand(reader, node, 0)
+    if not isinstance(source, Activation):
+        raise node.unsupported("its input is constant", "fold constants when exporting")
+    return source
+
+
+def _axes(node: Node, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    if any(not -rank <= axis < rank for axis in axes) or not axes:
+        raise node.damaged(f"axes {list(axes)} of a tensor of {rank} axes")
+    return tuple(sorted({axis % rank for axis in axes}))
+
+
+# ------------------------------------------------------------------ functions of one 8-bit tensor
+
+
+def _curve(value: Value) -> tuple[View, Function] | None:
+    """The 8-bit tensor that a value is a function of, and the function."""
+    if isinstance(value, View):
+        return value, lambda x: x
+    if isinstance(value, Pending) and value.bound == Bound():
+        return value.of
+    return None
+
+
+def _table(
+    reader: Reader, node: Node, view: View, function: Function, make: Callable[[], Activation]
+) -> Pending:
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        return mapped(reader, node, view, step, function, clip)
+
+    def real_form(bound: Bound, _: Constant | None) -> Activation:
+        return limited(reader, node, make(), bound)
+
+    return Pending(view.shape, finish, real_form, of=(view, function))
+
+
+def _mapped(reader: Reader, node: Node, outer: Function, form: Form | None) -> Value:
+    value = reader.value(node, 0)
+    curve = _curve(value)
+    if curve is not None and form is None:
+        view, inner = curve
+        return Pending(
+            view.shape, unary.pending_map(reader, node, view, lambda x: outer(inner(x))).finish
+        )
+    if form is None:
+        raise node.unsupported(
+            f"{node.op} of a tensor that is not quantized",
+            f"quantize its input; in reals there are {', '.join(sorted(FORMS))}",
+        )
+
+    def make() -> Activation:
+        return form(Writer(reader, node), _tensor(reader, node))
+
+    if curve is None:
+        return Real(make())
+    view, inner = curve
+    return _table(reader, node, view, lambda x: outer(inner(x)), make)
+
+
+def _function(reader: Reader, node: Node) -> Value:
+    return _mapped(reader, node, unary.FUNCTIONS[node.op](node), FORMS.get(node.op))
+
+
+def _pow(reader: Reader, node: Node) -> Value:
+    exponents = reader.value(node, 1)
+    if not isinstance(exponents, Constant) or exponents.data.size != 1:
+        raise node.unsupported("exponents that are not one constant", "one number")
+    exponent = np.float32(exponents.real.reshape(-1)[0])
+    form = _POWERS.get(float(exponent))
+    if form is None:
+        raise node.unsupported(
+            f"a power of {exponent}", f"one of {', '.join(map(str, sorted(_POWERS)))}"
+        )
+    return _mapped(reader, node, lambda x: np.power(x, exponent), form)
+
+
+_POWERS: dict[float, Form] = {
+    -1.0: FORMS["Reciprocal"],
+    -0.5: lambda out, x: out.divided(1.0, out.sqrt(x)),
+    0.5: FORMS["Sqrt"],
+    2.0: lambda out, x: out.combine("multiply", x, x),
+    3.0: lambda out, x: out.combine("multiply", out.combine("multiply", x, x), x),
+}
+
+
+def _arithmetic(reader: Reader, node: Node) -> Value:
+    values = [reader.value(node, index) for index in (0, 1)]
+    return _composed(reader, node, values) or pointwise.arithmetic(reader, node)
+
+
+def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | None:
+    """The operands as functions of one tensor combined, ``None`` if they are something else."""
+    functions: list[Function] = []
+    views: list[View] = []
+    for value in values:
+        curve = _curve(value)
+        if curve is not None:
+            views.append(curve[0])
+            functions.append(curve[1])
+        elif isinstance(value, Constant) and value.data.size == 1 and value.scale is None:
+            functions.append(_constant(value.real))
+        else:
+            return None
+    first = views[0] if views else None
+    same = all(v.activation is views[0].activation and v.step == views[0].step for v in views)
+    if first is None or not same or all(isinstance(value, View) for value in values):
+        return None
+    numbers = [value.real for value in values if isinstance(value, Constant)]
+    if any(item.ndim > len(first.shape) or not np.isfinite(item).all() for item in numbers):
+        return None
+    if node.op == "Div" and isinstance(values[1], Constant) and not values[1].real.all():
+        return None
+    fold = _FOLDED[node.op]
+
+    def function(x: Array) -> Array:
+        return np.asarray(fold(functions[0](x), functions[1](x)), "float32")
+
+    def make() -> Activation:
+        a, b = (_operand(reader, node, index) for index in (0, 1))
+        return Writer(reader, node).combine(pointwise.REAL[node.op], a, b)
+
+    return _table(reader, node, first, function, make)
+
+
+def _constant(number: Array) -> Function:
+    value = np.float32(number.reshape(-1)[0])
+    return lambda x: np.full_like(x, value)
+
+
+_FOLDED: dict[str, Any] = {
+    "Add": np.add, "Div": np.divide, "Mul": np.multiply, "Sub": np.subtract,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------ products of two tensors
+
+
+def product(reader: Reader, node: Node) -> Value:
+    """A MatMul of two tensors that are computed, or of reals."""
+    values = [reader.value(node, index) for index in (0, 1)]
+    shapes = [item.shape for item in (_shape(value) for value in values)]
+    a, b = shapes
+    if min(len(a), len(b)) < 2 or a[-1] != b[-2]:
+        raise node.damaged(f"a product of shapes {list(a)} and {list(b)}")
+    try:
+        outer = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError as error:
+        raise node.damaged(f"a product of shapes {list(a)} and {list(b)}") from error
+    shape = (*outer, a[-2], b[-1])
+    first, second = values
+    if isinstance(first, View) and isinstance(second, View):
+        return _integer_product(reader, node, first, second, shape)
+    operands = [_operand(reader, node, index) for index in (0, 1)]
+    tensors = [item for item in operands if isinstance(item, Activation)]
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        from tvm import relax
+
+        given = iter(inputs)
+        x, y = (
+            next(given)
+            if isinstance(item, Activation)
+            else relax.const(np.ascontiguousarray(item, "float32"), "float32")
+            for item in operands
+        )
+        return real.matmul_real(bb, x, y, name=name)
+
+    return Real(reader.write(node, "real_matmul", tensors, shape, write, dtype="float32"))
+
+
+def _shape(value: Value) -> Any:
+    if isinstance(value, Constant):
+        return value.data
+    return value if isinstance(value, View | Pending) else value.activation
+
+
+def _integer_product(
+    reader: Reader, node: Node, a: View, b: View, shape: tuple[int, ...]
+) -> Pending:
+    def sums() -> Activation:
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return integer.matmul(bb, inputs[0], inputs[1], name=name)
+
+        parts = (_centred(reader, node, a), _centred(reader, node, b))
+        return reader.write(node, "matmul", parts, shape, write, dtype="int32")
+
+    scale = np.float32(a.step.scale) * np.float32(b.step.scale)
+
+    def real_form(bound: Bound, _: Constant | None) -> Activation:
+        made = real_of_sums(reader, node, sums(), np.asarray([scale], "float32"), 0)
+        return limited(reader, node, made, bound)
+
+    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+        ratio = np.asarray([scale / np.float32(step.scale)], "float32")
+        steps = real_of_sums(reader, node, sums(), ratio, 0)
+        # In steps of the output, so that rectifiers bound what is rounded.
+        low, high = (float(limit - step.zero_point) for limit in clip)
+        bounds = Bound(low, high) if clip != (-128, 127) else Bound()
+        inside = limited(reader, node, steps, bounds)
+
+        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+            return onnx_arithmetic.onnx_quantize(
+                bb, inputs[0], 1.0, step.zero_point, "int8", name=name
+            )
+
+        return reader.write(node, "quantize", (inside,), shape, write, step=step)
+
+    return Pending(shape, finish, real_form)
+
+
+def _centred(reader: Reader, node: Node, view: View) -> Activation:
+    """The integers less their zero point, int16; as they are if that is 0."""
+    zero = view.step.zero_point
+    if zero == 0:
+        return view.activation
+
+    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
+        one, summand = np.ones((), "int32"), np.full((), -zero, "int32")
+        return rescale.rescale(
+            bb, inputs[0], one, summand, 0, (-256, 255), name=name, dtype="int16"
+        )
+
+    return reader.write(node, "rescale", (view.activation,), view.shape, write, dtype="int16")
+
+
+# ------------------------------------------------------------------ rows
+
+
+def _softmax(reader: Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+
+    def make() -> Activation:
+        out, source = Writer(reader, node), _tensor(reader, node)
+        (axis,) = _axes(node, [_softmax_axis(reader, node)], len(source.shape))
+        if reader.graph.opset < 13 and axis != len(source.shape) - 1:
+            raise node.unsupported(f"a softmax over axis {axis} and those after it", "the last")
+        moved = out.combine("subtract", source, out.reduce("maximum", source, (axis,)))
+        terms = out.exp(moved)
+        return out.combine("divide", terms, out.reduce("add", terms, (axis,)))
+
+    if not isinstance(value, View):
+        return Real(make())
+    waiting = pointwise.softmax(reader, node, value, _softmax_axis(reader, node))
+    return Pending(
+        waiting.shape,
+        waiting.finish,
+        lambda bound, _: limited(reader, node, make(), bound),
+    )
+
+
+def _softmax_axis(reader: Reader, node: Node) -> int:
+    return node.integer("axis", -1 if reader.graph.opset >= 13 else 1)
+
+
+def _layer_norm(reader: Reader, node: Node) -> Value:
+    if len([name for name in node.outputs if name]) > 1:
+        raise node.unsupported("its mean and deviation as outputs", "only the normalised tensor")
+    out, source = Writer(reader, node), _tensor(reader, node)
+    rank = len(source.shape)
+    (first,) = _axes(node, [node.integer("axis", -1)], rank)
+    axes = tuple(range(first, rank))
+    centred = out.combine("subtract", source, out.mean(source, axes))
+    variance = out.mean(out.combine("multiply", centred, centred), axes)
+    root = out.sqrt(out.combine("add", variance, node.number("epsilon", 1e-5)))
+    result = out.combine("divide", centred, root)
+    for index, function in ((1, "multiply"), (2, "add")):
+        if node.input(index):
+            result = out.combine(function, result, _operand(reader, node, index))  # type: ignore[arg-type]
+    if result.shape != source.shape:
+        raise node.damaged(f"factors or summands that do not fit {list(source.shape)}")
+    return Real(result)
+
+
+def _reduced(reader: Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    axes = node.integers("axes", ())
+    if node.input(1):
+        axes = tuple(int(axis) for axis in reader.array(node, 1, "axes").reshape(-1))
+    if isinstance(value, View) and node.op == "ReduceMean" and len(value.shape) == 4:
+        if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
+            return pools.mean(reader, node)
+    out, source = Writer(reader, node), _tensor(reader, node)
+    if not axes and node.integer("noop_with_empty_axes", 0):
+        return Real(source)
+    rank = len(source.shape)
+    axes = _axes(node, axes or range(rank), rank)
+    if node.op == "ReduceMean":
+        made = out.mean(source, axes)
+    else:
+        made = out.reduce("add" if node.op == "ReduceSum" else "maximum", source, axes)
+    if node.integer("keepdims", 1):
+        return Real(made)
+    shape = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
+    return Real(out.reshape(made, shape))
+
+
+HANDLERS: dict[str, Handler] = {
+    **{name: _function for name in unary.FUNCTIONS},
+    **{name: _arithmetic for name in _FOLDED},
+    "LayerNormalization": _layer_norm,
+    "MatMul": product,
+    "Pow": _pow,
+    "ReduceMax": _reduced,
+    "ReduceMean": _reduced,
+    "ReduceSum": _reduced,
+    "Softmax": _softmax,
+}
+"""What the nodes mean."""

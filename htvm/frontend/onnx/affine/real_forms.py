@@ -1,0 +1,138 @@
+"""Functions of one float tensor, composed of what `patterns` computes in reals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from byoc_dory.layer import Array
+from htvm.frontend.onnx.affine.pointwise import combined
+from htvm.frontend.onnx.affine.reader import Reader
+from htvm.frontend.operators import Activation, Reshape
+from patterns import real, real_functions
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["FORMS", "Form", "Writer"]
+
+
+class Writer:
+    """Writes the float operators that a node consists of."""
+
+    def __init__(self, reader: Reader, node: Node) -> None:
+        self._reader = reader
+        self.node = node
+
+    def combine(
+        self, function: real.Function, a: Activation | Array, b: Activation | Array | float
+    ) -> Activation:
+        """A function of two tensors, at least one computed.
+
+        Raises:
+            ModelError: if their shapes do not fit together.
+        """
+        other = np.asarray(b, "float32") if isinstance(b, int | float) else b
+        try:
+            shape = np.broadcast_shapes(a.shape, other.shape)
+        except ValueError as error:
+            raise self.node.damaged(
+                f"operands of shapes {list(a.shape)} and {list(other.shape)}"
+            ) from error
+        return combined(self._reader, self.node, function, (a, other), shape)
+
+    def divided(self, number: float, x: Activation) -> Activation:
+        """A number over a tensor."""
+        return self.combine("divide", np.asarray(number, "float32"), x)
+
+    def map(self, function: real_functions.Map, x: Activation) -> Activation:
+        """A function of every element."""
+        return self._written(
+            f"real_{function}",
+            x,
+            lambda bb, parts, name: real_functions.map_real(bb, function, parts[0], name=name),
+        )
+
+    def exp(self, x: Activation) -> Activation:
+        """The exponential of every element."""
+        return self._written(
+            "real_exp",
+            x,
+            lambda bb, parts, name: real_functions.exp_real(bb, parts[0], name=name),
+        )
+
+    def sqrt(self, x: Activation) -> Activation:
+        """The square root of every element."""
+        return self._written(
+            "real_sqrt",
+            x,
+            lambda bb, parts, name: real_functions.sqrt_real(bb, parts[0], name=name),
+        )
+
+    def _written(self, kind: str, x: Activation, write: Any) -> Activation:
+        return self._reader.write(self.node, kind, (x,), x.shape, write, dtype="float32")
+
+    def reduce(
+        self, function: real_functions.Reduction, x: Activation, axes: Sequence[int]
+    ) -> Activation:
+        """The sum or the maximum over some axes, which keep a size of 1."""
+        shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+
+        def write(bb: Any, parts: Sequence[Any], name: str) -> Any:
+            return real_functions.reduce_real(bb, function, parts[0], axes, name=name)
+
+        return self._reader.write(self.node, "real_reduce", (x,), shape, write, dtype="float32")
+
+    def mean(self, x: Activation, axes: Sequence[int]) -> Activation:
+        """The mean over some axes, which keep a size of 1."""
+        count = math.prod(x.shape[axis] for axis in axes)
+        return self.combine("divide", self.reduce("add", x, axes), float(count))
+
+    def reshape(self, x: Activation, shape: tuple[int, ...]) -> Activation:
+        """The same elements in another shape."""
+        if x.shape == shape:
+            return x
+        operator = Reshape(self._reader.position(), self.node.where, (x,), shape)
+        return self._reader.result(operator, shape, dtype="float32")
+
+
+Form: TypeAlias = Callable[[Writer, Activation], Activation]
+
+
+def _sigmoid(out: Writer, x: Activation) -> Activation:
+    return out.divided(1.0, out.combine("add", out.exp(out.combine("multiply", x, -1.0)), 1.0))
+
+
+def _gelu(out: Writer, x: Activation) -> Activation:
+    half = out.combine("multiply", x, 0.5)
+    if out.node.attributes.get("approximate", "none") == "tanh":
+        cube = out.combine("multiply", out.combine("multiply", x, x), x)
+        inner = out.combine("add", x, out.combine("multiply", cube, 0.044715))
+        flat = out.map("tanh", out.combine("multiply", inner, math.sqrt(2 / math.pi)))
+    else:
+        flat = out.map("erf", out.combine("multiply", x, math.sqrt(0.5)))
+    return out.combine("multiply", half, out.combine("add", flat, 1.0))
+
+
+def _leaky(out: Writer, x: Activation) -> Activation:
+    slope = out.node.number("alpha", 0.01)
+    below = out.combine("multiply", out.combine("minimum", x, 0.0), slope)
+    return out.combine("add", out.combine("maximum", x, 0.0), below)
+
+
+FORMS: Mapping[str, Form] = {
+    "Abs": lambda out, x: out.combine("maximum", x, out.combine("multiply", x, -1.0)),
+    "Erf": lambda out, x: out.map("erf", x),
+    "Exp": lambda out, x: out.exp(x),
+    "Gelu": _gelu,
+    "LeakyRelu": _leaky,
+    "Neg": lambda out, x: out.combine("multiply", x, -1.0),
+    "Reciprocal": lambda out, x: out.divided(1.0, x),
+    "Sigmoid": _sigmoid,
+    "Sqrt": lambda out, x: out.sqrt(x),
+    "Tanh": lambda out, x: out.map("tanh", x),
+}
+"""By operator."""
