@@ -152,7 +152,7 @@ def test_the_report_says_what_ternary_weights_cost() -> None:
     )
     report = module.report()
     assert report.output_sqnr_db == found.output_sqnr_db
-    assert (report.summary.policy, report.summary.schedule) == ("bitwidth", "published")
+    assert (report.summary.policy, report.summary.schedule) == ("bitwidth", "overlapped")
     rows = {row.layer: row for row in module.explain().rows}
     for name in found.ternary:
         (offer,) = rows[name].offers

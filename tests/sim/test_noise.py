@@ -101,7 +101,7 @@ def test_both_platforms_draw_the_same_noise(
 
 def test_a_setting_must_be_one(program: host.HostProgram, case: Case) -> None:
     data, size = packed([case], False), case.outputs[0].size
-    for register in (0x10000000, ANALOG.registers + 0x38):
+    for register in (0x10000000, ANALOG.registers + 0x3C):
         with pytest.raises(SimulationError, match="cannot set|starting|returned"):
             host.run(program, [data], [size], settings={register: 1})
 
