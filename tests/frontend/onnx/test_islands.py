@@ -114,3 +114,39 @@ def test_what_has_no_float_form_is_named(tmp_path) -> None:
     with pytest.raises(UnsupportedError, match="Elu of a tensor that is not quantized") as caught:
         htvm.load(path)
     assert "Elu_" in str(caught.value) and "quantize its input" in str(caught.value)
+
+
+def dense(file: File, x: str, rows: int, columns: int, rng: np.random.Generator) -> str:
+    weight = rng.integers(-127, 128, (rows, columns)).astype(np.int8)
+    y = file.node("MatMul", [x, file.dequantize(file.constant(weight), 0.0021, 0)])
+    return file.node("Add", [y, file.constant(rng.normal(0, 0.1, columns), "float32")])
+
+
+def heads(file: File, x: str, perm: list[int]) -> str:
+    y = file.node("Reshape", [x, file.constant([1, 16, 4, 8], "int64")])
+    return file.node("Transpose", [y], perm=perm)
+
+
+def test_transformer_block_on_the_simulator(tmp_path) -> None:
+    """Layer norms, attention whose scores stay reals, a GELU behind a product, residuals."""
+    file, rng = File(), np.random.default_rng(1)
+    x = file.through(file.input("x", ROWS), IN, 4)
+    normed = file.through(layer_norm(file, x, False), 0.0171391, 2)
+    q, k, v = (
+        heads(file, file.through(dense(file, normed, 32, 32, rng), 0.0311713, 0), perm)
+        for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
+    )
+    y = file.node("Mul", [file.node("MatMul", [q, k]), file.constant(8**-0.5, "float32")])
+    y = file.node("MatMul", [file.node("Softmax", [y], axis=-1), v])
+    y = file.node("Transpose", [y], perm=[0, 2, 1, 3])
+    y = file.node("Reshape", [y, file.constant(list(ROWS), "int64")])
+    y = file.through(dense(file, file.through(y, 0.0213317, 0), 32, 32, rng), 0.0213317, 0)
+    x = file.through(file.node("Add", [x, y]), 0.0411713, 1)
+    normed = file.through(layer_norm(file, x, True), 0.0171391, 2)
+    y = file.through(gelu(file, dense(file, normed, 32, 64, rng)), 0.0217391, -100)
+    y = file.through(dense(file, y, 64, 32, rng), 0.0213317, 0)
+    path = saved(file, file.node("Add", [x, y]), tmp_path, 0.0513917)
+    inputs = [data(seed=3)]
+    agree(path, inputs)
+    built = htvm.build(htvm.load(path), target="diana.cpu")
+    agree(path, inputs, built.run(inputs[0]).outputs[0])
