@@ -48,7 +48,7 @@ def test_not_a_model(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(ModelError, match="not a TFLite model") as caught:
         load(tmp_path, data)
     assert "network.tflite" in str(caught.value)
-    assert "give a .tflite file" in str(caught.value)
+    assert "give a .tflite or .onnx file" in str(caught.value)
 
 
 def test_no_such_file(tmp_path: Path) -> None:
