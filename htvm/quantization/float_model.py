@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Source", "calibrated", "quantize"]
 
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
-"""An ``.onnx`` file, an ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``."""
+"""An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, or an ``ExportedProgram`` of torch."""
 
 _KEPT = 512  # samples that retargeting sees: it runs the network on all of them
 _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
@@ -50,7 +50,9 @@ def quantize(
     What retargeting to ``target`` costs is logged here, and part of a build's report there.
 
     Args:
-        model: an ``.onnx`` file, an ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``.
+        model: an ``.onnx`` file, a float ``.tflite`` file (its operators: see
+            `htvm.quantization.tflite_float`; inputs and outputs stay NHWC), an
+            ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``.
         target: one of `htvm.targets()`.
         data: real inputs, as many and as varied as the network sees in use (a hundred often
             suffice): an array ``[N, ...]``, arrays by input name, an iterable of samples (arrays,
@@ -64,7 +66,7 @@ def quantize(
 
     Raises:
         ModelError: ``model`` is no model, or damaged, or quantized already.
-        UnsupportedError: it uses what is not supported, or is a TFLite file.
+        UnsupportedError: it uses what is not supported.
         InputError: ``data`` do not fit the model's inputs, are not finite, or there are none.
         TargetError: the target is not known.
         DependencyError: onnxruntime is not installed, or torch lacks its ONNX exporter.
@@ -140,30 +142,30 @@ def _refuse_quantized(graph: Graph) -> None:
 
 def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
     """The model as an ONNX file, and what it is called."""
-    if isinstance(model, (str, PathLike)):
-        path = Path(model)
-        if path.suffix.lower() == ".tflite":
-            raise UnsupportedError(
-                "a float TFLite file cannot be quantized here",
-                where=str(path),
-                hint="let TensorFlow's converter quantize it fully to int8 (representative_dataset)"
-                " and give that to htvm.load, or export the network to ONNX",
-            )
-        return path, path.name
     path = folder / "model.onnx"
+    called = path.name
+    if isinstance(model, (str, PathLike)):
+        source = Path(model)
+        called = source.name
+        if source.suffix.lower() != ".tflite":
+            return source, called
+        from htvm.quantization.tflite_float import float_onnx
+
+        model = float_onnx(source)
     if type(model).__module__.startswith("torch.export"):
         model = _exported(model)
     if not hasattr(model, "SerializeToString"):
         raise ModelError(
             f"a {type(model).__name__} is not a float model",
             where="htvm.quantize",
-            hint="give an .onnx file, an onnx.ModelProto, or a torch.export.ExportedProgram",
+            hint="give an .onnx or float .tflite file, an onnx.ModelProto, or a "
+            "torch.export.ExportedProgram",
         )
     try:
         path.write_bytes(model.SerializeToString())
     except ValueError as error:
         raise ModelError(f"the model cannot be written: {error}", where="htvm.quantize") from error
-    return path, path.name
+    return path, called
 
 
 def _exported(program: Any) -> Any:

@@ -56,7 +56,11 @@ def quantize_file(source: Path, target: Path, samples: Mapping[str, Array]) -> N
                 activation_type=quantization.QuantType.QInt8,
                 weight_type=quantization.QuantType.QInt8,
                 calibrate_method=quantization.CalibrationMethod.Percentile,
-                extra_options={"WeightSymmetric": True, "CalibPercentile": PERCENTILE},
+                extra_options={
+                    "WeightSymmetric": True,
+                    "CalibPercentile": PERCENTILE,
+                    "ForceQuantizeNoInputCheck": _transposes_an_input(prepared),
+                },
             )
     except Exception as error:
         # Whatever onnxruntime's runtime and tools raise for a file they do not take.
@@ -67,6 +71,19 @@ def quantize_file(source: Path, target: Path, samples: Mapping[str, Array]) -> N
         ) from error
     finally:
         _log.debug("%s", printed.getvalue())
+
+
+def _transposes_an_input(path: Path) -> bool:
+    """Whether the network begins with a Transpose, as those of NHWC inputs do.
+
+    Such an input is to be quantized first: moving integers costs less, and retargeting wants
+    inputs that are quantized at once.  Otherwise the quantizer leaves it in float.
+    """
+    import onnx
+
+    graph = onnx.load(str(path)).graph
+    inputs = {item.name for item in graph.input}
+    return any(node.op_type == "Transpose" and node.input[0] in inputs for node in graph.node)
 
 
 def _packages() -> tuple[Any, Any]:

@@ -215,7 +215,7 @@ def broken() -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("model", "kind", "words"),
     [
-        (lambda: "float.tflite", UnsupportedError, "TensorFlow's converter"),
+        (lambda: "nowhere.tflite", ModelError, "cannot be read"),
         (lambda: "nowhere.onnx", ModelError, "cannot be read"),
         (lambda: 7, ModelError, "a int is not a float model"),
         (quantized_already, ModelError, "quantized already"),

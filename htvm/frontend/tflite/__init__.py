@@ -22,7 +22,7 @@ from htvm.model import Model, TensorInfo, model_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["load_tflite"]
+__all__ = ["load_tflite", "read_tflite"]
 
 _log = logging.getLogger(__name__)
 
@@ -44,22 +44,7 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
         ModelError: if the file cannot be read, is not a TFLite model, or is damaged.
         UnsupportedError: if it uses an operator or quantization that is not supported.
     """
-    try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= _MOST_BYTES else b""
-    except (OSError, ValueError) as error:  # ValueError: no path at all, with a NUL in it
-        raise ModelError(
-            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
-            where=str(path),
-            hint="check the path",
-        ) from error
-    if size > _MOST_BYTES:
-        raise ModelError(
-            f"not a TFLite model: {size:,} bytes are more than a flatbuffer can have",
-            where=str(path),
-            hint="give a .tflite or .onnx file, or a Relax IRModule",
-        )
-    file = read_file(data, path.name)
+    file = read_tflite(path)
     values = _read_operators(file)
     _check_border(file)
     module, names = named_module(
@@ -76,6 +61,26 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
         scheme="tflite",
         sources=_sources(file, values, names),
     )
+
+
+def read_tflite(path: Path) -> TfliteFile:
+    """The content of a TFLite file; errors as for `load_tflite`."""
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= _MOST_BYTES else b""
+    except (OSError, ValueError) as error:  # ValueError: no path at all, with a NUL in it
+        raise ModelError(
+            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            hint="check the path",
+        ) from error
+    if size > _MOST_BYTES:
+        raise ModelError(
+            f"not a TFLite model: {size:,} bytes are more than a flatbuffer can have",
+            where=str(path),
+            hint="give a .tflite or .onnx file, or a Relax IRModule",
+        )
+    return read_file(data, path.name)
 
 
 def _read_operators(file: TfliteFile) -> dict[int, Activation]:

@@ -260,7 +260,7 @@ def window(
         raise op.corrupt(f"padding {padding}")
     sizes, strides, dilation, before, after = [], [], [], [], []
     for axis, field in ((0, 1), (1, 0)):
-        size = op.source().shape[1 + axis]
+        size = op.tensor(0).shape[1 + axis]
         strides.append(op.positive(options, stride_fields[field], "stride"))
         dilation.append(1)
         if dilation_fields is not None:

@@ -13,6 +13,7 @@ from htvm.frontend.tflite.reader import INT8, OperatorReader
 from patterns import movement
 
 __all__ = [
+    "check_reshape",
     "concatenation",
     "pad",
     "reshape",
@@ -34,6 +35,12 @@ def reshape(op: OperatorReader) -> Sequence[Operator]:
     """RESHAPE to a constant shape."""
     op.count((1, 2))
     source, result = op.same_step(), op.result()
+    check_reshape(op, source, result)
+    return [_reshaped(op, op.value(source), result.shape)]
+
+
+def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor) -> None:
+    """The shape that a RESHAPE is told, as input or option, is its output's."""
     if math.prod(source.shape) != math.prod(result.shape):
         raise op.corrupt(f"a reshape of {source.shape} to {result.shape}")
     if len(op.operator.inputs) == 2:
@@ -47,7 +54,6 @@ def reshape(op: OperatorReader) -> Sequence[Operator]:
     if free > 1 or known < 1 or whole % known or (not free and known != whole):
         raise op.corrupt(f"a reshape of {source.shape} to {target}")
     op.result_shape([whole // known if size == -1 else size for size in target])
-    return [_reshaped(op, op.value(source), result.shape)]
 
 
 def same_elements(op: OperatorReader) -> Sequence[Operator]:
