@@ -29,6 +29,11 @@ def sample_count(net: Net) -> int:
     macs = sum(
         op.weights().size * int(np.prod(op.shape[:-1])) for op in net.operators if op.kind in LINEAR
     )
+    macs += sum(
+        op.origin.attrs["island"].macs
+        for op in net.operators
+        if op.origin is not None and op.origin.kind == "island"
+    )
     return int(np.clip(_BUDGET // max(macs, 1), 24, 512)) // 3 * 3
 
 

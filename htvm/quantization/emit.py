@@ -34,11 +34,26 @@ def emit_module(net: Net) -> IRModule:
     }
     with builder.function("main", list(values.values())):
         with builder.dataflow():
-            for op in net.operators:
-                values[op.name] = _emit(builder, net, op, [values[name] for name in op.inputs])
+            shared: dict[Var, Var] = {}
+            for op in _needed(net):
+                inputs = [values[name] for name in op.inputs]
+                if op.origin is not None and op.origin.kind == "island":
+                    values[op.name] = op.origin.attrs["island"].write(builder, inputs, shared)
+                else:
+                    values[op.name] = _emit(builder, net, op, inputs)
             results = [builder.emit_output(values[name]) for name in net.outputs]
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
     return builder.get()
+
+
+def _needed(net: Net) -> list[Operator]:
+    """The operators that outputs depend on: what only kept operators read is converted in vain."""
+    wanted, found = set(net.outputs), []
+    for op in reversed(net.operators):
+        if op.name in wanted:
+            found.append(op)
+            wanted.update(op.inputs)
+    return found[::-1]
 
 
 def _source_shape(shape: tuple[int, ...], net: Net) -> tuple[int, ...]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["KEPT", "kept_zero_point", "run_kept", "write_kept"]
 
 KEPT = ("table", "tflite_binary", "tflite_mean", *COPIED)
-"""Kinds of nodes that are kept, beside convolutions of several groups, and moves that fill with
-something else than the number zero."""
+"""Kinds of nodes that are kept, beside convolutions of several groups, moves that fill with
+something else than the number zero, and islands (`htvm.quantization.islands`)."""
 
 
 def kept_zero_point(kind: str, attrs: Mapping[str, Any], source: int) -> int:
@@ -41,7 +41,9 @@ def run_kept(op: Operator, inputs: Sequence[Array], channel_first: bool) -> Arra
     if kind == "conv2d":
         return _grouped(op, inputs[0])
     parts = [to_source(x, channel_first) for x in inputs]
-    if kind == "copied":
+    if kind == "island":
+        out = attrs["island"].run(parts)
+    elif kind == "copied":
         out = run_copied(op.origin, parts)
     elif kind == "table":
         out = _table(attrs, parts[0])

@@ -23,6 +23,7 @@ from htvm.quantization.graph import (
     TfliteAdd,
     TfliteScale,
 )
+from htvm.quantization.islands import find_islands, is_foreign, zero_point_of
 from htvm.quantization.kept import KEPT, kept_zero_point
 from htvm.quantization.moves import MOVES, index_of
 
@@ -134,12 +135,26 @@ class _Reader:
         for node in nodes:
             for name in node.inputs:
                 self.readers.setdefault(name, []).append(node)
+        self.nodes = {node.name: node for node in nodes}
+        softmaxes = [node.name for node in nodes if node.kind in ("softmax", "onnx_softmax")]
+        inner = [name for name in softmaxes if name in self.readers]
+        self.islands, self.inside = find_islands(module, nodes, inner)
+        for name in self.outputs & self.inside:
+            raise UnsupportedError(
+                "an output that is not int8 with a batch of 1", where=f"output '{name}'"
+            )
 
     def read(self, node: Node) -> None:
         """Append the operator of one node."""
+        if node.name in self.inside:
+            return
         if node.kind == "pad" and self._is_absorbed(node):
             self.pads[node.name] = node
             self.zero[node.name] = self.zero[node.inputs[0]]
+            return
+        if node.name in self.islands:
+            self.operators.append(self._island(node))
+            self.zero[node.name] = self.operators[-1].zero_point
             return
         inputs = tuple(self._behind_pad(name) for name in node.inputs)
         if node.kind == "onnx_average":
@@ -185,6 +200,14 @@ class _Reader:
         self.zero[node.name] = operator.zero_point
         self.operators.append(operator)
 
+    def _island(self, node: Node) -> Operator:
+        """What ends in a node."""
+        island = self.islands[node.name]
+        zero = zero_point_of(node, self.nodes, self.zero)
+        shape = channel_last(node.output_shape, self.channel_first)
+        origin = Origin("island", {"island": island})
+        return Operator(node.name, "kept", island.inputs, shape, zero_point=zero, origin=origin)
+
     def _is_absorbed(self, node: Node) -> bool:
         """Whether a padding is with the number zero, and only convolutions read it."""
         readers = self.readers.get(node.name, [])
@@ -193,6 +216,7 @@ class _Reader:
             and other.layer
             and not any(other.layer.pad)
             and not _is_grouped(other)
+            and not is_foreign(other)
             for other in readers
         )
         zero = node.attrs["value"] == self.zero[node.inputs[0]]

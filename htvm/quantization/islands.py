@@ -1,0 +1,229 @@
+"""Parts of a network that retargeting keeps without understanding them, as islands in it.
+
+An island is what computes one int8 tensor from other int8 tensors by way of reals, wider integers,
+tensors of another batch than 1, or operators that no accelerator's scheme has: a layer norm between
+dequantization and quantization, a product of two activations, a dense layer over many rows.  It is
+copied from the source's module, runs on the host in the source's own quantization, and is one
+``kept`` operator to everything else here.  What two islands have in common is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layer import OnnxRequant, TfliteRequant
+from htvm.quantization.copied import substitute, write_binding
+from htvm.quantization.graph import Array
+from htvm.quantization.kept import KEPT
+from htvm.quantization.moves import MOVES
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from htvm.aot.reference import Reference
+    from patterns.read import Node
+
+__all__ = ["Island", "find_islands", "is_foreign", "zero_point_of"]
+
+_KNOWN = {
+    "average_pool", "convert", "max_pool", "onnx_average", "onnx_softmax", "pad", "reshape",
+    "softmax", *MOVES, *KEPT,
+}  # fmt: skip
+_PRODUCTS = ("linear", "linear_sums", "matmul", "real_matmul")
+_HANDING_ON = ("average_pool", "max_pool", "pad", "reshape", *MOVES)
+_SOFTMAX_ZERO = -128  # of TFLite's softmax, always
+
+
+def is_foreign(node: Node) -> bool:
+    """Whether an operator belongs to an island: retargeting does not know it, or not all it reads
+    and computes is int8 with a batch of 1."""
+    if {*node.input_dtypes, node.output_dtype} != {"int8"}:
+        return True
+    if any(shape[:1] != (1,) for shape in (*node.input_shapes, node.output_shape)):
+        return True
+    return node.layer is None and node.kind not in _KNOWN
+
+
+def _is_end(node: Node) -> bool:
+    """Whether others than islands can read what it computes."""
+    return node.output_dtype == "int8" and node.output_shape[:1] == (1,)
+
+
+@dataclass(frozen=True, eq=False)
+class Island:
+    """What computes one int8 tensor.
+
+    Attributes:
+        module: the source's.
+        result: the tensor's variable in it.
+        inputs: names of the int8 tensors it is computed from, each once.
+        variables: theirs in the module.
+        bindings: of all operators inside, in execution order.
+        macs: multiply-accumulates of its matrix products.
+    """
+
+    module: IRModule
+    result: Var
+    inputs: tuple[str, ...]
+    variables: tuple[Var, ...]
+    bindings: tuple[tuple[Var, Expr], ...]
+    macs: int
+
+    def write(self, builder: BlockBuilder, inputs: Sequence[Expr], written: dict[Var, Var]) -> Var:
+        """Write it again, reading ``inputs``; ``written`` are variables of the module that other
+        islands have written already, and is extended."""
+        from tvm import relax
+
+        mapping: dict[Var, Expr] = dict(zip(self.variables, inputs, strict=True))
+        for var, value in self.bindings:
+            if isinstance(value, relax.Var):
+                mapping[var] = mapping.get(value, value)
+                continue
+            if var not in written:
+                copy = substitute(value, mapping)
+                written[var] = write_binding(builder, self.module, str(var.name), copy)
+            mapping[var] = written[var]
+        return written[self.result]
+
+    def run(self, parts: Sequence[Array]) -> Array:
+        """What it computes for a batch, ``[N, ...]`` in the module's own layout."""
+        samples = (self._reference([part[i : i + 1] for part in parts])[0] for i in _each(parts))
+        return np.concatenate(list(samples))
+
+    @cached_property
+    def _reference(self) -> Reference:
+        import tvm
+        from tvm import relax
+
+        from htvm.aot.reference import build_llvm_reference
+
+        builder = relax.BlockBuilder(tvm.IRModule())
+        params = [relax.Var(f"x{i}", var.ty) for i, var in enumerate(self.variables)]
+        with builder.function("main", params):
+            with builder.dataflow():
+                result = builder.emit_output(self.write(builder, params, {}))
+            builder.emit_func_output(result)
+        return build_llvm_reference(builder.get())
+
+
+def _each(parts: Sequence[Array]) -> range:
+    return range(len(parts[0]))
+
+
+def find_islands(
+    module: IRModule, nodes: Sequence[Node], extra: Sequence[str] = ()
+) -> tuple[Mapping[str, Island], frozenset[str]]:
+    """The islands by the tensor they compute, and the names of the operators that only are inside.
+
+    Args:
+        module: in the integer form, int8 at its inputs and outputs.
+        nodes: its operators.
+        extra: names of operators to keep although retargeting knows their kind.
+
+    Raises:
+        UnsupportedError: if an island reads no int8 tensor.
+    """
+    from patterns.names import name_of
+    from patterns.read import bindings_of, main_of, operators
+
+    foreign = {node.name: node for node in nodes if is_foreign(node) or node.name in extra}
+    if not foreign:
+        return {}, frozenset()
+    variables: dict[str, Var] = {str(var.name): var for var in main_of(module).params}
+    variables.update((str(name_of(op.value)), op.var) for op in operators(module))
+    bindings = list(bindings_of(main_of(module)))
+    islands = {}
+    for node in foreign.values():
+        if not _is_end(node):
+            continue
+        inside = {item.name: item for item in _inside(node, foreign)}
+        read = (name for item in inside.values() for name in item.inputs if name not in inside)
+        inputs = tuple(dict.fromkeys(read))
+        if not inputs:
+            raise UnsupportedError("it reads no int8 tensor", where=f"operator '{node.name}'")
+        islands[node.name] = Island(
+            module,
+            variables[node.name],
+            inputs,
+            tuple(variables[name] for name in inputs),
+            tuple(pair for pair in bindings if _belongs(pair[1], inside)),
+            sum(_macs(item) for item in inside.values()),
+        )
+    return islands, frozenset(foreign) - frozenset(islands)
+
+
+def _inside(node: Node, foreign: Mapping[str, Node]) -> Iterator[Node]:
+    """An operator, and those before it back to int8 tensors."""
+    seen, waiting = {node.name}, [node]
+    while waiting:
+        item = waiting.pop()
+        yield item
+        for name in item.inputs:
+            before = foreign.get(name)
+            if before is not None and not _is_end(before) and name not in seen:
+                seen.add(name)
+                waiting.append(before)
+
+
+def _belongs(value: Any, inside: Mapping[str, Node]) -> bool:
+    from tvm import relax
+
+    from patterns.names import name_of
+
+    return isinstance(value, relax.Var) or name_of(value) in inside
+
+
+def _macs(node: Node) -> int:
+    return int(np.prod(node.output_shape)) * (
+        node.input_shapes[0][-1] if node.kind in _PRODUCTS else 0
+    )
+
+
+# ------------------------------------------------------------------------------ zero points
+
+
+def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int]) -> int:
+    """Zero point of what an island computes: what the operators say that it comes from, else what
+    those that read it take it to be, else 0.
+
+    Args:
+        node: the last operator.
+        nodes: all operators of the network, by name.
+        zeros: zero points of the tensors known so far.
+    """
+    if node.name in zeros:
+        return zeros[node.name]
+    attrs: Mapping[str, Any] = node.attrs
+    if "zero_point" in attrs:
+        return int(attrs["zero_point"])
+    if "zero_points" in attrs:
+        return int(attrs["zero_points"][-1])
+    requant = attrs.get("requant") if node.layer is None else node.layer.requant
+    if isinstance(requant, TfliteRequant | OnnxRequant):
+        return requant.output_zero_point
+    if node.kind == "softmax":
+        return _SOFTMAX_ZERO
+    if node.kind in _HANDING_ON:
+        source = node.inputs[0]
+        return zeros[source] if source in zeros else zero_point_of(nodes[source], nodes, zeros)
+    return next(_taken_as(node.name, nodes), 0)
+
+
+def _taken_as(name: str, nodes: Mapping[str, Node]) -> Iterator[int]:
+    for node in nodes.values():
+        if name not in node.inputs:
+            continue
+        requant = None if node.layer is None else node.layer.requant
+        if node.kind == "add" and isinstance(requant, TfliteRequant | OnnxRequant):
+            yield requant.input_zero_points[node.inputs.index(name)]
+        elif node.kind == "dequantize":
+            yield int(node.attrs["zero_point"])  # type: ignore[arg-type]
+        elif node.kind in _HANDING_ON:
+            yield from _taken_as(node.name, nodes)
