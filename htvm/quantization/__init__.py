@@ -7,12 +7,14 @@ number schemes.
 from __future__ import annotations
 
 from htvm.quantization.float_model import calibrated, quantize
+from htvm.quantization.mul_shift import MulShiftScheme
 from htvm.quantization.report import LayerCost, RetargetReport
 from htvm.quantization.retarget import Calibration, Retargeted, RetargetOptions, retarget
 
 __all__ = [
     "Calibration",
     "LayerCost",
+    "MulShiftScheme",
     "RetargetOptions",
     "RetargetReport",
     "Retargeted",

@@ -150,7 +150,7 @@ class NoiseModel:
         ratio = peak[:, 0] * step_in if op.kind == "depthwise" else (peak * step_in).max(axis=1)
         return float((ratio / step_out).max())
 
-    def row_noise(self, op: Operator, shift: int, step_in: Array, step_out: Array) -> Array:
+    def row_noise(self, op: Operator, shift: float, step_in: Array, step_out: Array) -> Array:
         """Noise ``[K, G]`` of the weights of each output channel.
 
         Args:
@@ -170,7 +170,7 @@ class NoiseModel:
             noise = _FEEDBACK * taps * variance.sum() / 12 + excess
         return np.asarray(self._at_output(op)[:, None] * 4.0**-shift * step_out**2 * noise)
 
-    def column_noise(self, op: Operator, shift: int, step_in: Array, step_out: Array) -> Array:
+    def column_noise(self, op: Operator, shift: float, step_in: Array, step_out: Array) -> Array:
         """Noise ``[C, G]`` of the weights of each input channel.
 
         Args:

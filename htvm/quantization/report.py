@@ -44,6 +44,7 @@ class RetargetReport:
         layers: in execution order; operators that only move data are left out.
         output_sqnr_db: of the worst output (before a softmax), ``None`` if nothing changed.
         ternary: layers that got ternary weights.
+        scheme: that the model was written in, as `Model.scheme` names it.
         agreement: share of the inputs for which the largest output is the same one, 0 to 1;
             ``None`` if the network decides nothing (it has neither a softmax nor a vector of 2 to
             100 scores as its only output) or nothing changed.
@@ -56,6 +57,7 @@ class RetargetReport:
     output_sqnr_db: float | None = None
     agreement: float | None = None
     ternary: tuple[str, ...] = ()
+    scheme: str = "shift"
 
     @property
     def worst(self) -> tuple[LayerCost, ...]:
@@ -67,6 +69,8 @@ class RetargetReport:
             return f"{self.network}: not retargeted, {self.reason}"
         width = max([len("output"), *(len(cost.name) for cost in self.layers)])
         form = "one right shift per layer"
+        if self.scheme == "mul_shift":
+            form = "multiplication and right shift in every layer"
         if self.ternary:
             form = f"ternary weights in {len(self.ternary)} layers, one right shift in the others"
         lines = [

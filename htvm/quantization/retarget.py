@@ -13,6 +13,7 @@ from byoc_dory.errors import InputError
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Array, Net
+from htvm.quantization.mul_shift import GRID, MulShiftScheme
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
@@ -42,6 +43,8 @@ class RetargetOptions:
         bias_correction: repair the mean error of each channel.
         samples: seeded inputs to calibrate with; ``None``: as many as take about a second.
         seed: of those inputs.
+        scheme: multiply-and-shift instead of the schemes of the accelerators, for every layer with
+            weights and every add; no accelerator of ours executes it yet.
     """
 
     per_channel: bool = True
@@ -49,6 +52,7 @@ class RetargetOptions:
     bias_correction: bool = True
     samples: int | None = None
     seed: int = 2023
+    scheme: MulShiftScheme | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +82,8 @@ def retarget(
     clips to [-128, 127] or [0, 127].  Everything else (per-channel scales, zero points, rounding)
     goes into weights and biases; the scales of the activations are chosen for the least noise at
     the output.  A ternary core's layers get ternary weights, and inputs of 7 bits (see
-    `htvm.quantization.ternary`).  The result is deterministic.
+    `htvm.quantization.ternary`).  `RetargetOptions.scheme` asks for multiply-and-shift instead (see
+    `htvm.quantization.mul_shift`).  The result is deterministic.
 
     Args:
         model: in the integer form.
@@ -94,7 +99,7 @@ def retarget(
 
     Raises:
         UnsupportedError: if the model has an operator that retargeting does not know.
-        InputError: if ``data`` do not fit the model's inputs.
+        InputError: if ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
     from htvm.quantization.read import is_shift_scheme, is_ternary_scheme, read_net
@@ -110,7 +115,13 @@ def retarget(
     homes = {entry.name: entry for entry in accelerators or ()}
     wanted = {name: homes[place] for name, place in (places or {}).items() if place in homes}
     ternary = any(home.scheme == "ternary" for home in wanted.values())
-    if is_shift_scheme(nodes) and not ternary:
+    if ternary and options.scheme is not None:
+        raise InputError(
+            "a multiply-shift scheme for layers that are placed on a ternary core",
+            where="option 'scheme'",
+            hint="leave out 'places', or the scheme",
+        )
+    if is_shift_scheme(nodes) and not ternary and options.scheme is None:
         return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
     inner, borders = inside(model, nodes)
     if borders is not None:
@@ -140,15 +151,18 @@ def _retarget(
         statistics.tensors,
         feedback=options.error_feedback,
         correct=options.bias_correction,
+        scheme=options.scheme,
     )
     before, after = forward(net, held_out), forward(result.net, held_out)
     report = measure(model.name, net, scales, result, before, after, words)
+    scheme = _scheme(net) if options.scheme is None else "mul_shift"
+    report = replace(report, scheme=scheme)
     _log.info("%s", report)
     kept = {op.name for op in result.net.operators}
     written = replace(
         model,
         module=emit_module(result.net),
-        scheme=_scheme(net),
+        scheme=scheme,
         sources={name: source for name, source in model.sources.items() if name in kept},
     )
     return Retargeted(written, report)
@@ -158,7 +172,8 @@ def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple
     """The scales, and the network without the ternary layers whose inputs cannot be kept small."""
     while True:
         noise = NoiseModel(net, statistics)
-        scales = choose_scales(net, noise, per_channel=options.per_channel)
+        grid = 1.0 if options.scheme is None else GRID
+        scales = choose_scales(net, noise, per_channel=options.per_channel, grid=grid)
         scales = widen(net, scales, per_channel=options.per_channel)
         wide = readers_of_wide(net, scales)
         if not wide:

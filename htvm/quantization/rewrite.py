@@ -1,4 +1,4 @@
-"""Writing the network in the shift scheme, operator by operator, along the calibration inputs.
+"""Writing the network in its new scheme, operator by operator, along the calibration inputs.
 
 Each layer is rounded knowing what its predecessors, already rounded, really deliver, so that its
 bias corrects the mean error of everything before it.
@@ -15,6 +15,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.quantization.folding import fold_tables
 from htvm.quantization.forward import accumulate, run_operator
 from htvm.quantization.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
+from htvm.quantization.mul_shift import MulShiftScheme, multiplier_and_shift, row_units
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales
 from htvm.quantization.ternary import ternary_layer
@@ -30,7 +31,7 @@ _FEW = 10  # positions below which a mean error is not trusted
 
 @dataclass(frozen=True, eq=False)
 class Rewritten:
-    """A network in the shift scheme.
+    """A network in the shift scheme, or a multiply-shift scheme.
 
     Attributes:
         net: the result; operators keep their names, conversions are ``convert_<n>``.
@@ -48,6 +49,7 @@ def rewrite(
     *,
     feedback: bool = True,
     correct: bool = True,
+    scheme: MulShiftScheme | None = None,
 ) -> Rewritten:
     """Write ``net`` with the given scales.
 
@@ -57,8 +59,9 @@ def rewrite(
         tensors: what the source computes on the calibration inputs, inputs included.
         feedback: round weights with error feedback instead of to the nearest.
         correct: correct biases by the mean error on the calibration inputs.
+        scheme: to write layers in; ``None``: the shift scheme, or the ternary one at such a core.
     """
-    writer = _Writer(net, scales, tensors, feedback, correct)
+    writer = _Writer(net, scales, tensors, feedback, correct, scheme)
     for name in net.inputs:
         writer.bring_in(name, tensors[name])
     for op in net.operators:
@@ -66,7 +69,7 @@ def rewrite(
     return writer.finish()
 
 
-def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Array, int]:
+def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Array, float]:
     """A layer's real weights and biases in steps of 2**-m, and m, not yet rounded.
 
     The bias holds the new zero point and half a step, so that flooring rounds, but not yet the
@@ -83,7 +86,7 @@ def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Ar
     bias = net.real_bias(op) / step_out + scales.zero_point[op.name] + 0.5
     shift = scales.shift[op.name]
     while shift > 0 and _reach(weight, bias, shift) > _INT32_MAX:
-        shift -= 1
+        shift = max(shift - 1, 0)
     if _reach(weight, bias, shift) > _INT32_MAX:
         raise UnsupportedError(
             "a bias so large that no right shift keeps the sums within int32",
@@ -92,7 +95,7 @@ def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Ar
     return weight * 2.0**shift, bias * 2.0**shift, shift
 
 
-def _reach(weight: Array, bias: Array, shift: int) -> float:
+def _reach(weight: Array, bias: Array, shift: float) -> float:
     """A bound of every sum of rounded weights and corrected bias."""
     rows = np.minimum(np.abs(weight) * 2.0**shift + 1, 128).reshape(len(weight), -1).sum(axis=1)
     # Twice the inputs: once in the sum, once for a zero point folded into the bias.
@@ -101,13 +104,20 @@ def _reach(weight: Array, bias: Array, shift: int) -> float:
 
 class _Writer:
     def __init__(
-        self, net: Net, scales: Scales, tensors: Mapping[str, Array], feedback: bool, correct: bool
+        self,
+        net: Net,
+        scales: Scales,
+        tensors: Mapping[str, Array],
+        feedback: bool,
+        correct: bool,
+        scheme: MulShiftScheme | None,
     ) -> None:
         self.net = net
         self.scales = scales
         self.source = tensors
         self.feedback = feedback
         self.correct = correct
+        self.scheme = scheme
         self.operators: list[Operator] = []
         self.values: dict[str, Array] = {}  # of the new network, by the source's tensor
         self.name: dict[str, str] = {}  # source's tensor -> new tensor
@@ -192,7 +202,10 @@ class _Writer:
         if op.kind in LINEAR:
             new = self._linear(op, new)
         elif op.kind == "add":
-            new = replace(new, requant=Shift(self.scales.adds[op.name].shift))
+            shift = self.scales.adds[op.name].shift
+            # An exact factor of two loses less than a rounded multiplier would.
+            requant = Shift(shift) if self.scheme is None else MulShift((1,), (shift,))
+            new = replace(new, requant=requant)
         elif op.kind in ("gather", "pad"):
             new = replace(new, pad_value=zero)
         elif op.kind == "convert":
@@ -213,10 +226,10 @@ class _Writer:
             new = replace(new, pad_value=0)
             source, x = self.source[op.inputs[0]], self.values[op.inputs[0]]
             return ternary_layer(self.net, op, new, self.scales, source, x)
-        weight, bias, shift = scaled_parameters(self.net, op, self.scales)
+        weight, bias, requant = self._scaled(op)
         source = op.inputs[0]
         zero = self.scales.zero_point[source]
-        new = replace(new, pad_value=zero, requant=Shift(shift))
+        new = replace(new, pad_value=zero, requant=requant)
         x = self.values[source]
         if self.feedback:
             rounded = round_with_feedback(weight, new, x, zero)
@@ -231,12 +244,21 @@ class _Writer:
         fits = np.abs(corrected) + largest < _INT32_MAX
         return replace(new, bias=np.rint(np.where(fits, corrected, bias)).astype(np.int64))
 
+    def _scaled(self, op: Operator) -> tuple[Array, Array, Shift | MulShift]:
+        """A layer's real weights and biases in the steps that its requantization makes of them."""
+        weight, bias, shift = scaled_parameters(self.net, op, self.scales)
+        if self.scheme is None:
+            return weight, bias, Shift(int(shift))
+        units = row_units(weight, bias) if self.scheme.per_channel else np.ones(1)
+        requant = multiplier_and_shift(units * 2.0**-shift, self.scheme.multiplier_bits)
+        made = np.array(requant.mul) * 2.0 ** (shift - requant.shift[0])
+        return weight / made.reshape(-1, 1, 1, 1), bias / made, requant
+
     def _mean_error(self, op: Operator, new: Operator, bias: Array) -> Array:
         """Mean of source minus result before the clip, in the result's accumulator steps, over
         the positions where the rectifier is open in either."""
         step_out = self.scales.step[op.name]
-        assert isinstance(new.requant, Shift)
-        lift = 2.0**new.requant.shift
+        lift = 1.0 / new.factors()[0]
         wanted = accumulate(self.source[op.inputs[0]], op).astype(np.float64) + op.biases()
         wanted = wanted * op.factors()[0] + op.real_offset() - self.net.missing_zero(op)
         goal = (wanted / step_out + self.scales.zero_point[op.name] + 0.5) * lift

@@ -36,30 +36,34 @@ class Scales:
     Attributes:
         step: tensor -> ``[C]``, one step of the new tensor in steps of the source's.
         zero_point: tensor -> new zero point.
-        shift: layer with 8-bit weights -> right shift m that the weights are scaled for.
+        shift: layer with 8-bit weights -> right shift m that the weights are scaled for; with a
+            multiplier, log2 of what it and the shift divide by.
         adds: how each add is executed.
         noise: what the error model expects at the outputs, in squared steps of the source.
     """
 
     step: Mapping[str, Array]
     zero_point: Mapping[str, int]
-    shift: Mapping[str, int]
+    shift: Mapping[str, float]
     adds: Mapping[str, AddChoice]
     noise: float
 
 
-def choose_scales(net: Net, noise: NoiseModel, *, per_channel: bool = True) -> Scales:
+def choose_scales(
+    net: Net, noise: NoiseModel, *, per_channel: bool = True, grid: float = 1.0
+) -> Scales:
     """Search the scales with the least noise at the outputs.
 
     Args:
         net: the source.
         noise: its error model.
         per_channel: whether channels may have steps of their own.
+        grid: octaves between the shifts there are: 1, or a fraction where layers multiply, too.
 
     Raises:
         UnsupportedError: if the network's adds cannot be tied by powers of two.
     """
-    search = _Search(net, noise, per_channel)
+    search = _Search(net, noise, per_channel, grid)
     search.start()
     for sweep in range(_SWEEPS):
         for op in net.operators:
@@ -76,17 +80,18 @@ def choose_scales(net: Net, noise: NoiseModel, *, per_channel: bool = True) -> S
 class _Search:
     """The state of the descent; every method leaves it complete and consistent."""
 
-    def __init__(self, net: Net, noise: NoiseModel, per_channel: bool) -> None:
+    def __init__(self, net: Net, noise: NoiseModel, per_channel: bool, grid: float) -> None:
         self.net = net
         self.noise = noise
         self.per_channel = per_channel
+        self.grid = grid
         self.adds: dict[str, AddChoice] = {}
         self.ties: dict[str, Tie] = {}
         self.zeros: dict[str, int] = {}
         # A lane's unit is base * 2**(exponent / 4); both by the name of the tie's first member.
         self.base: dict[str, float] = {}
         self.exponent: dict[str, Array] = {}
-        self.shift: dict[str, int] = {}
+        self.shift: dict[str, float] = {}
         self.input_shift: dict[str, int] = {}
         self._clipping: dict[tuple[str, int, int, float], Array] = {}
 
@@ -186,11 +191,12 @@ class _Search:
                 return 2.0 ** math.ceil(math.log2(need * factor) - 0.1) / factor
         return need
 
-    def _fitting_shift(self, op: Operator) -> int:
+    def _fitting_shift(self, op: Operator) -> float:
         largest = self.noise.largest_weight(op, self.step(op.inputs[0]), self.step(op.name))
         if largest <= 0.0:
             return 0
-        return min(max(math.floor(math.log2(WEIGHT_LIMIT / largest)), 0), 31)
+        fitting = math.floor(math.log2(WEIGHT_LIMIT / largest) / self.grid) * self.grid
+        return min(max(fitting, 0), 31)
 
     # -------------------------------------------------------------------- noise
 
@@ -251,12 +257,13 @@ class _Search:
         return float(noise[rows, best].sum())
 
     def improve_shift(self, op: Operator) -> None:
-        """Try a layer's shift one up and down, each time with the ties around adapted."""
+        """Try a layer's next shifts up and down, each time with the ties around adapted."""
         around = list({id(t): t for t in (self.ties[op.inputs[0]], self.ties[op.name])}.values())
         before = {self.key(tie): self.exponent[self.key(tie)] for tie in around}
         start = self.shift[op.name]
         outcomes = []
-        for shift in (start, start + 1, start - 1):
+        steps = dict.fromkeys((0.0, 1.0, -1.0, self.grid, -self.grid))
+        for shift in (start + step for step in steps):
             if not 0 <= shift <= 31:
                 continue
             self.exponent.update(before)

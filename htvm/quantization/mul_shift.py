@@ -1,0 +1,85 @@
+"""The multiply-shift schemes: an integer multiplier before the right shift of a layer.
+
+``y = clip((acc * mul + add) >> shift)``, with one multiplier per tensor or per output channel and
+one shift per layer.  A multiplier of few bits is no rounded scale here: the weights and biases are
+rounded for the factor ``mul * 2**-shift`` that is really there, so that it costs no precision, and
+lets the weights fill their 8 bits whatever the scales of the activations are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.errors import InputError
+from htvm.quantization.graph import Array, MulShift
+
+__all__ = ["GRID", "MulShiftScheme", "multiplier_and_shift", "row_units"]
+
+GRID = 0.25
+"""Octaves between the steps of weights that are tried."""
+_MOST_BITS = 31  # multipliers are written as int32
+_MOST_SHIFT = 31
+_LARGEST_WEIGHT = 127
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class MulShiftScheme:
+    """A number scheme of accelerators that requantize by `byoc_dory.layer.MulShift`.
+
+    Weights are symmetric int8; zero points and rounding are part of the biases.
+
+    Attributes:
+        per_channel: a multiplier for each output channel of a layer with weights; otherwise one
+            for the tensor.
+        multiplier_bits: of an unsigned multiplier, 1 to 31.
+
+    Raises:
+        InputError: for other numbers of bits.
+    """
+
+    per_channel: bool = False
+    multiplier_bits: int = 8
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.multiplier_bits <= _MOST_BITS:
+            raise InputError(
+                f"multipliers of {self.multiplier_bits} bits",
+                where="option 'multiplier_bits'",
+                hint=f"give 1 to {_MOST_BITS}",
+            )
+
+
+def multiplier_and_shift(units: Array, bits: int) -> MulShift:
+    """The multipliers with the finest factors ``mul * 2**-shift`` not below ``units``.
+
+    Args:
+        units: ``[1]`` or ``[K]``, above 0 and at most 1: a step of the sums in steps of the output.
+        bits: of a multiplier.
+    """
+    most = 2**bits - 1
+    shift = _MOST_SHIFT
+    while shift > 0 and math.ceil(float(units.max()) * 2**shift) > most:
+        shift -= 1
+    mul = np.clip(np.ceil(units * 2.0**shift), 1, most).astype(np.int64)
+    return MulShift(tuple(mul.tolist()), (shift,))
+
+
+def row_units(weight: Array, bias: Array) -> Array:
+    """The step of each output channel's weights, ``[K]``, in the step chosen for the tensor.
+
+    At most 1, so that no channel is worse off than with one step for all; as fine as 8 bits of
+    weights and int32 sums allow.
+
+    Args:
+        weight: real, ``[K, C / groups, fy, fx]``, in the step for the tensor.
+        bias: real, ``[K]``, likewise.
+    """
+    rows = np.abs(weight).reshape(len(weight), -1)
+    # As in `rewrite`: twice the inputs, for a zero point folded into the bias.
+    room = max(0.98 * _INT32_MAX - 2 * 128 * 128 * rows.shape[1], 1.0)
+    finest = np.maximum(rows.max(axis=1) / _LARGEST_WEIGHT, np.abs(bias) / room)
+    return np.clip(finest, 2.0**-_MOST_SHIFT, 1.0)
