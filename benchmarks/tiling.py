@@ -4,8 +4,8 @@ Published: accelerator-aware tiling is up to 6.2x faster than tiling that only f
 (HTVM, DAC 2023, IV-A); the layers and budgets of that figure are not.  Ours are those of
 `benchmarks.tiling_layers`, wherever a layer has to be tiled and can be.  Cycles are those of the
 project's cycle model of the digital core, one layer at a time: under the published schedule
-(single-buffered), and under the overlapped one, whose planner gives up to 5 % of a layer's latency
-for weights that fill L2 without holes.
+(single-buffered), and under the overlapped one, each objective asked for by name (where none is,
+the planner gives up to 5 % of a layer's latency for weights that fill L2 without holes).
 """
 
 from __future__ import annotations

@@ -247,7 +247,8 @@ class _Budget:
             cost=self._cycles,
             objective=objective,
             heuristics=heuristics,
-            options=self.options,
+            # Asked for by name, the latency is not traded for room in L2.
+            options=self.options if objective else replace(self.options, objective=LATENCY),
         )
         stored = {output.name: self.accelerator.emitter(self.soc).stored_bytes(output)}
         region = plan_jointly([self.layer], [tiler], stored, [output.name], self.layer.name)
