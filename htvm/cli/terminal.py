@@ -16,7 +16,16 @@ from rich.status import Status
 
 from htvm.progress import CallbackProgress, Progress, StageEvent
 
-__all__ = ["Interrupts", "log_to_stderr", "report_defect", "shown_progress"]
+__all__ = [
+    "EXIT_INTERRUPTED",
+    "Interrupts",
+    "log_to_stderr",
+    "report_defect",
+    "shown_progress",
+]
+
+EXIT_INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells count: 128 and the number of the signal."""
 
 # Nothing is shown before this, so that quick commands stay quiet.
 _PATIENCE_SECONDS = 1.0

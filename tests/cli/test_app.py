@@ -13,6 +13,7 @@ import pytest
 
 import htvm
 from htvm.cli.app import main
+from htvm.cli.output import SCHEMA
 from htvm.cli.terminal import shown_progress
 from htvm.progress import CallbackProgress, Progress
 
@@ -31,7 +32,9 @@ def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
     for name in htvm.targets():
         assert any(line.split()[0] == name for line in shown.splitlines())
     assert main(["targets", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["schema"] == SCHEMA and printed["kind"] == "targets"
+    listed = printed["targets"]
     assert [entry["target"] for entry in listed] == list(htvm.targets())
     assert all(entry["l2_bytes"] > 0 for entry in listed)
 
@@ -74,14 +77,14 @@ def test_interrupted_is_130(
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("htvm.cli.app.open_model", interrupt)
+    monkeypatch.setattr("htvm.cli.verbs.explain.open_model", interrupt)
     assert main(["explain", "zoo:toyadmos"]) == 130
     shown = capsys.readouterr()
     assert "interrupted" in shown.err and shown.out == ""
 
 
 SWALLOWED = """
-import os, signal, sys, htvm.cli.app as app
+import os, signal, sys, htvm.cli.app as app, htvm.cli.verbs.explain as verb
 from htvm.errors import ModelError
 def broken(text):
     try:
@@ -89,7 +92,7 @@ def broken(text):
         while True: pass
     except KeyboardInterrupt:
         raise ModelError("the importer failed")
-app.open_model = broken
+verb.open_model = broken
 sys.argv = ["htvm", "explain", "m"]
 sys.exit(app.main())
 """
@@ -113,9 +116,9 @@ def test_interrupts_that_come_out_as_something_else(code: str) -> None:
 
 
 DEFECT = """
-import sys, htvm.cli.app as app
+import sys, htvm.cli.app as app, htvm.cli.verbs.explain as verb
 def broken(text): raise IndexError("a defect")
-app.open_model = broken
+verb.open_model = broken
 sys.argv = ["htvm", *sys.argv[1:]]
 sys.exit(app.main())
 """
@@ -159,29 +162,29 @@ def test_progress_shows_itself_on_a_terminal_after_a_while(
 
 
 def test_output_files_are_whole_or_absent(tmp_path: Path) -> None:
-    from htvm.cli.app import _save
+    from htvm.cli.output import save_arrays
 
     path = tmp_path / "results"
-    _save(path, {"a/b": np.arange(3)})
+    save_arrays(path, {"a/b": np.arange(3)})
     with np.load(path) as found:
         np.testing.assert_array_equal(found["a/b"], np.arange(3))
     with pytest.raises(htvm.errors.ExportError, match="absent"):
-        _save(tmp_path / "absent" / "results", {"a": np.arange(3)})
+        save_arrays(tmp_path / "absent" / "results", {"a": np.arange(3)})
     assert [entry.name for entry in tmp_path.iterdir()] == ["results"]
     for name, words in (("results/below", "results"), ("", "no file"), ("x" * 300, "too long")):
         with pytest.raises(htvm.errors.ExportError, match=words):
-            _save(tmp_path / name, {"a": np.arange(3)})
+            save_arrays(tmp_path / name, {"a": np.arange(3)})
     assert [entry.name for entry in tmp_path.iterdir()] == ["results"]
 
 
 def test_output_files_replace_neither_links_nor_devices(tmp_path: Path) -> None:
-    from htvm.cli.app import _save
+    from htvm.cli.output import save_arrays
 
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(target)
-    _save(link, {"a": np.arange(3)})
+    save_arrays(link, {"a": np.arange(3)})
     assert link.is_symlink() and target.is_file()
     os.mkfifo(pipe)
     with pytest.raises(htvm.errors.ExportError, match="this is no file"):
-        _save(pipe, {"a": np.arange(3)})
+        save_arrays(pipe, {"a": np.arange(3)})
     assert pipe.is_fifo()

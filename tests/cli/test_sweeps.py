@@ -26,7 +26,7 @@ def test_table_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         rows = list(csv.DictReader(stream))
     assert len(rows) == 10 * 2 * 2 and rows[-1]["cycles"].isdecimal()
     assert main([*chosen, "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = json.loads(capsys.readouterr().out)["tilings"]
     assert len(listed) == len(rows)
     assert {row["status"] for row in listed} == {"infeasible", "optimal", "feasible"}
 
@@ -34,7 +34,7 @@ def test_table_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_weights(capsys: pytest.CaptureFixture[str]) -> None:
     weights = ["--objective", "array", "--alpha", "0", "--beta", "long DMA=0,-5"]
     assert main([*COMMON, *weights, "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = json.loads(capsys.readouterr().out)["tilings"]
     assert {(row["alpha"], row["beta: long DMA"]) for row in listed} == {(0, 0), (0, -5)}
 
 

@@ -66,7 +66,7 @@ def test_inputs_of_the_wrong_shape(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_explain_covers_every_operator(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = json.loads(printed(capsys, "explain", "zoo:resnet8", "--json"))
+    rows = json.loads(printed(capsys, "explain", "zoo:resnet8", "--json"))["operators"]
     placed = {row["layer"]: row["placed"] for row in rows}
     assert sum(place == "digital" for place in placed.values()) == 13
     assert {name for name, place in placed.items() if place == "cpu"} == {

@@ -1,0 +1,137 @@
+"""Arguments and options that verbs share, each a decorator.
+
+A verb is a file of `htvm.cli.verbs` with a click command called ``command``::
+
+    @click.command()
+    @options.model
+    @options.target
+    @options.common
+    def command(model: str, target: str, as_json: bool) -> None:
+        ...
+
+Values that can be wrong by themselves are checked here, before a model is opened, which takes
+longer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from htvm.cli.terminal import log_to_stderr
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = [
+    "EXPORT_FOLDER",
+    "common",
+    "examples",
+    "given_input",
+    "model",
+    "platform",
+    "policy",
+    "schedule",
+    "target",
+]
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+EXPORT_FOLDER = "Folder to write: a new or empty one, or an earlier export, which is replaced."
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a verb's help: command lines as they are typed."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def common(command: Command) -> Command:
+    """``--json`` (as ``as_json``) and ``-v``, which every verb takes."""
+
+    @click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Say what is done; -vv says everything; defects show where they are.",
+    )
+    @click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON with a schema version, for programs."
+    )
+    @functools.wraps(command)
+    def wrapped(verbose: int, **options: Any) -> None:
+        log_to_stderr(verbose)
+        command(**options)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _known_target(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    from byoc_dory.soc.registry import resolve
+
+    return resolve(name).name
+
+
+def _complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    from byoc_dory.soc.registry import targets
+
+    return [name for name in targets() if name.startswith(begun)]
+
+
+class _ModelName(click.ParamType):
+    """A file or ``zoo:NAME``; only the shell's completion looks at it here."""
+
+    name = "model"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names of the zoo once ``zoo:`` is begun, files otherwise."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete and "zoo:".startswith(incomplete[:4]):
+            from htvm.zoo import TRAINED, names
+
+            known = [f"zoo:{name}" for name in (*names(), *TRAINED)]
+            return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+        return [CompletionItem(incomplete, type="file")]
+
+
+model = click.argument("model", type=_ModelName())
+target = click.option(
+    "--target",
+    "-t",
+    default="diana",
+    show_default=True,
+    callback=_known_target,
+    shell_complete=_complete_target,
+    help="What to build for; `htvm targets` lists them.",
+)
+policy = click.option(
+    "--policy",
+    type=click.Choice(["bitwidth", "latency", "mixed"]),
+    help="Who runs what several cores could run: by bits of the weights, by estimated cycles, or "
+    "by the published rule; the target's own by default.",
+)
+schedule = click.option(
+    "--schedule",
+    type=click.Choice(["published", "overlapped"]),
+    help="Layer by layer as published, or transfers beside the cores (the default).",
+)
+platform = click.option(
+    "--platform",
+    type=click.Choice(["rv32", "host"]),
+    default="rv32",
+    show_default=True,
+    help="Firmware on the instruction-set simulator, or the same C natively (no cycles).",
+)
+given_input = click.option(
+    "--input",
+    "-i",
+    "given",
+    default="random",
+    show_default=True,
+    help="An .npz or .npy file of integers as the model takes them, or random:SEED.",
+)

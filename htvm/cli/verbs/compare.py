@@ -1,0 +1,61 @@
+"""``htvm compare``: a target beside plain TVM."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+import htvm
+from htvm.cli import options
+from htvm.cli.arguments import open_model, read_samples
+from htvm.cli.output import print_json
+from htvm.cli.terminal import shown_progress
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm compare zoo:resnet8",
+        "htvm compare kws.tflite --target diana.digital --count 100 --input samples.npz",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@options.given_input
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Inputs to try: seeds from SEED on, or entries of the file.",
+)
+@options.common
+def command(
+    model: str,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    given: str,
+    count: int,
+    as_json: bool,
+) -> None:
+    """Compare MODEL on a target with plain TVM, on the same simulated SoC."""
+    from htvm.report.compare import comparison_json
+
+    opened = open_model(model)
+    samples = read_samples(given, opened.inputs, count)
+    with shown_progress() as progress:
+        found = htvm.compare(
+            opened, target=target, inputs=samples, policy=policy, schedule=schedule,
+            progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json("compare", json.loads(comparison_json(found)))
+    else:
+        click.echo(str(found))

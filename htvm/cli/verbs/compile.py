@@ -1,0 +1,50 @@
+"""``htvm compile``: a model as a folder of C."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+import htvm
+from htvm.cli import options
+from htvm.cli.arguments import open_model
+from htvm.cli.output import print_json
+from htvm.cli.terminal import shown_progress
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm compile resnet8_int8.tflite --out build/resnet8",
+        "htvm compile zoo:ds_cnn --target diana.cpu --out build/ds_cnn",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@click.option(
+    "--out", "-o", required=True, type=click.Path(path_type=Path), help=options.EXPORT_FOLDER
+)
+@options.common
+def command(
+    model: str, target: str, policy: str | None, schedule: Any, out: Path, as_json: bool
+) -> None:
+    """Write a self-contained C project for MODEL into a folder."""
+    from htvm.report.layers import report_json
+
+    with shown_progress() as progress:
+        module = htvm.build(
+            open_model(model), target=target, policy=policy, schedule=schedule, progress=progress
+        )
+        with progress.stage("writing the project"):
+            folder = module.export(out)
+    report = module.report()
+    if as_json:
+        print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
+    else:
+        click.echo(f"{report}\n\nwritten to {folder}")

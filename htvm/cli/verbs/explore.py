@@ -1,0 +1,48 @@
+"""``htvm explore``: the tiler's choices, all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from htvm.cli import options
+from htvm.cli.arguments import open_model
+from htvm.cli.output import print_json
+from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm explore zoo:resnet8 --l1 16384 --l1 65536",
+        "htvm explore zoo:toyadmos --objective array --beta 'long DMA=0,400000' --out sweep",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@click.option("--objective", "objectives", multiple=True, help="Which to try; all by default.")
+@click.option("--l1", "budgets", multiple=True, type=click.IntRange(min=1), help="Bytes of L1.")
+@click.option("--alpha", "alphas", multiple=True, type=int, help="Weight of a byte of L1.")
+@click.option("--beta", "betas", multiple=True, metavar="HEURISTIC=W[,W...]", help="Weights.")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for CSV and figures.")
+@options.common
+def command(model: str, as_json: bool, out: Path | None, **choices: Any) -> None:
+    """Tile the layers of MODEL under every choice of objective, weights and L1 budget."""
+    from htvm.cli.sweeps import explored, write_sweep
+
+    with shown_progress() as progress:
+        found = explored(open_model(model), progress=progress, **choices)
+    files = [] if out is None else write_sweep(found, out)
+    if as_json:
+        print_json("explore", {"tilings": found.records})
+    else:
+        click.echo(str(found))
+    for path in files:
+        click.echo(f"written: {path}", err=True)
+    if found.interrupted:
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)

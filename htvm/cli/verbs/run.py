@@ -1,0 +1,101 @@
+"""``htvm run``: one inference on the simulated SoC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+import htvm
+from htvm.cli import options
+from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.output import print_json, save_arrays
+from htvm.cli.terminal import shown_progress
+from htvm.inputs import bind_inputs
+
+if TYPE_CHECKING:
+    from htvm.result import RunResult
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm run zoo:resnet8 --check",
+        "htvm run kws.onnx --input samples.npz --out outputs.npz",
+        "htvm run zoo:digits --platform host --json",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@options.platform
+@options.given_input
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
+@click.option("--check", is_flag=True, help="Compare with the reference; exit code 1 if not equal.")
+@options.common
+def command(
+    model: str,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    platform: Any,
+    given: str,
+    out: Path | None,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Build MODEL and run it once on the simulated SoC."""
+    opened = open_model(model)
+    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+    with shown_progress() as progress:
+        module = htvm.build(
+            opened, target=target, platform=platform, policy=policy, schedule=schedule,
+            progress=progress,
+        )  # fmt: skip
+        with progress.stage("simulating"):
+            result = module.run(inputs)
+        equal = None
+        if check:
+            with progress.stage("computing the reference"):
+                reference = module.reference(inputs)
+            equal = all(map(np.array_equal, result.outputs, reference))
+    outputs = {info.name: array for info, array in zip(opened.outputs, result.outputs, strict=True)}
+    if out is not None:
+        save_arrays(out, outputs)
+    if as_json:
+        print_json("run", _run_data(outputs, result, equal))
+    else:
+        click.echo(f"{module.report()}\n")
+        for name, array in outputs.items():
+            click.echo(f"{name}: {_brief(array)}")
+        if equal is not None:
+            click.echo(f"equal to the reference: {'yes' if equal else 'NO'}")
+    if equal is False:
+        raise click.exceptions.Exit(1)
+
+
+def _run_data(
+    outputs: Mapping[str, np.ndarray], result: RunResult, equal: bool | None
+) -> dict[str, Any]:
+    """What ``run --json`` prints."""
+    return {
+        "cycles": result.cycles,
+        "latency_ms": result.latency_ms,
+        "equal_to_reference": equal,
+        "outputs": {name: array.tolist() for name, array in outputs.items()},
+        "layers": [asdict(layer) for layer in result.layers],
+    }
+
+
+def _brief(array: np.ndarray) -> str:
+    """Shape, dtype, the first values, and the largest of a short vector."""
+    values = array.reshape(-1)
+    shown = " ".join(str(value) for value in values[:16])
+    dots = " ..." if values.size > 16 else ""
+    return f"{array.dtype}{list(array.shape)} {shown}{dots} (largest at {values.argmax()})"
