@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.layer import Layer, Layout, Tensor
 
 if TYPE_CHECKING:
-    from patterns.read import Node
+    from patterns.node import Node
 
 __all__ = ["with_layouts"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from byoc_dory.layer import Layer, Shift
 
 if TYPE_CHECKING:
-    from patterns.read import Node
+    from patterns.node import Node
 
 __all__ = ["Range", "shifted_range", "with_ranges"]
 
