@@ -18,8 +18,8 @@ from htvm.model import Model
 from htvm.pipeline import build
 from htvm.policy import check_policy
 from htvm.progress import Progress
+from htvm.report.compare_types import Agreement, Comparison, ComparisonRow
 from htvm.report.published import DIGITAL, WHY_FASTER, published
-from htvm.report.types import Agreement, Comparison, ComparisonRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from htvm.model import TensorInfo
     from htvm.policy import Policy
-    from htvm.report.types import Published
+    from htvm.report.compare_types import Published
 
 __all__ = ["agreement", "compare"]
 

@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING
 from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
 from byoc_dory.errors import TilingError
 from htvm.placement import Estimator, executed_form
+from htvm.report.explain_types import Explanation, Offer, VerdictRow
 from htvm.report.shapes import describe
-from htvm.report.types import (
-    Explanation,
-    L1Use,
-    LayerRow,
-    Memory,
-    Offer,
-    Report,
-    SqnrRow,
-    Summary,
-    Unit,
-    VerdictRow,
-)
+from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary, Unit
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from htvm.model import Model
     from htvm.pipeline import Compiled, Platform
-    from htvm.report.types import Explanation, Report
+    from htvm.report.explain_types import Explanation
+    from htvm.report.types import Report
     from htvm.sim.runner import Built, RawResult, Sizes
     from patterns.partition import OperatorVerdict
 

@@ -10,8 +10,8 @@ from byoc_dory.soc.registry import resolve
 from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement, compare
 from htvm.model import TensorInfo
 from htvm.report.compare import agreement_words
+from htvm.report.compare_types import ComparisonRow
 from htvm.report.published import WHY_FASTER, published
-from htvm.report.types import ComparisonRow
 
 SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)
 

@@ -6,8 +6,8 @@ import dataclasses
 import json
 import textwrap
 
+from htvm.report.compare_types import Agreement, Comparison, ComparisonRow, Published
 from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
-from htvm.report.types import Agreement, Comparison, ComparisonRow, Published
 
 __all__ = ["comparison_csv", "comparison_json", "comparison_table", "comparison_text"]
 

@@ -6,8 +6,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
+from htvm.report.explain_types import Offer, VerdictRow
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
-from htvm.report.types import Offer, VerdictRow
 
 __all__ = ["explain_csv", "explain_json", "explain_text", "verdict_table"]
 

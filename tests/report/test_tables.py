@@ -11,25 +11,13 @@ import pytest
 
 from htvm import zoo
 from htvm.report.compare import comparison_csv, comparison_json
+from htvm.report.compare_types import Agreement, Comparison, ComparisonRow
 from htvm.report.explain import explain_csv, explain_json
+from htvm.report.explain_types import Explanation, Offer, VerdictRow
 from htvm.report.layers import l1_text, memory_text, report_csv, report_json
 from htvm.report.published import published
 from htvm.report.table import Column, Table, text
-from htvm.report.types import (
-    Agreement,
-    Comparison,
-    ComparisonRow,
-    Explanation,
-    L1Use,
-    LayerRow,
-    Memory,
-    Offer,
-    Report,
-    SqnrRow,
-    Summary,
-    Unit,
-    VerdictRow,
-)
+from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary, Unit
 from htvm.result import Causes
 
 CAUSES = Causes(
