@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from htvm.pipeline import Compiled, Platform
     from htvm.result import LayerResult, RunResult
     from htvm.sim.runner import Sizes
-    from patterns.partition import OperatorVerdict
+    from patterns.dispatching import OperatorVerdict
 
 __all__ = ["explanation_of", "layer_rows", "memory_of", "report_of"]
 

@@ -192,7 +192,7 @@ def _of_model(
     """The layers of a model where a build would place them."""
     from htvm.placement import place
     from htvm.quantization import retarget
-    from patterns.partition import dispatch
+    from patterns.dispatching import dispatch
     from patterns.read import output_names, read_graph
 
     with progress.stage("placing layers"):

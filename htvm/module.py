@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from htvm.report.explain_types import Explanation
     from htvm.report.types import Report
     from htvm.sim.runner import Built, RawResult, Sizes
-    from patterns.partition import OperatorVerdict
+    from patterns.dispatching import OperatorVerdict
 
 __all__ = ["Module"]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from htvm.placement import Placement
     from htvm.policy import Policy
     from htvm.quantization import Retargeted
-    from patterns.partition import Dispatch
+    from patterns.dispatching import Dispatch
 
 __all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
 
@@ -197,7 +197,8 @@ def compile_model(
     from htvm.placement import place
     from htvm.quantization import retarget
     from patterns.codegen import run_codegen
-    from patterns.partition import dispatch, partition
+    from patterns.dispatching import dispatch
+    from patterns.partition import partition
     from patterns.read import output_names, read_graph
 
     progress = progress or Progress()

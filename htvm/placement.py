@@ -3,7 +3,7 @@
 The cores of a SoC may differ in their arithmetic, so that the choice changes the numbers: it is a
 *plan*.  Here each layer of the source is offered to each accelerator in the form it would be
 retargeted to (`executed_form`), judged, estimated where the policy wants to know, and placed.
-Retargeting then writes the layers in their cores' forms, and `patterns.partition.dispatch` judges
+Retargeting then writes the layers in their cores' forms, and `patterns.dispatching.dispatch` judges
 what was really written.
 """
 

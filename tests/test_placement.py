@@ -20,8 +20,8 @@ from htvm.placement import Estimator, Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.sketch import Scheme
 from patterns.conv import conv2d
+from patterns.dispatching import CPU, dispatch
 from patterns.names import emit
-from patterns.partition import CPU, dispatch
 from patterns.read import Node, output_names, read_graph
 
 

@@ -15,8 +15,9 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.verdict import Accepted
 from htvm.frontend.check import check
 from patterns.analog import MAX_PASSES, analog_conv2d, analog_dense
+from patterns.dispatching import dispatch
 from patterns.names import emit
-from patterns.partition import dispatch, partition
+from patterns.partition import partition
 from patterns.read import Node, output_names, read_graph
 from patterns.requantize import int_constant
 from tests.byoc_dory.analog import run_analog, seven_bits, ternary

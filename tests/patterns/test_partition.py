@@ -17,8 +17,9 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.codegen import run_codegen
 from patterns.conv import conv2d
+from patterns.dispatching import CPU, dispatch
 from patterns.elementwise import add, convert
-from patterns.partition import CPU, Partition, dispatch, partition
+from patterns.partition import Partition, partition
 from patterns.pool import average_pool2d
 from patterns.read import output_names, read_graph
 
