@@ -17,47 +17,26 @@ _Static_assert(DIANA_ANALOG_TRIGGER_CYCLES >= DIANA_ANALOG_DRIVER_CYCLES, "drive
 #define INPUT_HIGH ((1 << (DIANA_ANALOG_ACTIVATION_BITS - 1u)) - 1)
 #define PARAMETER_BYTES 4u /* mul and add of a channel */
 
-static bool listed(uint32_t value, const uint32_t *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (list[i] == value) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static uint32_t field(const diana_device_t *core, uint32_t offset, uint32_t bit, uint32_t bits)
-{
-    return diana_reg(core, offset) >> bit & ((1u << bits) - 1u);
-}
-
-static int32_t signed_field(const diana_device_t *core, uint32_t offset, uint32_t bit)
-{
-    const int32_t value = (int32_t)field(core, offset, bit, 8);
-    return value < 128 ? value : value - 256;
-}
-
 static diana_pass_t read_pass(const diana_device_t *core)
 {
     const uint32_t mode = diana_reg(core, DIANA_ANALOG_MODE);
-    const uint32_t clip = field(core, DIANA_ANALOG_SHAPE4, 24, 8);
+    const uint32_t clip = diana_field(core, DIANA_ANALOG_SHAPE4, 24, 8);
     const int32_t high =
         (clip & DIANA_ANALOG_CLIP_SHORT) != 0 ? INPUT_HIGH : 127;
     diana_pass_t p = {
-        .k = field(core, DIANA_ANALOG_SHAPE0, 0, 16),
-        .c = field(core, DIANA_ANALOG_SHAPE0, 16, 16),
-        .iy = field(core, DIANA_ANALOG_SHAPE1, 0, 16),
-        .ix = field(core, DIANA_ANALOG_SHAPE1, 16, 16),
-        .oy = field(core, DIANA_ANALOG_SHAPE2, 0, 16),
-        .ox = field(core, DIANA_ANALOG_SHAPE2, 16, 16),
-        .fy = field(core, DIANA_ANALOG_SHAPE3, 0, 8),
-        .fx = field(core, DIANA_ANALOG_SHAPE3, 8, 8),
-        .stride = field(core, DIANA_ANALOG_SHAPE3, 16, 8),
-        .pad_top = signed_field(core, DIANA_ANALOG_SHAPE3, 24),
-        .pad_left = signed_field(core, DIANA_ANALOG_SHAPE4, 0),
-        .gain = field(core, DIANA_ANALOG_SHAPE4, 8, 8),
-        .shift = field(core, DIANA_ANALOG_SHAPE4, 16, 8),
+        .k = diana_field(core, DIANA_ANALOG_SHAPE0, 0, 16),
+        .c = diana_field(core, DIANA_ANALOG_SHAPE0, 16, 16),
+        .iy = diana_field(core, DIANA_ANALOG_SHAPE1, 0, 16),
+        .ix = diana_field(core, DIANA_ANALOG_SHAPE1, 16, 16),
+        .oy = diana_field(core, DIANA_ANALOG_SHAPE2, 0, 16),
+        .ox = diana_field(core, DIANA_ANALOG_SHAPE2, 16, 16),
+        .fy = diana_field(core, DIANA_ANALOG_SHAPE3, 0, 8),
+        .fx = diana_field(core, DIANA_ANALOG_SHAPE3, 8, 8),
+        .stride = diana_field(core, DIANA_ANALOG_SHAPE3, 16, 8),
+        .pad_top = diana_signed_field(core, DIANA_ANALOG_SHAPE3, 24),
+        .pad_left = diana_signed_field(core, DIANA_ANALOG_SHAPE4, 0),
+        .gain = diana_field(core, DIANA_ANALOG_SHAPE4, 8, 8),
+        .shift = diana_field(core, DIANA_ANALOG_SHAPE4, 16, 8),
         .low = (clip & DIANA_ANALOG_CLIP_RELU) != 0 ? 0 : -high - 1,
         .high = high,
         .unroll = mode & DIANA_ANALOG_COLUMNS_MASK,
@@ -76,7 +55,7 @@ static diana_pass_t read_pass(const diana_device_t *core)
 static bool check_requantization(htvm_soc_t *soc, const diana_pass_t *p)
 {
     const uint32_t known_clip = DIANA_ANALOG_CLIP_RELU | DIANA_ANALOG_CLIP_SHORT;
-    const uint32_t clip = field(&soc->analog, DIANA_ANALOG_SHAPE4, 24, 8);
+    const uint32_t clip = diana_field(&soc->analog, DIANA_ANALOG_SHAPE4, 24, 8);
     if (p->gain > DIANA_ANALOG_MAX_GAIN || p->shift > DIANA_ANALOG_MAX_SHIFT ||
         clip > known_clip) {
         return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
@@ -109,7 +88,7 @@ static bool check_sizes(htvm_soc_t *soc, const diana_pass_t *p)
                               WHAT ": the core has no %" PRIu32 "x%" PRIu32 " filter", p->fy,
                               p->fx);
     }
-    if (!listed(p->stride, strides, sizeof strides / sizeof strides[0])) {
+    if (!diana_listed(p->stride, strides, sizeof strides / sizeof strides[0])) {
         return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
                               WHAT ": the core has no stride %" PRIu32, p->stride);
     }
@@ -122,7 +101,7 @@ static bool check_sizes(htvm_soc_t *soc, const diana_pass_t *p)
                               p->iy, p->ix, p->oy, p->ox);
     }
     if ((mode & ~known) != 0 ||
-        !listed(p->unroll, unrolls, sizeof unrolls / sizeof unrolls[0]) ||
+        !diana_listed(p->unroll, unrolls, sizeof unrolls / sizeof unrolls[0]) ||
         (p->unroll > 1 && p->stride > 1)) {
         return diana_complain(soc, &soc->analog, DIANA_ERROR_PARAMETER,
                               WHAT ": mode 0x%08" PRIX32 " with stride %" PRIu32 " is none", mode,
@@ -343,6 +322,9 @@ void diana_analog_start(htvm_soc_t *soc, uint64_t now)
         .macs = (uint64_t)p.k * p.c * p.fy * p.fx * p.oy * p.ox,
         .array = array,
         .weights = load,
+        .issued = now,
+        .to = HTVM_L1_BASE + at.out,
+        .written = p.last ? at.out_bytes : 0,
     };
     diana_start(soc, core, event, now,
                 DIANA_ANALOG_TRIGGER_CYCLES - DIANA_ANALOG_DRIVER_CYCLES + load + array);

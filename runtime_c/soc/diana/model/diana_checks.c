@@ -1,8 +1,19 @@
-/* Checks that the computing devices share; all complain and return false (or NULL) if they fail. */
+/* Checks that the computing devices share; those that are given the device complain and return
+ * false (or NULL) if they fail. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "diana_model.h"
+
+bool diana_listed(uint32_t value, const uint32_t *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (list[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
 
 bool diana_check_overlap(htvm_soc_t *soc, diana_device_t *device, const char *what, uint32_t in,
                          uint64_t in_bytes, uint32_t out, uint64_t out_bytes)

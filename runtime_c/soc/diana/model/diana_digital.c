@@ -19,43 +19,22 @@ _Static_assert(DIANA_DIGITAL_ADD_TRIGGER_CYCLES >= DIANA_DIGITAL_ADD_DRIVER_CYCL
 /* Recognisable content of bytes that nobody may read. */
 #define VOID 0xA5
 
-static bool listed(uint32_t value, const uint32_t *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (list[i] == value) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static uint32_t field(const diana_device_t *core, uint32_t offset, uint32_t bit, uint32_t bits)
-{
-    return diana_reg(core, offset) >> bit & ((1u << bits) - 1u);
-}
-
-static int32_t signed_field(const diana_device_t *core, uint32_t offset, uint32_t bit)
-{
-    const int32_t value = (int32_t)field(core, offset, bit, 8);
-    return value < 128 ? value : value - 256;
-}
-
 static diana_shape_t read_shape(const diana_device_t *core)
 {
     diana_shape_t s = {
-        .k = field(core, DIANA_DIGITAL_SHAPE0, 0, 16),
-        .c = field(core, DIANA_DIGITAL_SHAPE0, 16, 16),
-        .iy = field(core, DIANA_DIGITAL_SHAPE1, 0, 16),
-        .ix = field(core, DIANA_DIGITAL_SHAPE1, 16, 16),
-        .oy = field(core, DIANA_DIGITAL_SHAPE2, 0, 16),
-        .ox = field(core, DIANA_DIGITAL_SHAPE2, 16, 16),
-        .fy = field(core, DIANA_DIGITAL_SHAPE3, 0, 8),
-        .fx = field(core, DIANA_DIGITAL_SHAPE3, 8, 8),
-        .stride = field(core, DIANA_DIGITAL_SHAPE3, 16, 8),
-        .pad_top = signed_field(core, DIANA_DIGITAL_SHAPE3, 24),
-        .pad_left = signed_field(core, DIANA_DIGITAL_SHAPE4, 0),
-        .shift = field(core, DIANA_DIGITAL_SHAPE4, 8, 8),
-        .relu = field(core, DIANA_DIGITAL_SHAPE4, 16, 8) != 0,
+        .k = diana_field(core, DIANA_DIGITAL_SHAPE0, 0, 16),
+        .c = diana_field(core, DIANA_DIGITAL_SHAPE0, 16, 16),
+        .iy = diana_field(core, DIANA_DIGITAL_SHAPE1, 0, 16),
+        .ix = diana_field(core, DIANA_DIGITAL_SHAPE1, 16, 16),
+        .oy = diana_field(core, DIANA_DIGITAL_SHAPE2, 0, 16),
+        .ox = diana_field(core, DIANA_DIGITAL_SHAPE2, 16, 16),
+        .fy = diana_field(core, DIANA_DIGITAL_SHAPE3, 0, 8),
+        .fx = diana_field(core, DIANA_DIGITAL_SHAPE3, 8, 8),
+        .stride = diana_field(core, DIANA_DIGITAL_SHAPE3, 16, 8),
+        .pad_top = diana_signed_field(core, DIANA_DIGITAL_SHAPE3, 24),
+        .pad_left = diana_signed_field(core, DIANA_DIGITAL_SHAPE4, 0),
+        .shift = diana_field(core, DIANA_DIGITAL_SHAPE4, 8, 8),
+        .relu = diana_field(core, DIANA_DIGITAL_SHAPE4, 16, 8) != 0,
     };
     s.in_pitch = diana_round_up(s.ix, DIANA_DIGITAL_ROW_PITCH);
     s.out_pitch = diana_round_up(s.ox, DIANA_DIGITAL_ROW_PITCH);
@@ -66,8 +45,8 @@ static diana_shape_t read_shape(const diana_device_t *core)
 /* Parameters that all operations have. */
 static bool check_requantization(htvm_soc_t *soc, const char *what)
 {
-    const uint32_t shift = field(&soc->digital, DIANA_DIGITAL_SHAPE4, 8, 8);
-    const uint32_t relu = field(&soc->digital, DIANA_DIGITAL_SHAPE4, 16, 8);
+    const uint32_t shift = diana_field(&soc->digital, DIANA_DIGITAL_SHAPE4, 8, 8);
+    const uint32_t relu = diana_field(&soc->digital, DIANA_DIGITAL_SHAPE4, 16, 8);
     if (shift > DIANA_DIGITAL_MAX_SHIFT || relu > 1) {
         return diana_complain(soc, &soc->digital, DIANA_ERROR_PARAMETER,
                               "%s: shift %" PRIu32 " (0 to %" PRIu32 ") or relu %" PRIu32
@@ -92,12 +71,13 @@ static bool check_shape(htvm_soc_t *soc, const diana_shape_t *s, const char *wha
                               ", out %" PRIu32 "x%" PRIu32 ": no dimension may be 0",
                               what, s->k, s->c, s->iy, s->ix, s->oy, s->ox);
     }
-    if (!listed(s->fy, filters, filter_count) || !listed(s->fx, filters, filter_count)) {
+    if (!diana_listed(s->fy, filters, filter_count) ||
+        !diana_listed(s->fx, filters, filter_count)) {
         return diana_complain(soc, core, DIANA_ERROR_PARAMETER,
                               "%s: the core has no %" PRIu32 "x%" PRIu32 " filter", what, s->fy,
                               s->fx);
     }
-    if (!listed(s->stride, strides, sizeof strides / sizeof strides[0])) {
+    if (!diana_listed(s->stride, strides, sizeof strides / sizeof strides[0])) {
         return diana_complain(soc, core, DIANA_ERROR_PARAMETER,
                               "%s: the core has no stride %" PRIu32, what, s->stride);
     }
@@ -223,6 +203,9 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
         .macs = maps * s.c * s.fy * s.fx * s.oy * s.ox,
         .array = array,
         .weights = load,
+        .issued = now,
+        .to = HTVM_L1_BASE + out,
+        .written = depthwise ? map_bytes : out_bytes,
     };
     diana_start(soc, core, event, now,
                 (depthwise ? DEVICE_CYCLES(DEPTHWISE) : DEVICE_CYCLES(CONV)) + load + array);
@@ -231,8 +214,8 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
 static void start_dense(htvm_soc_t *soc, uint64_t now)
 {
     diana_device_t *core = &soc->digital;
-    const uint32_t k = field(core, DIANA_DIGITAL_SHAPE0, 0, 16);
-    const uint32_t c = field(core, DIANA_DIGITAL_SHAPE0, 16, 16);
+    const uint32_t k = diana_field(core, DIANA_DIGITAL_SHAPE0, 0, 16);
+    const uint32_t c = diana_field(core, DIANA_DIGITAL_SHAPE0, 16, 16);
     const uint32_t in = diana_reg(core, DIANA_DIGITAL_IN);
     const uint32_t out = diana_reg(core, DIANA_DIGITAL_OUT);
     const uint32_t in_bytes = diana_round_up(c, DIANA_DIGITAL_COLUMNS);
@@ -262,8 +245,8 @@ static void start_dense(htvm_soc_t *soc, uint64_t now)
     if (weights == NULL || !check_written(soc, "dense", in, 0, c)) {
         return;
     }
-    const uint32_t shift = field(core, DIANA_DIGITAL_SHAPE4, 8, 8);
-    const bool relu = field(core, DIANA_DIGITAL_SHAPE4, 16, 8) != 0;
+    const uint32_t shift = diana_field(core, DIANA_DIGITAL_SHAPE4, 8, 8);
+    const bool relu = diana_field(core, DIANA_DIGITAL_SHAPE4, 16, 8) != 0;
     diana_array_dense(c, shift, relu, soc->l1 + in, weights, soc->l1 + out);
     memset(soc->shadow + out, 1, DIANA_DIGITAL_LANES);
     const uint64_t array = diana_blocks(c, DIANA_DIGITAL_COLUMNS);
@@ -272,7 +255,10 @@ static void start_dense(htvm_soc_t *soc, uint64_t now)
                                  .bytes = weight_bytes,
                                  .macs = (uint64_t)k * c,
                                  .array = array,
-                                 .weights = load};
+                                 .weights = load,
+                                 .issued = now,
+                                 .to = HTVM_L1_BASE + out,
+                                 .written = DIANA_DIGITAL_LANES};
     diana_start(soc, core, event, now, DEVICE_CYCLES(DENSE) + load + array);
 }
 
@@ -303,14 +289,18 @@ static void start_add(htvm_soc_t *soc, uint64_t now)
         !check_written(soc, "add", a, 0, elements) || !check_written(soc, "add", b, 0, elements)) {
         return;
     }
-    const uint32_t shift = field(core, DIANA_DIGITAL_SHAPE4, 8, 8);
-    const bool relu = field(core, DIANA_DIGITAL_SHAPE4, 16, 8) != 0;
+    const uint32_t shift = diana_field(core, DIANA_DIGITAL_SHAPE4, 8, 8);
+    const bool relu = diana_field(core, DIANA_DIGITAL_SHAPE4, 16, 8) != 0;
     diana_array_add(elements, shift, relu, soc->l1 + a, soc->l1 + b, soc->l1 + out);
     for (uint32_t i = 0; i < elements; i++) {
         soc->shadow[out + (i ^ (DIANA_DIGITAL_GROUP - 1u))] = 1;
     }
     const uint64_t array = diana_blocks(elements, DIANA_DIGITAL_COLUMNS);
-    const diana_event_t event = {.what = "add", .array = array};
+    const diana_event_t event = {.what = "add",
+                                 .array = array,
+                                 .issued = now,
+                                 .to = HTVM_L1_BASE + out,
+                                 .written = elements};
     diana_start(soc, core, event, now, DEVICE_CYCLES(ADD) + array);
 }
 

@@ -30,6 +30,7 @@ typedef struct {
     uint32_t reg[DIANA_REGISTERS];
     uint32_t error;
     uint64_t busy_until;
+    uint32_t triggers; /* so far */
     diana_claim_t claims[DIANA_CLAIMS];
     size_t claim_count;
 } diana_device_t;
@@ -52,11 +53,24 @@ typedef struct {
     uint64_t macs;   /* useful multiply-accumulates */
     uint64_t array;  /* cycles the array computes */
     uint64_t weights; /* cycles spent loading weights */
+    uint64_t issued;  /* when the host asked for it */
+    uint32_t from, to; /* device address of the first byte read (DMA only) and written */
+    uint64_t written;  /* bytes from there on that hold results; 0 if there are none yet */
 } diana_event_t;
+
+/* A setting of the simulation: one wrong byte in the result of one trigger, to see whether whoever
+ * looks for errors finds it. */
+typedef struct {
+    uint32_t registers; /* of the core; 0: none is wrong */
+    uint32_t trigger;   /* of that core, counted from 1 */
+    uint32_t byte;      /* of the result as it lies in L1 */
+    uint32_t flip;      /* bits that change */
+} diana_fault_t;
 
 struct htvm_soc {
     htvm_bus_t bus;
     diana_device_t dma, digital, analog;
+    diana_fault_t fault; /* none unless a simulator asks for it */
     diana_noise_t noise; /* of the analog core; none unless a simulator asks for it */
     diana_transfer_t queue[DIANA_DMA_QUEUE_DEPTH]; /* oldest first */
     size_t queued;
@@ -99,6 +113,9 @@ bool diana_claim(htvm_soc_t *soc, diana_device_t *core, const char *what,
 /* The same for a transfer. */
 bool diana_claim_transfer(htvm_soc_t *soc, diana_claim_t claim, uint64_t now);
 
+/* Whether a value is in the list. */
+bool diana_listed(uint32_t value, const uint32_t *list, size_t count);
+
 /* Checks that the cores share. */
 bool diana_check_overlap(htvm_soc_t *soc, diana_device_t *device, const char *what, uint32_t in,
                          uint64_t in_bytes, uint32_t out, uint64_t out_bytes);
@@ -117,10 +134,32 @@ const uint8_t *diana_check_weights(htvm_soc_t *soc, diana_device_t *device, cons
 void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t start,
                  uint64_t cycles);
 
+/* Takes a setting of the fault. */
+void diana_fault_set(htvm_soc_t *soc, uint32_t offset, uint32_t value);
+
+/* Makes the result of a trigger wrong if it is the one that shall be. */
+void diana_fault_apply(htvm_soc_t *soc, diana_device_t *core, uint32_t registers,
+                       const diana_event_t *event);
+
 /* Value of a register given its byte offset. */
 static inline uint32_t diana_reg(const diana_device_t *device, uint32_t offset)
 {
     return device->reg[offset / 4u];
+}
+
+/* Some bits of a register, the lowest of them `bit`. */
+static inline uint32_t diana_field(const diana_device_t *device, uint32_t offset, uint32_t bit,
+                                   uint32_t bits)
+{
+    return diana_reg(device, offset) >> bit & ((1u << bits) - 1u);
+}
+
+/* Eight bits of a register as a signed number. */
+static inline int32_t diana_signed_field(const diana_device_t *device, uint32_t offset,
+                                         uint32_t bit)
+{
+    const int32_t value = (int32_t)diana_field(device, offset, bit, 8);
+    return value < 128 ? value : value - 256;
 }
 
 /* Completes the transfers that are done at `now`: that is when their bytes move. */
