@@ -106,3 +106,9 @@ class Attention:
     def joined(self) -> bool:
         """Whether one product takes all heads side by side."""
         return self.accumulate is None
+
+    def macs(self, rows: int) -> int:
+        """Multiply-accumulates for this many queries, as many keys."""
+        products = (*self.query, *self.key, *self.value, *self.output)
+        constant = sum(int(product.weight.size) for product in products)
+        return rows * (constant + 2 * self.heads * rows * self.head_size)

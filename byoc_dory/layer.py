@@ -9,11 +9,9 @@ source's layout was; only the tensors at the border of a region remember the sou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-import numpy as np
-import numpy.typing as npt
-
+from byoc_dory.attention import Attention, Scores
 from byoc_dory.errors import ModelError
 from byoc_dory.requantization import (
     AnalogRequant,
@@ -23,6 +21,8 @@ from byoc_dory.requantization import (
     Shift,
     TfliteRequant,
 )
+from byoc_dory.rowwise import RowFunction
+from byoc_dory.tensor import Array, Layout, Tensor
 
 __all__ = [
     "AnalogRequant",
@@ -42,53 +42,13 @@ __all__ = [
     "depthwise_layer",
 ]
 
-Array: TypeAlias = npt.NDArray[Any]
-Op: TypeAlias = Literal["conv2d", "depthwise", "dense", "add"]
-Layout: TypeAlias = Literal["CHW", "NHWC", "NCHW", "C"]
+Op: TypeAlias = Literal[
+    "conv2d", "depthwise", "dense", "add", "gemm", "matmul", "rows", "mha", "attend"
+]
 
-_OPS = ("conv2d", "depthwise", "dense", "add")
-_LAYOUTS = ("CHW", "NHWC", "NCHW", "C")
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A named activation without its batch axis.
-
-    Attributes:
-        name: unique within the model.
-        shape: ``(C, y, x)``, or ``(C,)`` for a vector; always in this order, in elements.
-        dtype: numpy name of the element type.
-        layout: how the bytes lie in L2.  ``"CHW"`` is the accelerator's own layout (the one used
-            inside a region); ``"NHWC"``, ``"NCHW"`` and ``"C"`` (a vector) are the source's
-            layouts, met only at the border of a region.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str = "int8"
-    layout: Layout = "CHW"
-
-    def __post_init__(self) -> None:
-        where = f"tensor '{self.name}'"
-        if not self.name:
-            raise ModelError("a tensor has no name", where=f"shape {self.shape}")
-        if len(self.shape) not in (1, 3):
-            raise ModelError(
-                f"shape {self.shape} has {len(self.shape)} dimensions",
-                where=where,
-                hint="give (C, y, x) or (C,), without the batch axis",
-            )
-        if any(size < 1 for size in self.shape):
-            raise ModelError(f"shape {self.shape} has an empty dimension", where=where)
-        if self.layout not in _LAYOUTS:
-            raise ModelError(
-                f"unknown layout '{self.layout}'", where=where, hint=f"one of {_LAYOUTS}"
-            )
-
-    @property
-    def elements(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape))
+_OPS = get_args(Op)
+# Those whose inputs all have the output's shape.
+_ELEMENTWISE = ("add", "rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,25 +56,42 @@ class Layer:
     """One operator together with its bias, requantization and clip.
 
     ``out[k,y,x] = clip(requant(sum in[c, y*sy - top + i*dy, x*sx - left + j*dx] * weight + bias))``
-    with zeros outside the input.  An add is ``clip(requant(a + b))``.
+    with zeros outside the input.  An add is ``clip(requant(a + b))``, or of more operands.
+
+    A matrix of M rows is a tensor ``(columns, M, 1)``, row by row in memory (``NHWC``); B matrices
+    are ``(columns, B, M)``.  On these:
+
+    - ``gemm``: ``x W' + bias``, requantized, clipped, and then ``function`` if there is one;
+      ``transposed``: the result is stored as ``(M, K, 1)``, column by column.
+    - ``matmul``: ``a b``, requantized and clipped, of B pairs of matrices; ``transposed``: the
+      second operand is given as its rows, ``(C, B, K)`` instead of ``(K, B, C)``.
+    - ``rows``: ``function`` of each row.
+    - ``mha``: ``attention`` of one matrix.
+    - ``attend``: ``scores`` of query ``(C, M, 1)``, key ``(C, N, 1)`` and transposed value
+      ``(N, K, 1)``: one head without its products.
 
     Attributes:
         name: unique within the model; names the generated function.
-        op: ``conv2d``, ``depthwise`` (``groups == C == K``), ``dense`` or ``add``.
-        inputs: one tensor, two for an add.
+        op: ``conv2d``, ``depthwise`` (``groups == C == K``), ``dense``, ``add``, or one of matrices
+            (see above).
+        inputs: one tensor, two and more for an add, two for a ``matmul``, three for ``attend``.
         output: the result.
         K, C: output and input channels.
         iy, ix, oy, ox: input and output height and width (1 for vectors).
         fy, fx: kernel height and width (1 for dense and add).
         stride: (y, x).
         pad: zeros added at (top, left, bottom, right).
-        weight: ``[K, C / groups, fy, fx]``; ``None`` for an add.
+        weight: ``[K, C / groups, fy, fx]``; ``None`` where there is none.
         bias: int32 ``[K]``, or ``None`` for zero.
         requant: how the int32 accumulator becomes the output type.
         clip: inclusive (low, high) of the output.
         dilation: (y, x).
         groups: 1, or the number of channel groups.
         input_range: inclusive (low, high) in which all inputs are known to lie.
+        function: of the rows; behind a gemm, an activation.
+        attention: of ``mha``.
+        scores: of ``attend``.
+        transposed: see ``gemm`` and ``matmul``.
 
     Raises:
         ModelError: where the fields contradict each other.
@@ -141,6 +118,10 @@ class Layer:
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     input_range: tuple[int, int] = (-128, 127)
+    function: RowFunction | None = None
+    attention: Attention | None = None
+    scores: Scores | None = None
+    transposed: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -155,9 +136,14 @@ class Layer:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of the layer, without padding (0 for an add)."""
-        if self.op == "add":
+        """Multiply-accumulates of the layer, without padding (0 for an add or a row function)."""
+        if self.op in _ELEMENTWISE:
             return 0
+        if self.op == "attend":
+            keys = self.inputs[1].shape[1]
+            return self.oy * keys * (self.C + self.K)
+        if self.attention is not None:
+            return self.attention.macs(self.oy)
         return self.K * (self.C // self.groups) * self.oy * self.ox * self.fy * self.fx
 
     @property
@@ -171,6 +157,8 @@ class Layer:
         return (
             self.op, self.K, self.C, self.iy, self.ix, self.oy, self.ox, self.fy, self.fx,
             self.stride, self.pad, self.dilation, self.groups, len(self.output.shape),
+            len(self.inputs), tuple(tensor.shape for tensor in self.inputs[1:]), self.transposed,
+            type(self.function),
         )  # fmt: skip
 
     @property
@@ -178,8 +166,15 @@ class Layer:
         """The geometry in a few words, for comments and messages."""
         if self.op == "dense":
             return f"C={self.C} -> K={self.K}"
-        if self.op == "add":
+        if self.op in _ELEMENTWISE:
             return "x".join(str(size) for size in self.output.shape)
+        if self.op in ("gemm", "matmul"):
+            batch = f"{self.oy} x " if self.ox > 1 else ""
+            return f"{batch}{max(self.ox, self.oy)}x{self.C} times {self.C}x{self.K}"
+        if self.op == "attend":
+            return f"{self.oy} queries, {self.inputs[1].shape[1]} keys, head size {self.C}"
+        if self.attention is not None:
+            return f"{self.oy}x{self.C}, {self.attention.heads} heads of {self.attention.head_size}"
         return (
             f"C={self.C} {self.iy}x{self.ix} -> K={self.K} {self.oy}x{self.ox}, "
             f"kernel {self.fy}x{self.fx}, stride {self.stride[0]}x{self.stride[1]}"
@@ -196,6 +191,8 @@ class Layer:
             raise self._error(f"a size is below 1 in {self.shape_text}")
         if any(pad < 0 for pad in self.pad):
             raise self._error(f"negative padding {self.pad}")
+        if self.op not in ("conv2d", "depthwise") and (self.fy, self.fx) != (1, 1):
+            raise self._error(f"a kernel of {self.fy}x{self.fx}")
         if self.C % self.groups or self.K % self.groups:
             raise self._error(f"groups={self.groups} does not divide C={self.C} and K={self.K}")
         if self.op == "depthwise" and not self.groups == self.C == self.K:
@@ -217,19 +214,27 @@ class Layer:
                 )
 
     def _check_tensors(self) -> None:
-        wanted_inputs = 2 if self.op == "add" else 1
+        wanted_inputs = {"add": max(2, len(self.inputs)), "matmul": 2, "attend": 3}.get(self.op, 1)
         if len(self.inputs) != wanted_inputs:
             raise self._error(f"{len(self.inputs)} input tensors instead of {wanted_inputs}")
         result = (self.K, self.oy, self.ox)
-        self._check_shape(self.output, result)
-        if self.op == "dense" and (self.iy, self.ix, self.fy, self.fx) != (1, 1, 1, 1):
-            raise self._error("a dense layer has i and f sizes other than 1")
-        if self.op == "add" and (self.C, self.iy, self.ix) != result:
-            raise self._error("an add has i sizes other than its o sizes")
+        if self.op == "gemm" and self.transposed:
+            self._check_shape(self.output, (self.oy, self.K, 1))
+        else:
+            self._check_shape(self.output, result)
+        if self.op in _ELEMENTWISE and (self.C, self.iy, self.ix) != result:
+            raise self._error(f"{self.op} has i sizes other than its o sizes")
         if self.op == "add":
             # Operands may still be broadcast; that is for rules to judge.
             return
         self._check_shape(self.inputs[0], (self.C, self.iy, self.ix))
+        if self.op == "matmul":
+            second = (self.C, self.oy, self.K) if self.transposed else (self.K, self.oy, self.C)
+            self._check_shape(self.inputs[1], second)
+        if self.op == "attend":
+            keys = self.inputs[1].shape[1]
+            self._check_shape(self.inputs[1], (self.C, keys, 1))
+            self._check_shape(self.inputs[2], (keys, self.K, 1))
 
     def _check_shape(self, tensor: Tensor, expected: tuple[int, int, int]) -> None:
         vector = self.op == "dense" or (self.op == "add" and len(tensor.shape) == 1)
@@ -244,9 +249,16 @@ class Layer:
         low, high = self.clip
         if low > high:
             raise self._error(f"clip range [{low}, {high}] is empty")
-        if self.op == "add":
+        for what, wanted in (("attention", "mha"), ("scores", "attend")):
+            if (getattr(self, what) is None) == (self.op == wanted):
+                raise self._error(f"{what} belongs to {wanted} layers, and each has one")
+        if self.op == "rows" and self.function is None:
+            raise self._error("the function of the rows is missing")
+        if self.function is not None and self.op not in ("rows", "gemm"):
+            raise self._error("only rows and gemm have a function")
+        if self.op not in ("conv2d", "depthwise", "dense", "gemm"):
             if self.weight is not None or self.bias is not None:
-                raise self._error("an add has neither weight nor bias")
+                raise self._error(f"{self.op} has neither weight nor bias")
             return
         expected = (self.K, self.C // self.groups, self.fy, self.fx)
         if self.weight is None:
