@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.tiling.problem import Solution
 
-__all__ = ["LayerPlan", "RegionPlan"]
+__all__ = ["LayerPlan", "PlacedBuffer", "RegionPlan"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,26 @@ class LayerPlan:
 
 
 @dataclass(frozen=True)
+class PlacedBuffer:
+    """Bytes of L1 and the layers during which they are taken.
+
+    Attributes:
+        tensor: name of the tensor whose tiles, or all of it, lie there.
+        offset: of the first byte, in bytes.
+        bytes: of all its tile buffers together, or of the whole tensor.
+        first, last: indices of the first and the last layer of the region, both inclusive.
+        resident: whether it is the whole tensor, which stays between layers.
+    """
+
+    tensor: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    resident: bool
+
+
+@dataclass(frozen=True)
 class RegionPlan:
     """The plans of all layers of a region, and how good they are together.
 
@@ -53,6 +73,7 @@ class RegionPlan:
         apart: predicted for the best plan of each layer alone, nothing resident.
         bound: no plan made of the same tiles has fewer cycles.
         method: what found the plan.
+        l1_map: what lies where in L1, and when.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -65,6 +86,7 @@ class RegionPlan:
     apart: int
     bound: int
     method: str
+    l1_map: tuple[PlacedBuffer, ...] = ()
 
     @property
     def gap(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan, RegionPlan
+from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Tiler
@@ -90,7 +90,25 @@ def _one_by_one(
         apart=cycles,
         bound=cycles,
         method="each layer alone",
+        l1_map=tuple(
+            buffer
+            for number, (layer, plan) in enumerate(zip(layers, plans, strict=True))
+            for buffer in _buffers_alone(layer, plan, number)
+        ),
     )
+
+
+def _buffers_alone(layer: Layer, plan: LayerPlan, number: int) -> list[PlacedBuffer]:
+    """What a layer that has L1 for itself puts there: a tile of each operand, and of the result."""
+    each = plan.solution.l1_in // len(layer.inputs)
+    found = [
+        PlacedBuffer(tensor.name, offset, each, number, number, False)
+        for tensor, offset in zip(layer.inputs, plan.l1_inputs, strict=True)
+    ]
+    result = PlacedBuffer(
+        layer.output.name, plan.l1_output, plan.solution.l1_out, number, number, False
+    )
+    return [*found, result]
 
 
 def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOptions) -> Tiler:

@@ -78,6 +78,7 @@ class _Region:
             apart=apart,
             bound=decision.bound,
             method=decision.method,
+            l1_map=placement.map,
         )
 
     def _chosen(self, decision: Decision) -> list[tuple[Offer, Choice]]:

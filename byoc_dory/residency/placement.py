@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byoc_dory.arena import BufferUse, MemoryPlan, plan_memory
+from byoc_dory.plan import PlacedBuffer
 from byoc_dory.residency.choices import Tensors
 from byoc_dory.residency.problem import Decision, RegionProblem
 
@@ -21,12 +22,14 @@ class Placement:
             of its first buffer.
         outputs: for each layer, the same of its result.
         plan: peak, bound and offsets by name.
+        map: what lies where, and when.
         crowded: if the peak exceeds L1, for each time it does the tensors that stay then.
     """
 
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[int, ...]
     plan: MemoryPlan
+    map: tuple[PlacedBuffer, ...]
     crowded: tuple[frozenset[str], ...]
 
 
@@ -42,17 +45,19 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
         The placement; its peak may exceed the limit where no offsets without gaps were found.
     """
     kept = {stay.name: stay for stay in problem.stays if stay.name in decision.stays}
-    uses = []
+    uses, tensors = [], []
     for layer, parts in enumerate(taken):
         for operand, size in enumerate(parts.inputs):
             if size:
                 uses.append(BufferUse(_buffer(layer, operand), size, layer, layer))
+                tensors.append(problem.reads[layer][operand])
         name = problem.writes[layer]
         if name in kept:
             stay = kept[name]
             uses.append(BufferUse(_whole(name), stay.bytes, stay.first, stay.last, parts.surplus))
         else:
             uses.append(BufferUse(_buffer(layer, -1), parts.output, layer, layer))
+        tensors.append(name)
     plan = plan_memory(uses, memory=f"L1 of region '{problem.name}'", enough=problem.limit)
     offsets = dict(plan.offsets)
     inputs, outputs = [], []
@@ -70,7 +75,18 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
         for step in sorted(steps)
     }
     crowded = tuple(dict.fromkeys(group for group in groups.values() if group))
-    return Placement(tuple(inputs), tuple(outputs), plan, crowded)
+    placed = tuple(
+        PlacedBuffer(
+            tensor=tensor,
+            offset=offsets[use.name],
+            bytes=use.bytes,
+            first=use.first,
+            last=use.last,
+            resident=tensor in kept,
+        )
+        for use, tensor in zip(uses, tensors, strict=True)
+    )
+    return Placement(tuple(inputs), tuple(outputs), plan, placed, crowded)
 
 
 def _steps_beyond(uses: Sequence[BufferUse], offsets: dict[str, int], limit: int) -> set[int]:
