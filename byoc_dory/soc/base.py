@@ -25,6 +25,7 @@ __all__ = [
     "Host",
     "HostCost",
     "Memory",
+    "Power",
     "SimControl",
     "Soc",
     "Target",
@@ -166,6 +167,22 @@ class SimControl:
 
 
 @dataclass(frozen=True)
+class Power:
+    """An average power, with which the energy of what ran is estimated.
+
+    Attributes:
+        units: names of the accelerators at work ("cpu" for the host, or for cores that run
+            without one); the power is that of the whole while exactly these are.
+        milliwatts: average, at the SoC's clock.
+        source: kind (published, public code, derived, assumed) and where the figure is from.
+    """
+
+    units: tuple[str, ...]
+    milliwatts: float
+    source: str
+
+
+@dataclass(frozen=True)
 class TargetSpec:
     """A name a user can build for, and the accelerators it may use.
 
@@ -197,6 +214,7 @@ class Soc:
         driver: folder under ``runtime_c/soc`` with driver and device models ("none" for a SoC
             without devices).
         adjustable: names of memories whose size the user may ask for.
+        powers: average powers, each for a set of accelerators at work; there may be none.
     """
 
     name: str
@@ -210,6 +228,7 @@ class Soc:
     targets: tuple[TargetSpec, ...]
     driver: str
     adjustable: tuple[str, ...] = ()
+    powers: tuple[Power, ...] = ()
 
     def memory(self, name: str) -> Memory:
         """Return the memory called ``name``.
@@ -241,6 +260,15 @@ class Soc:
             where=f"SoC {self.name}",
             hint=f"its accelerators: {known}",
         )
+
+    def power(self, *units: str) -> Power | None:
+        """Return the power while exactly these accelerators are at work; None where none is known.
+
+        Args:
+            units: their names, in any order; "cpu" for the host.
+        """
+        wanted = set(units)
+        return next((power for power in self.powers if set(power.units) == wanted), None)
 
     def cycles_to_ms(self, cycles: int) -> float:
         """Return the time of ``cycles`` in milliseconds."""

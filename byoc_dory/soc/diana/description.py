@@ -14,6 +14,7 @@ from byoc_dory.soc.base import (
     Host,
     HostCost,
     Memory,
+    Power,
     SimControl,
     Soc,
     TargetSpec,
@@ -33,6 +34,8 @@ SIM_REGISTERS = 0x1A10F000
 L2_BYTES = 512_000
 # published: 256 kB; public code: DORY constrains it to 256 000 B.
 L1_BYTES = 256_000
+
+ODIMO = "public code: ODiMO's average powers of DIANA"
 
 HOST = Host(
     # published: RV32IMCF + XpulpV2 (paper III-C).  assumed: the simulated host runs RV32IMC with
@@ -176,6 +179,13 @@ DIANA = Soc(
         TargetSpec("diana.cpu", ()),
     ),
     driver="diana",
+    # public code: the average powers with which ODiMO weighs DIANA's cores, at 260 MHz.  They hold
+    # while the core works through a layer; of the host alone nothing is public.
+    powers=(
+        Power(("digital",), 24.96, ODIMO),
+        Power(("analog",), 28.74, ODIMO),
+        Power(("digital", "analog"), 42.39, ODIMO),
+    ),
 )
 
 
