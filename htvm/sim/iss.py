@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from byoc_dory.errors import HtvmError, SimulationError
+from htvm.sim.look import Look, Seen
 from htvm.sim.machine import BARE, Machine, SocModel
 from htvm.sim.paths import runtime_c, work_folder
 from htvm.sim.toolchain import Compiler
@@ -42,6 +43,7 @@ class IssResult:
             region was given.
         events: what the devices did, in the order in which they were told, and when the core
             waited for them (unit "host").
+        seen: what was looked at; None if nothing was.
     """
 
     exit_code: int
@@ -52,6 +54,7 @@ class IssResult:
     memory: dict[int, bytes] = field(repr=False)
     stack_used: int | None
     events: tuple[dict[str, Any], ...] = field(repr=False)
+    seen: Seen | None = None
 
 
 class TrapError(SimulationError):
@@ -94,6 +97,7 @@ def run_elf(
     max_cycles: int = MAX_CYCLES,
     step_polls: bool = False,
     settings: Mapping[int, int] | None = None,
+    look: Look | None = None,
     compiler: Compiler | None = None,
 ) -> IssResult:
     """Run a program from its entry to its exit.
@@ -109,6 +113,7 @@ def run_elf(
             next event; slower, same result.
         settings: device register -> value written before the first cycle; settings of the device
             models, which no program can change.
+        look: what to look at during the run.
         compiler: builds the simulator; ziglang if not given.
 
     Raises:
@@ -131,6 +136,8 @@ def run_elf(
             line += ["--step-polls"]
         for address, value in (settings or {}).items():
             line += ["--set", f"{address:#x}:{value}"]
+        if look is not None:
+            line += look.options(folder)
         report, events = folder / "report.json", folder / "events.jsonl"
         line += ["--max-cycles", str(max_cycles)]
         line += ["--report", str(report), "--events", str(events)]
@@ -147,6 +154,7 @@ def run_elf(
             events=tuple(
                 json.loads(text) for text in events.read_text(encoding="utf-8").splitlines()
             ),
+            seen=None if look is None else look.seen(facts, folder),
         )
 
 

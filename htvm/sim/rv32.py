@@ -15,6 +15,7 @@ from typing import Any
 from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
 from htvm.sim.elf import Elf, Symbol, read_elf
 from htvm.sim.iss import MAX_CYCLES, run_elf
+from htvm.sim.look import Look, Seen
 from htvm.sim.machine import Machine
 from htvm.sim.paths import runtime_c
 from htvm.sim.toolchain import CompileError, Compiler
@@ -107,6 +108,7 @@ class FirmwareRun:
         stack_used: bytes of the stack's high-water mark.
         events: what the devices did.
         printed: bytes printed.
+        seen: what was looked at; None if nothing was.
     """
 
     cycles: int
@@ -116,6 +118,7 @@ class FirmwareRun:
     stack_used: int
     events: tuple[dict[str, Any], ...] = field(repr=False)
     printed: bytes
+    seen: Seen | None = None
 
 
 def platform_sources() -> tuple[Path, ...]:
@@ -238,6 +241,7 @@ def run(
     max_cycles: int = MAX_CYCLES,
     step_polls: bool = False,
     settings: Mapping[int, int] | None = None,
+    look: Look | None = None,
 ) -> FirmwareRun:
     """Run a firmware on its machine.
 
@@ -250,6 +254,7 @@ def run(
         max_cycles: give up after so many.
         step_polls: execute every poll of a device register.
         settings: of the device models, as in `htvm.sim.iss.run_elf`.
+        look: what to look at during the run.
 
     Raises:
         SimulationError: the firmware lacks a symbol, a symbol is too small, the core trapped, a
@@ -270,6 +275,7 @@ def run(
         max_cycles=max_cycles,
         step_polls=step_polls,
         settings=settings,
+        look=look,
         compiler=compiler,
     )
     if result.exit_code != 0:
@@ -288,6 +294,7 @@ def run(
         stack_used=result.stack_used,
         events=result.events,
         printed=result.output,
+        seen=result.seen,
     )
 
 

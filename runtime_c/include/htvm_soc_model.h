@@ -37,7 +37,16 @@ uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now);
 const char *htvm_soc_error(const htvm_soc_t *soc);
 
 /* What the devices did, as JSON lines: {"unit":...,"start":...,"end":...,"what":...,...}; times in
- * which the host polls a device have the unit "host". */
+ * which the host polls a device have the unit "host".
+ *
+ * Members by which an element's way is followed back; a model may leave them out: "issued" (when
+ * the host asked for it), "from" (DMA: first address read), "to" and "written" (first address and
+ * bytes of what was written). */
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
+
+/* For whoever looks at a run from outside; optional, simulators have a default that knows no
+ * memory.  Host pointer to `bytes` bytes of the devices' own memory at device address `addr`; NULL
+ * unless all of them are there. */
+const uint8_t *htvm_soc_memory(const htvm_soc_t *soc, uint32_t addr, uint32_t bytes);
 
 #endif

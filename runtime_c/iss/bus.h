@@ -9,7 +9,7 @@
 #include "htvm_soc_model.h"
 #include "insn.h"
 
-enum { MAX_RAMS = 8 };
+enum { MAX_RAMS = 8, MAX_SNAPSHOTS = 64 };
 
 typedef struct {
     uint32_t base;
@@ -24,6 +24,11 @@ typedef struct {
     uint32_t event;
 } mark_t;
 
+/* A range of memory that is written to a file at marks. */
+typedef struct {
+    uint32_t addr, size;
+} snapshot_t;
+
 typedef struct {
     ram_t rams[MAX_RAMS];
     size_t ram_count;
@@ -34,6 +39,10 @@ typedef struct {
     htvm_soc_t *soc;
     mark_t *marks;
     size_t mark_count, mark_room;
+    snapshot_t snapshots[MAX_SNAPSHOTS];
+    size_t snapshot_count;
+    FILE *snapshot_file; /* NULL: there are none */
+    bool snapshot_failed;
     bool ended;
     uint32_t exit_word;
 } bus_t;
@@ -47,6 +56,12 @@ ram_t *htvm_iss_bus_find(bus_t *bus, uint32_t addr, uint32_t size);
 
 /* Host pointer to RAM; NULL unless all of it is in one RAM.  Fits htvm_bus_t. */
 uint8_t *htvm_iss_bus_map(void *bus, uint32_t addr, uint32_t size);
+
+/* inspect.c: the same, and the devices' own memory. */
+const uint8_t *htvm_iss_memory(bus_t *bus, uint32_t addr, uint32_t bytes);
+
+/* inspect.c: appends all ranges to the file; false if one is no memory, or it cannot be written. */
+bool htvm_iss_snapshot(bus_t *bus);
 
 /* Forgets all decoded instructions, as fence.i demands: until then, a program that overwrites
  * instructions runs those it overwrote. */

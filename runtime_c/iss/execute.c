@@ -1,7 +1,11 @@
-/* The core: fetches decoded instructions and executes them one by one. */
+/* The core: fetches decoded instructions and executes them one by one.
+ *
+ * Compiled twice: execute_watched.c includes this file for runs in which stores and calls are
+ * watched, so that all others pay nothing for it. */
 #include "arithmetic.h"
 #include "iss.h"
 #include "timing.h"
+#include "watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,6 +114,17 @@ static void locate(iss_t *iss, uint32_t pc)
              whole != NULL ? get32(whole) : get16(low));
 }
 
+#ifdef HTVM_ISS_WATCHED
+#define RUN htvm_iss_run_watched
+#define ON_JUMP(pc) htvm_iss_watch_jump(iss->watch, d, (pc), target)
+#define ON_STORE(addr, width, value) \
+    htvm_iss_watch_store(iss->watch, address_of(ram, d), (addr), (width), (value), cycles)
+#else
+#define RUN htvm_iss_run
+#define ON_JUMP(pc) ((void)0)
+#define ON_STORE(addr, width, value) ((void)0)
+#endif
+
 #define IMM ((uint32_t)d->imm)
 #define RS1 x[d->rs1]
 #define RS2 x[d->rs2]
@@ -166,6 +181,7 @@ static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + si
         const uint32_t addr = RS1 + IMM;                                \
         const uint32_t value = RS2;                                     \
         last_effect = retired;                                          \
+        ON_STORE(addr, (width), value);                                 \
         if (addr - ram->base <= ram->size - (width)) {                  \
             uint8_t *p = ram->bytes + (addr - ram->base);               \
             write;                                                      \
@@ -184,7 +200,7 @@ static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + si
     } while (0);                                                        \
     break
 
-bool htvm_iss_run(iss_t *iss)
+bool RUN(iss_t *iss)
 {
     uint32_t *const x = iss->x;
     uint64_t cycles = iss->cycles;
@@ -230,6 +246,7 @@ redirected:
             const uint32_t pc = address_of(ram, d);
             const pipeline_t pipe = {last, second, busy_at == retired ? busy : 1};
             target = d->op == OP_JAL ? pc + IMM : (RS1 + IMM) & ~1u;
+            ON_JUMP(pc);
             const jump_time_t time = htvm_iss_jump_cycles(d, &pipe, straddles(ram, target));
             x[d->rd] = pc + 2u * d->halfwords;
             cycles += time.cycles;

@@ -4,6 +4,8 @@
 
 #include "bus.h"
 
+struct watch; /* watch.h */
+
 /* The last read of a device register, to recognise a program that polls it. */
 typedef struct {
     const insn_t *insn; /* NULL: none */
@@ -35,6 +37,8 @@ typedef struct {
     poll_t poll;
     uint64_t last_effect; /* `retired` at the last store or CSR access: more than a pure step */
 
+    struct watch *watch; /* of a watched run; NULL in all others */
+
     char trap[256]; /* why the run stopped before its end; empty if it did not */
 } iss_t;
 
@@ -44,6 +48,9 @@ void htvm_iss_init(iss_t *iss);
 
 /* Runs from iss->pc until the program stores to the exit register (returns true) or traps. */
 bool htvm_iss_run(iss_t *iss);
+
+/* execute_watched.c: the same, told to iss->watch. */
+bool htvm_iss_run_watched(iss_t *iss);
 
 /* csr.c: executes a CSR instruction; false if the CSR does not exist or must not be written. */
 bool htvm_iss_csr(iss_t *iss, const insn_t *insn, uint32_t *result);

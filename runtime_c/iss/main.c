@@ -3,15 +3,21 @@
  *   iss FILE.elf [--ram BASE:SIZE]... [--putchar ADDR] [--exit ADDR] [--trace ADDR]
  *       [--poke ADDR:FILE]... [--peek ADDR:SIZE:FILE]... [--stack LOW:HIGH]
  *       [--set ADDR:VALUE]... [--max-cycles N] [--step-polls] [--report FILE.json]
- *       [--events FILE.jsonl]
+ *       [--events FILE.jsonl] [--snapshot ADDR:SIZE]... [--snapshots FILE]
+ *       [--watch ADDR:SIZE:EVENT] [--stack-at CYCLE]... [--functions FILE]
  *
  * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
  * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the
  * run, also after one that trapped.  --set writes a device register before the first cycle:
- * settings of device models, which no program can change.  Ends with 0 if the program reached its
+ * settings of device models, which no program can change.  --snapshot appends memory (RAM, or the
+ * devices' own) to the file of snapshots at every mark with an odd event, in the order given.
+ * --watch reports who stored last into a range before the mark EVENT, --stack-at who stored at a
+ * cycle; --functions has the addresses of all functions (ascending, 32 bits, little-endian), by
+ * which a jump to another function is told from others.  Ends with 0 if the program reached its
  * exit (its code is in the report), 1 if it trapped, 2 if it could not be started.
  */
 #include "iss.h"
+#include "watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +39,9 @@ typedef struct {
     const char *elf, *report, *events;
     setting_t settings[MAX_SETTINGS];
     size_t setting_count;
+    const char *snapshots, *functions;
+    watch_t watch;
+    bool watched;
     transfer_t pokes[MAX_TRANSFERS], peeks[MAX_TRANSFERS];
     size_t poke_count, peek_count;
 } options_t;
@@ -85,6 +94,37 @@ static bool parse_transfer(const char *text, bool sized, transfer_t *list, size_
     return true;
 }
 
+/* Options of whoever looks at a run. */
+static bool parse_look(iss_t *iss, options_t *options, const char *name, const char *value)
+{
+    bus_t *bus = &iss->bus;
+    watch_t *watch = &options->watch;
+    if (strcmp(name, "--snapshot") == 0) {
+        snapshot_t *one = &bus->snapshots[bus->snapshot_count];
+        return bus->snapshot_count++ < MAX_SNAPSHOTS && parse_u32(&value, ':', &one->addr) &&
+               parse_u32(&value, '\0', &one->size);
+    }
+    if (strcmp(name, "--snapshots") == 0) {
+        options->snapshots = value;
+        return true;
+    }
+    if (strcmp(name, "--watch") == 0) {
+        options->watched = watch->has_range = true;
+        return parse_u32(&value, ':', &watch->addr) && parse_u32(&value, ':', &watch->size) &&
+               parse_u32(&value, '\0', &watch->until);
+    }
+    if (strcmp(name, "--stack-at") == 0) {
+        options->watched = true;
+        return watch->cycle_count < WATCH_CYCLES &&
+               parse_number(&value, '\0', UINT64_MAX, &watch->cycles[watch->cycle_count++]);
+    }
+    if (strcmp(name, "--functions") == 0) {
+        options->functions = value;
+        return true;
+    }
+    return false;
+}
+
 static bool parse_option(iss_t *iss, options_t *options, const char *name, const char *value)
 {
     bus_t *bus = &iss->bus;
@@ -133,7 +173,7 @@ static bool parse_option(iss_t *iss, options_t *options, const char *name, const
         options->events = value;
         return true;
     }
-    return false;
+    return parse_look(iss, options, name, value);
 }
 
 static bool parse_command_line(iss_t *iss, options_t *options, int argc, char **argv)
@@ -284,7 +324,43 @@ static bool apply_settings(iss_t *iss, const options_t *options)
     return true;
 }
 
-static int simulate(iss_t *iss, const options_t *options)
+/* Runs the program, and lets look at it whoever asked for that. */
+static int run(iss_t *iss, options_t *options)
+{
+    uint8_t *functions = NULL;
+    if (options->functions != NULL) {
+        size_t size;
+        functions = read_file(options->functions, &size);
+        if (functions == NULL) {
+            return UNUSABLE;
+        }
+        options->watch.functions = functions;
+        options->watch.function_count = size / 4;
+    }
+    if (options->snapshots != NULL) {
+        iss->bus.snapshot_file = fopen(options->snapshots, "wb");
+        if (iss->bus.snapshot_file == NULL) {
+            complain("cannot be written", options->snapshots);
+            free(functions);
+            return UNUSABLE;
+        }
+    }
+    if (options->watched) {
+        options->watch.trace_addr = iss->bus.trace_addr;
+        iss->watch = &options->watch;
+    }
+    const bool ended = options->watched ? htvm_iss_run_watched(iss) : htvm_iss_run(iss);
+    options->watch.functions = NULL;
+    free(functions);
+    if (options->snapshots != NULL &&
+        (fclose(iss->bus.snapshot_file) != 0 || iss->bus.snapshot_failed)) {
+        complain("cannot be written, or a range is no memory", options->snapshots);
+        return UNUSABLE;
+    }
+    return ended ? RAN : TRAPPED;
+}
+
+static int simulate(iss_t *iss, options_t *options)
 {
     if (!apply_settings(iss, options) || !load(iss, options->elf)) {
         return UNUSABLE;
@@ -294,9 +370,12 @@ static int simulate(iss_t *iss, const options_t *options)
             return UNUSABLE;
         }
     }
-    const bool ended = htvm_iss_run(iss);
+    const int ended = run(iss, options);
     fflush(stdout);
-    if (!ended) {
+    if (ended == UNUSABLE) {
+        return UNUSABLE;
+    }
+    if (ended == TRAPPED) {
         complain(iss->trap, options->elf);
     }
     for (size_t i = 0; i < options->peek_count; ++i) {
@@ -311,7 +390,7 @@ static int simulate(iss_t *iss, const options_t *options)
         complain("cannot be written", options->report);
         return UNUSABLE;
     }
-    return ended ? RAN : TRAPPED;
+    return ended;
 }
 
 int main(int argc, char **argv)

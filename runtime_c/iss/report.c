@@ -1,5 +1,6 @@
 /* The report of a run, as one JSON object. */
 #include "iss.h"
+#include "watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +61,11 @@ bool htvm_iss_write_report(const iss_t *iss, const char *path)
         fprintf(out, "%s[%" PRIu64 ", %" PRIu32 "]", i == 0 ? "" : ", ", iss->bus.marks[i].cycle,
                 iss->bus.marks[i].event);
     }
-    fprintf(out, "]}\n");
+    fprintf(out, "]");
+    if (iss->watch != NULL) {
+        htvm_iss_watch_report(iss->watch, out);
+    }
+    fprintf(out, "}\n");
     const bool good = ferror(out) == 0;
     return fclose(out) == 0 && good;
 }

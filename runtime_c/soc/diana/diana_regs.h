@@ -45,6 +45,13 @@
 #define DIANA_DMA_NEXT 0x02000000u
 #define DIANA_DMA_POSITION_MASK 0x03000000u
 
+/* Not the chip's, but the simulation's: one wrong byte in the result of one trigger of a core.  Can
+ * be written before the first cycle only, which a simulator can and firmware cannot. */
+#define DIANA_FAULT_CORE 0x30u    /* device address of the core's registers */
+#define DIANA_FAULT_TRIGGER 0x34u /* of that core, counted from 1 */
+#define DIANA_FAULT_BYTE 0x38u    /* of the result as it lies in L1 */
+#define DIANA_FAULT_FLIP 0x3Cu    /* bits of it that change */
+
 /* Digital core.  Five shape registers hold the image of the driver's descriptor structures, so
  * that a driver copies words:
  *

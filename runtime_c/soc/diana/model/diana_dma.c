@@ -99,8 +99,15 @@ void diana_dma_command(htvm_soc_t *soc, uint64_t now)
         .memory = memory,
         .before = before,
     };
-    diana_start(soc, dma, (diana_event_t){.what = to_l2 ? "out" : "in", .bytes = bytes}, start,
-                cycles);
+    const diana_event_t event = {
+        .what = to_l2 ? "out" : "in",
+        .bytes = bytes,
+        .issued = now,
+        .from = to_l2 ? HTVM_L1_BASE + l1 : l2,
+        .to = to_l2 ? l2 : HTVM_L1_BASE + l1,
+        .written = bytes,
+    };
+    diana_start(soc, dma, event, start, cycles);
 }
 
 static bool move(htvm_soc_t *soc, const diana_transfer_t *t)

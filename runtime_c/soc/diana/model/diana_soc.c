@@ -143,11 +143,21 @@ static uint32_t start_register(const htvm_soc_t *soc, const diana_device_t *devi
 }
 
 /* Settings of the simulation: no program has executed anything before the first cycle. */
-static bool is_setting(const htvm_soc_t *soc, const diana_device_t *device, uint32_t offset,
-                       uint64_t now)
+static bool take_setting(htvm_soc_t *soc, const diana_device_t *device, uint32_t offset,
+                         uint32_t value, uint64_t now)
 {
-    return device == &soc->analog && now == 0 &&
-           (offset == DIANA_ANALOG_NOISE || offset == DIANA_ANALOG_SEED);
+    if (now != 0) {
+        return false;
+    }
+    if (device == &soc->analog && (offset == DIANA_ANALOG_NOISE || offset == DIANA_ANALOG_SEED)) {
+        diana_analog_set(soc, offset, value);
+        return true;
+    }
+    if (device == &soc->dma && offset >= DIANA_FAULT_CORE && offset % 4u == 0) {
+        diana_fault_set(soc, offset, value);
+        return true;
+    }
+    return false;
 }
 
 void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now)
@@ -164,8 +174,7 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
         device->error = DIANA_ERROR_NONE;
         return;
     }
-    if (is_setting(soc, device, offset, now)) {
-        diana_analog_set(soc, offset, value);
+    if (take_setting(soc, device, offset, value, now)) {
         return;
     }
     if (offset % 4u != 0 || offset < 0x10u || offset > start) {
@@ -222,8 +231,10 @@ void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
         fprintf(out,
                 "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
                 ",\"what\":\"%s\",\"bytes\":%" PRIu64 ",\"macs\":%" PRIu64 ",\"array\":%" PRIu64
-                ",\"weights\":%" PRIu64 "}\n",
-                e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights);
+                ",\"weights\":%" PRIu64 ",\"issued\":%" PRIu64 ",\"from\":%" PRIu32
+                ",\"to\":%" PRIu32 ",\"written\":%" PRIu64 "}\n",
+                e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights,
+                e->issued, e->from, e->to, e->written);
     }
 }
 
@@ -269,4 +280,15 @@ void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, u
     event.start = start;
     event.end = device->busy_until;
     record(soc, event);
+    if (device != &soc->dma) {
+        diana_fault_apply(
+            soc, device,
+            device == &soc->analog ? DIANA_ANALOG_REGISTERS : DIANA_DIGITAL_REGISTERS, &event);
+    }
+}
+
+const uint8_t *htvm_soc_memory(const htvm_soc_t *soc, uint32_t addr, uint32_t bytes)
+{
+    const uint32_t offset = addr - HTVM_L1_BASE;
+    return offset <= HTVM_L1_SIZE && bytes <= HTVM_L1_SIZE - offset ? soc->l1 + offset : NULL;
 }

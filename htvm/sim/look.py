@@ -1,0 +1,118 @@
+"""Looking into a run: what memories hold at its marks, and which code stores into them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Look", "Range", "Seen", "Store"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """``size`` bytes at device address ``address``: RAM, or the devices' own memory."""
+
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """What to look at during a run.  Runs repeat exactly, watched or not.
+
+    Attributes:
+        snapshots: memory to be kept at every mark with an odd event (the end of a step).
+        watch: tell who stored last into this range before the mark ``until``.
+        until: event of that mark.
+        stack_at: tell who stored at these cycles.
+        functions: addresses of all functions, by which a jump to another function is told from
+            others.
+    """
+
+    snapshots: tuple[Range, ...] = ()
+    watch: Range | None = None
+    until: int = 0
+    stack_at: tuple[int, ...] = ()
+    functions: tuple[int, ...] = ()
+
+    def options(self, folder: Path) -> list[str]:
+        """The simulator's options; files go into ``folder``."""
+        options: list[str] = []
+        for area in self.snapshots:
+            options += ["--snapshot", f"{area.address:#x}:{area.size}"]
+        if self.snapshots:
+            options += ["--snapshots", str(folder / "snapshots")]
+        if self.watch is not None:
+            area = self.watch
+            options += ["--watch", f"{area.address:#x}:{area.size}:{self.until}"]
+        for cycle in self.stack_at:
+            options += ["--stack-at", str(cycle)]
+        if self.functions:
+            words = sorted(set(self.functions))
+            (folder / "functions").write_bytes(struct.pack(f"<{len(words)}I", *words))
+            options += ["--functions", str(folder / "functions")]
+        return options
+
+    def seen(self, facts: Mapping[str, Any], folder: Path) -> Seen:
+        """What the simulator reported and left in ``folder``."""
+        data = (folder / "snapshots").read_bytes() if self.snapshots else b""
+        ends = [event for _, event in facts["marks"] if event % 2]
+        each = sum(area.size for area in self.snapshots)
+        moments = {
+            event: _cut(data[number * each : (number + 1) * each], self.snapshots)
+            for number, event in enumerate(ends)
+            if self.snapshots
+        }
+        last = facts.get("last_store")
+        return Seen(
+            moments,
+            None if last is None else _store(last),
+            tuple(_store(store) for store in facts.get("stores", ())),
+        )
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store the host made.
+
+    Attributes:
+        cycle: when.
+        address: where.
+        pcs: the store's instruction, and the calls under way, innermost first.
+    """
+
+    cycle: int
+    address: int
+    pcs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there was to see.
+
+    Attributes:
+        snapshots: event of a mark -> contents of the ranges asked for, in their order.
+        last: the last store into the watched range; None if there was none.
+        stores: those at the cycles asked for.
+    """
+
+    snapshots: Mapping[int, tuple[bytes, ...]] = field(repr=False)
+    last: Store | None
+    stores: tuple[Store, ...]
+
+
+def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
+    parts, at = [], 0
+    for area in ranges:
+        parts.append(data[at : at + area.size])
+        at += area.size
+    return tuple(parts)
+
+
+def _store(facts: Mapping[str, Any]) -> Store:
+    return Store(facts["cycle"], facts["address"], tuple(facts["pcs"]))
+
+
