@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
 
 __all__ = [
+    "Cluster",
+    "CoreTiming",
     "Dma",
     "Host",
     "HostCost",
@@ -48,12 +50,17 @@ class Memory:
         base: device address of its first byte.
         size: usable bytes.
         title: what it is called in reports.
+        mapped: whether harts load from it and store to it like L2; otherwise only devices reach
+            it.
+        reserved: bytes behind the usable ones that the runtime keeps for itself (stacks, queues).
     """
 
     name: str
     base: int
     size: int
     title: str = ""
+    mapped: bool = False
+    reserved: int = 0
 
     @property
     def end(self) -> int:
@@ -135,20 +142,80 @@ class HostCost:
 
 
 @dataclass(frozen=True)
+class CoreTiming:
+    """Timing of an in-order core that issues one instruction per cycle and keeps a scoreboard.
+
+    An instruction issues when its operands are there and its destination is not awaited; results
+    come the given number of cycles after it issued, while later instructions go on.  One cycle
+    for everything else, control and status registers included.
+
+    Attributes:
+        load: cycles until the result of a load from L1 can be used.
+        multiply: the same of a multiplication; the multiplier is pipelined.
+        divide: the same of a division or remainder; the divider takes one at a time.
+        atomic: the same of an atomic operation in L1, or of a load-reserved or store-conditional.
+        redirect: cycles that a taken branch or a jump costs beyond the first.
+        far: cycles until the result of a load from L2 can be used, or a store to it is done.
+        far_outstanding: accesses to L2 that can be under way at once; one more waits.
+        register: cycles until the value of a device register can be used.
+    """
+
+    load: int
+    multiply: int
+    divide: int
+    atomic: int
+    redirect: int
+    far: int
+    far_outstanding: int
+    register: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Harts beside the host core, which is hart 0, and what they share.
+
+    Attributes:
+        harts: all of them, the host core included.
+        cores: those that execute kernels: harts 0 to ``cores`` - 1.
+        registers: device address of the cluster's control registers: mask, barrier, wake.
+        worker_stack: bytes of L1 for the stack of each hart but the host core.
+        banks: banks of L1, interleaved; one access per cycle each.
+        bank_bytes: width of a bank.
+        release: cycles from the last hart's arrival at a barrier until all go on.
+        wake: cycles from a wake-up until the hart goes on.
+    """
+
+    harts: int
+    cores: int
+    registers: int
+    worker_stack: int
+    banks: int
+    bank_bytes: int
+    release: int
+    wake: int
+
+
+@dataclass(frozen=True)
 class Host:
     """The host core that runs the firmware.
 
     Attributes:
         name: what it is called in reports.
         isa: instruction set for which firmware is compiled.
-        stack: bytes of L2 reserved for the stack (the simulator reports how much is used).
+        stack: bytes reserved for the stack (the simulator reports how much is used).
         cost: estimates for CPU kernels.
+        stack_memory: where the stack is: at the end of L2, or at the end of the reserved bytes of
+            another memory.
+        timing: of a core with a scoreboard; None: the rules of the CV32E40P
+            (``runtime_c/iss/timing.h``).
     """
 
     name: str
     isa: str
     stack: int
     cost: HostCost
+    stack_memory: str = "L2"
+    timing: CoreTiming | None = None
 
 
 @dataclass(frozen=True)
@@ -214,6 +281,7 @@ class Soc:
         driver: folder under ``runtime_c/soc`` with driver and device models ("none" for a SoC
             without devices).
         adjustable: names of memories whose size the user may ask for.
+        cluster: harts beside the host core, None where it is alone.
         powers: average powers, each for a set of accelerators at work; there may be none.
     """
 
@@ -228,6 +296,7 @@ class Soc:
     targets: tuple[TargetSpec, ...]
     driver: str
     adjustable: tuple[str, ...] = ()
+    cluster: Cluster | None = None
     powers: tuple[Power, ...] = ()
 
     def memory(self, name: str) -> Memory:

@@ -3,7 +3,8 @@
 Driver, device models and linker glue read their numbers from this header and from nowhere else.
 Machine-wide names start with ``HTVM_``, those of devices with the name of the SoC's driver:
 every integer field of a DMA or accelerator dataclass becomes ``<DRIVER>_<DEVICE>_<FIELD>``, a
-tuple of integers a comma-separated list for an initializer.
+tuple of integers a comma-separated list for an initializer.  Fields of `CoreTiming` and `Cluster`
+become ``HTVM_CORE_<FIELD>`` and ``HTVM_CLUSTER_<FIELD>``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ def render(soc: Soc) -> str:
         lines += ["", f"/* {memory.title or memory.name} */"]
         lines.append(f"#define HTVM_{memory.name.upper()}_BASE 0x{memory.base:08X}u")
         lines.append(f"#define HTVM_{memory.name.upper()}_SIZE {memory.size}u")
+        if memory.mapped:
+            lines.append(f"#define HTVM_{memory.name.upper()}_MAPPED 1")
+            lines.append(f"#define HTVM_{memory.name.upper()}_RESERVED {memory.reserved}u")
     lines += [
         "",
         "/* registers of the simulator */",
@@ -54,6 +58,11 @@ def render(soc: Soc) -> str:
         f"#define HTVM_SIM_EXIT 0x{soc.sim.exit:08X}u",
         f"#define HTVM_SIM_TRACE 0x{soc.sim.trace:08X}u",
     ]
+    if soc.host.timing is not None:
+        lines += ["", "/* timing of the cores: a scoreboard */", "#define HTVM_CORE_SCOREBOARD 1"]
+        lines += _device("HTVM_CORE", soc.host.timing)
+    if soc.cluster is not None:
+        lines += ["", "/* harts beside the host core */", *_device("HTVM_CLUSTER", soc.cluster)]
     driver = soc.driver.upper()
     if soc.dma is not None:
         lines += ["", "/* DMA */", *_device(f"{driver}_DMA", soc.dma)]

@@ -1,0 +1,1 @@
+"""The Snitch cluster with ITA: eight cores, a DMA core, and an attention accelerator."""

@@ -1,0 +1,140 @@
+"""The Snitch cluster with ITA in numbers.
+
+Every number carries its kind and source: *published* (the paper on Deeploy with ITA in a Snitch
+cluster), *public code* (ITA's and Deeploy's repositories), *derived* (arithmetic, or measured on
+our simulator) or *assumed* (ours, not the chip's).
+"""
+
+from __future__ import annotations
+
+from byoc_dory.soc.base import (
+    Cluster,
+    CoreTiming,
+    Dma,
+    Host,
+    HostCost,
+    Memory,
+    SimControl,
+    Soc,
+    TargetSpec,
+)
+
+__all__ = ["soc"]
+
+# assumed: the address map.  Every device has a page.
+L1_BASE = 0x10000000
+DMA_REGISTERS = 0x20000000
+ITA_REGISTERS = 0x20001000
+CLUSTER_REGISTERS = 0x20002000
+SIM_REGISTERS = 0x2000F000
+L2_BASE = 0x80000000
+
+L1_BYTES = 128 * 1024  # published: 32 banks of 4 KiB
+# assumed: the paper does not say; room for networks of some million parameters.
+L2_BYTES = 32 * 1024 * 1024
+
+HARTS = 9  # published: eight compute cores and a DMA core
+# assumed: generous for generated code, which recurses nowhere; a kernel's frame is a few hundred
+# bytes.
+HOST_STACK = 8 * 1024
+WORKER_STACK = 1024
+# assumed: mailbox and queue of the DMA core.
+RUNTIME_BYTES = 1024
+L1_RESERVED = HOST_STACK + (HARTS - 1) * WORKER_STACK + RUNTIME_BYTES
+
+# assumed, all of it: Snitch issues one instruction per cycle in order and hides latencies behind a
+# scoreboard (published), with these latencies.  Instruction fetch always hits its cache.
+TIMING = CoreTiming(
+    load=2,
+    multiply=3,
+    divide=20,
+    atomic=3,
+    redirect=1,
+    far=16,  # through the narrow interconnect of 64 bits
+    far_outstanding=4,
+    register=2,
+)
+
+HOST = Host(
+    name="RV32IMA host (Snitch timing)",  # published: RV32IMA, no SIMD
+    isa="rv32ima",
+    stack=HOST_STACK,
+    stack_memory="L1",
+    # assumed: all operands in L2, whose latency these kernels hide only in part.
+    cost=HostCost(
+        conv_mac=9.0,
+        pointwise_mac=9.0,
+        dense_mac=9.0,
+        depthwise_mac=14.0,
+        add_element=24.0,
+        pool_element=10.0,
+        softmax_element=180.0,
+        move_element=18.0,
+        layout_byte=12.0,
+    ),
+    timing=TIMING,
+)
+
+CLUSTER = Cluster(
+    harts=HARTS,
+    cores=8,  # published
+    registers=CLUSTER_REGISTERS,  # assumed
+    worker_stack=WORKER_STACK,
+    banks=32,  # published
+    bank_bytes=8,  # published: ports of 64 bits
+    # assumed: hardware barrier and wake-up reach all cores the cycle after next.
+    release=2,
+    wake=2,
+)
+
+DMA = Dma(
+    name="DMA",
+    registers=DMA_REGISTERS,  # assumed
+    bytes_per_cycle=64,  # published: 512 bits
+    granule=64,  # assumed: a row takes whole beats
+    l1_align=1,  # assumed: the engine realigns bytes
+    l2_align=1,
+    queue_depth=4,  # assumed
+    call_cycles=50,  # assumed: set-up of a transfer, 1-D or 2-D
+    command_cycles=0,
+    # assumed: the DMA core programs the engine while the host core goes on.
+    driver_single_cycles=0,
+    driver_first_cycles=0,
+    driver_next_cycles=0,
+)
+
+SNITCH_ITA = Soc(
+    name="snitch_ita",
+    title="Snitch cluster with ITA",
+    clock_hz=425_000_000,  # published: all results are at 425 MHz, 0.65 V
+    memories=(
+        Memory(
+            "L1",
+            L1_BASE,
+            L1_BYTES - L1_RESERVED,
+            "L1: tightly coupled data memory",
+            mapped=True,
+            reserved=L1_RESERVED,
+        ),
+        Memory("L2", L2_BASE, L2_BYTES, "L2: code, constants, arena"),
+    ),
+    host=HOST,
+    # assumed: the simulator's own registers.
+    sim=SimControl(
+        putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
+    ),
+    dma=DMA,
+    accelerators=(),
+    targets=(
+        TargetSpec("snitch_ita", ()),
+        TargetSpec("snitch_ita.cluster", ()),
+        TargetSpec("snitch_ita.cpu", ()),
+    ),
+    driver="snitch_ita",
+    cluster=CLUSTER,
+)
+
+
+def soc() -> Soc:
+    """Return the description (entry point ``snitch_ita`` of the group ``htvm.socs``)."""
+    return SNITCH_ITA
