@@ -36,6 +36,7 @@ __all__ = [
     "PRIMITIVES",
     "Function",
     "TfliteMultiply",
+    "as_operand",
     "binary",
     "broadcast",
     "mean",
@@ -94,6 +95,13 @@ def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
         ) from error
 
 
+def as_operand(item: Expr | Array) -> Expr:
+    """A tensor as it is, an array as a constant, int8."""
+    if isinstance(item, np.ndarray):
+        return relax.const(np.ascontiguousarray(item), "int8")
+    return item
+
+
 # ------------------------------------------------------------------------------ binary
 
 
@@ -120,10 +128,7 @@ def binary(
     Raises:
         IntegerFormError: if the shapes do not fit.
     """
-    args = [
-        relax.const(np.ascontiguousarray(item), "int8") if isinstance(item, np.ndarray) else item
-        for item in operands
-    ]
+    args = [as_operand(item) for item in operands]
     shapes = [shape_of(arg) for arg in args]
     out = broadcast(*shapes)
     clipped = _multiplied if isinstance(parameters, TfliteMultiply) else _summed
@@ -139,18 +144,18 @@ def binary(
 
         return te.compute(extents(out), element, name=function)
 
+    if isinstance(parameters, TfliteMultiply):
+        multipliers: tuple[int, ...] = (parameters.multiplier,)
+        shifts: tuple[int, ...] = (parameters.shift,)
+    else:
+        multipliers, shifts = parameters.multipliers, parameters.shifts
     attributes: dict[str, Parameter] = {
         "function": function,
         "zero_points": parameters.zero_points,
         "clip": clip,
+        "shifts": shifts,
+        "multipliers": multipliers,
     }
-    if isinstance(parameters, TfliteMultiply):
-        multipliers: tuple[int, ...] = (parameters.multiplier,)
-        attributes["shifts"] = (parameters.shift,)
-    else:
-        multipliers = parameters.multipliers
-        attributes["shifts"] = parameters.shifts
-    attributes["multipliers"] = multipliers
     # The multipliers are an argument, because TVM multiplies known ones out.
     inputs = [("a", shapes[0], "int8"), ("b", shapes[1], "int8")]
     func = primitive(
@@ -243,21 +248,12 @@ def mean(
     if count >= 1 << 22:  # 2**22 centred bytes, 9 bits each
         raise UnsupportedError(f"a mean over {count} elements", where=f"operator '{name}'")
     multiplier, shift = factor
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    sums = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    out = sums if keep_dims else tuple(shape[axis] for axis in kept)
+    # The axes of the input that the result has, too.
+    kept = [axis for axis in range(len(shape)) if keep_dims or axis not in axes]
+    out = tuple(1 if axis in axes else shape[axis] for axis in kept)
 
     def body(source: te.Tensor, factors: te.Tensor) -> te.Tensor:
-        reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in axes}
-
-        def place(index: Sequence[Any]) -> list[Any]:
-            own = dict(zip(range(len(shape)) if keep_dims else kept, index, strict=True))
-            return [reduced.get(axis, own.get(axis)) for axis in range(len(shape))]
-
-        def total(*index: Any) -> Any:
-            return te.sum(tirx.Cast("int32", source(*place(index))), axis=list(reduced.values()))
-
-        sums = te.compute(extents(out), total, name="total")
+        sums = _sums(source, shape, axes, kept)
 
         def element(*index: Any) -> Any:
             centred = sums(*index) - zero_points[0] * count
@@ -279,6 +275,21 @@ def mean(
     inputs = [("x", shape, "int8"), ("multiplier", (1,), "int32")]
     func = primitive("tflite_mean", inputs, body, attributes)
     return call_primitive(bb, func, [x, int_constant((multiplier,))], out, "int8", name, last=True)
+
+
+def _sums(
+    source: te.Tensor, shape: tuple[int, ...], axes: Sequence[int], kept: Sequence[int]
+) -> te.Tensor:
+    """The sums over ``axes``, int32; the result has the axes ``kept``, those summed of size 1."""
+    reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in axes}
+
+    def total(*index: Any) -> Any:
+        place = dict(zip(kept, index, strict=True)) | reduced
+        element = source(*(place[axis] for axis in range(len(shape))))
+        return te.sum(tirx.Cast("int32", element), axis=list(reduced.values()))
+
+    out = tuple(1 if axis in reduced else shape[axis] for axis in kept)
+    return te.compute(extents(out), total, name="total")
 
 
 def mean_factor(scales: tuple[float, float], count: int) -> tuple[int, int]:

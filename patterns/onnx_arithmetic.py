@@ -10,6 +10,7 @@ it.  An average has one term, and is exact (see `patterns.onnx_rounding`).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,11 +18,14 @@ from tvm import relax, te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layer import Array, OnnxRequant
+from patterns.arithmetic import as_operand
 from patterns.onnx_rounding import EXACT_BELOW, float_product
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 from patterns.rescale import broadcast_load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tvm.relax import BlockBuilder, Expr, Var
 
     from patterns.primitive import Parameter
@@ -98,17 +102,9 @@ def onnx_binary(
         IntegerFormError: if the shapes do not fit together.
         UnsupportedError: if the output's step is absurdly fine.
     """
-    args = [
-        relax.const(np.ascontiguousarray(item), "int8") if isinstance(item, np.ndarray) else item
-        for item in operands
-    ]
+    args = [as_operand(item) for item in operands]
     shapes = [shape_of(arg) for arg in args]
-    try:
-        out = tuple(int(size) for size in np.broadcast_shapes(*shapes))
-    except ValueError as error:
-        raise IntegerFormError(
-            f"operands of shapes {shapes[0]} and {shapes[1]}", where=f"operator '{name}'"
-        ) from error
+    out = _broadcast(shapes, name)
     factors, exponent = aligned(requant)
     if max(factors) * (2**16 if function == "multiply" else 2**9) >= 2**62:
         raise UnsupportedError("an output scale far below those of the inputs", where=f"'{name}'")
@@ -138,6 +134,15 @@ def onnx_binary(
     func = primitive("onnx_add" if is_layer else "onnx_binary", inputs, body, attributes)
     args.append(relax.const(np.array(factors, "int64"), "int64"))
     return call_primitive(bb, func, args, out, "int8", name, last=True)
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]], name: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+    except ValueError as error:
+        raise IntegerFormError(
+            f"operands of shapes {shapes[0]} and {shapes[1]}", where=f"operator '{name}'"
+        ) from error
 
 
 def _exact(function: Function, a: Any, b: Any, factor: te.Tensor) -> Any:
@@ -186,34 +191,15 @@ def onnx_average(
         name: of the operator.
     """
     shape = shape_of(x)
-    y_axis = 1 if layout == "NHWC" else 2
-    sizes = shape[y_axis : y_axis + 2]
+    windows = _Windows(shape, kernel, strides, padding, 1 if layout == "NHWC" else 2)
+    out = windows.output(name)
     (zero,) = requant.input_zero_points
-    out = list(shape)
-    for axis in (0, 1):
-        span = sizes[axis] + padding[axis] + padding[axis + 2] - kernel[axis]
-        if span < 0:
-            raise IntegerFormError(
-                f"windows of {kernel} on maps of {sizes}", where=f"operator '{name}'"
-            )
-        out[y_axis + axis] = span // strides[axis] + 1
     ((mantissa,), (shift,)) = requant.multiplier, requant.shift
     bound = math.prod(kernel) * 255
     large, saturate = bound >= EXACT_BELOW, (bound * mantissa) >> shift >= 1 << 30
 
     def body(source: te.Tensor, factor: te.Tensor) -> te.Tensor:
-        ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
-
-        def window(*index: Any) -> Any:
-            y = index[y_axis] * strides[0] - padding[0] + ry
-            z = index[y_axis + 1] * strides[1] - padding[1] + rx
-            taken = tirx.Cast("int32", source(*index[:y_axis], y, z, *index[y_axis + 2 :])) - zero
-            if any(padding):
-                inside = tirx.all(y >= 0, y < sizes[0], z >= 0, z < sizes[1])
-                taken = tirx.if_then_else(inside, taken, tirx.const(0, "int32"))
-            return te.sum(taken, axis=[ry, rx])
-
-        total = te.compute(extents(tuple(out)), window, name="total")
+        total = windows.sums(source, zero, out)
 
         def element(*index: Any) -> Any:
             scaled = float_product(
@@ -222,7 +208,7 @@ def onnx_average(
             value = scaled + requant.output_zero_point
             return tirx.Cast("int8", tirx.max(tirx.min(value, clip[1]), clip[0]))
 
-        return te.compute(extents(tuple(out)), element, name="average")
+        return te.compute(extents(out), element, name="average")
 
     attributes: dict[str, Parameter] = {
         "kernel": kernel,
@@ -237,7 +223,52 @@ def onnx_average(
     inputs = [("x", shape, "int8"), ("factors", (2,), "int32")]
     func = primitive("onnx_average", inputs, body, attributes)
     args = [x, relax.const(np.array([mantissa, shift], "int32"), "int32")]
-    return call_primitive(bb, func, args, tuple(out), "int8", name, last=True)
+    return call_primitive(bb, func, args, out, "int8", name, last=True)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows that move over maps; ``y_axis`` is the axis of their height in ``shape``."""
+
+    shape: tuple[int, ...]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    y_axis: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Height and width of the maps."""
+        return self.shape[self.y_axis : self.y_axis + 2]
+
+    def output(self, name: str) -> tuple[int, ...]:
+        """The shape of a result with one element for each window, of the operator ``name``."""
+        sizes = []
+        for axis in (0, 1):
+            size, before, after = self.sizes[axis], self.padding[axis], self.padding[axis + 2]
+            span = size + before + after - self.kernel[axis]
+            if span < 0:
+                raise IntegerFormError(
+                    f"windows of {self.kernel} on maps of {self.sizes}", where=f"operator '{name}'"
+                )
+            sizes.append(span // self.strides[axis] + 1)
+        return (*self.shape[: self.y_axis], *sizes, *self.shape[self.y_axis + 2 :])
+
+    def sums(self, source: te.Tensor, zero: int, out: tuple[int, ...]) -> te.Tensor:
+        """The sum of each window, centred by ``zero``; positions outside count as nothing."""
+        kernel, at, sizes = self.kernel, self.y_axis, self.sizes
+        ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
+
+        def window(*index: Any) -> Any:
+            y = index[at] * self.strides[0] - self.padding[0] + ry
+            z = index[at + 1] * self.strides[1] - self.padding[1] + rx
+            taken = tirx.Cast("int32", source(*index[:at], y, z, *index[at + 2 :])) - zero
+            if any(self.padding):
+                inside = tirx.all(y >= 0, y < sizes[0], z >= 0, z < sizes[1])
+                taken = tirx.if_then_else(inside, taken, tirx.const(0, "int32"))
+            return te.sum(taken, axis=[ry, rx])
+
+        return te.compute(extents(out), window, name="total")
 
 
 # ------------------------------------------------------------------------------ quantize

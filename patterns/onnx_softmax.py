@@ -71,32 +71,7 @@ def onnx_softmax(
         )
 
     def body(source: te.Tensor, table: te.Tensor) -> te.Tensor:
-        def place(index: Any, k: Any) -> Any:
-            return (*index, k)
-
-        kmax = te.reduce_axis((0, tirx.const(row, "int64")), "kmax")
-        largest = te.compute(
-            extents(shape[:-1]), lambda *i: te.max(source(*place(i, kmax)), axis=[kmax]), "largest"
-        )
-
-        def exponential(index: Any, k: Any) -> Any:
-            top = tirx.Cast("int32", largest(*index))
-            return table[top - tirx.Cast("int32", source(*place(index, k)))]
-
-        ksum = te.reduce_axis((0, tirx.const(row, "int64")), "ksum")
-        total = te.compute(
-            extents(shape[:-1]), lambda *i: te.sum(exponential(i, ksum), axis=[ksum]), "total"
-        )
-
-        def element(*index: Any) -> Any:
-            *batch, k = index
-            numerator = tirx.Cast("int64", exponential(batch, k)) * tirx.const(steps, "int64")
-            whole = tirx.Cast("int64", total(*batch)) << tirx.const(16, "int64")
-            half = whole >> tirx.const(1, "int64")
-            value = tirx.Cast("int32", tirx.truncdiv(numerator + half, whole)) + zero_point
-            return tirx.Cast("int8", tirx.max(tirx.min(value, clip[1]), clip[0]))
-
-        return te.compute(extents(shape), element, "softmax")
+        return _softmax(source, table, shape, steps, zero_point, clip)
 
     attributes: dict[str, int | str | tuple[int, ...]] = {
         "steps": steps,
@@ -107,3 +82,37 @@ def onnx_softmax(
     func = primitive("onnx_softmax", inputs, body, attributes)
     args = [x, relax.const(exponentials(scale, row), "int32")]
     return call_primitive(bb, func, args, shape, "int8", name, last=True)
+
+
+def _softmax(
+    source: te.Tensor,
+    table: te.Tensor,
+    shape: tuple[int, ...],
+    steps: int,
+    zero_point: int,
+    clip: tuple[int, int],
+) -> te.Tensor:
+    """The rows of ``source`` with the exponentials of ``table``, 2**16 / ``steps`` a step."""
+    row = tirx.const(shape[-1], "int64")
+    kmax, ksum = te.reduce_axis((0, row), "kmax"), te.reduce_axis((0, row), "ksum")
+    largest = te.compute(
+        extents(shape[:-1]), lambda *i: te.max(source(*i, kmax), axis=[kmax]), "largest"
+    )
+
+    def exponential(index: Any, k: Any) -> Any:
+        top = tirx.Cast("int32", largest(*index))
+        return table[top - tirx.Cast("int32", source(*index, k))]
+
+    total = te.compute(
+        extents(shape[:-1]), lambda *i: te.sum(exponential(i, ksum), axis=[ksum]), "total"
+    )
+
+    def element(*index: Any) -> Any:
+        *batch, k = index
+        numerator = tirx.Cast("int64", exponential(batch, k)) * tirx.const(steps, "int64")
+        whole = tirx.Cast("int64", total(*batch)) << tirx.const(16, "int64")
+        half = whole >> tirx.const(1, "int64")
+        value = tirx.Cast("int32", tirx.truncdiv(numerator + half, whole)) + zero_point
+        return tirx.Cast("int8", tirx.max(tirx.min(value, clip[1]), clip[0]))
+
+    return te.compute(extents(shape), element, "softmax")

@@ -7,6 +7,7 @@ other order, and another order gives other last bits.  All of it runs on the hos
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,36 +55,16 @@ def conv2d_real(
     Raises:
         IntegerFormError: if the shapes do not fit together.
     """
-    batch, channels, *sizes = shape_of(x)
-    k, each, fy, fx = weight.shape
-    spans = [
-        sizes[axis] + padding[axis] + padding[axis + 2] - dilation[axis] * (filter_size - 1) - 1
-        for axis, filter_size in enumerate((fy, fx))
-    ]
-    if channels != each * groups or k % groups or min(spans) < 0:
+    form = _Convolution(shape_of(x), weight.shape, strides, padding, dilation, groups)
+    if not form.fits:
         raise IntegerFormError(
             f"weights of shape {weight.shape} on {shape_of(x)} in {groups} groups",
             where=f"operator '{name}'",
         )
-    shape = (batch, k, *(span // strides[axis] + 1 for axis, span in enumerate(spans)))
+    shape = form.output
 
     def body(source: te.Tensor, kernel: te.Tensor, summand: te.Tensor) -> te.Tensor:
-        c, i, j = (
-            te.reduce_axis((0, size), part)
-            for size, part in zip((each, fy, fx), "cij", strict=True)
-        )
-
-        def tap(n: Any, channel: Any, oy: Any, ox: Any) -> Any:
-            y = oy * strides[0] + i * dilation[0] - padding[0]
-            z = ox * strides[1] + j * dilation[1] - padding[1]
-            group = tirx.floordiv(channel, k // groups) * each
-            value = source(n, group + c, y, z)
-            if any(padding):
-                inside = tirx.all(y >= 0, y < sizes[0], z >= 0, z < sizes[1])
-                value = tirx.if_then_else(inside, value, tirx.const(0.0, "float32"))
-            return te.sum(value * kernel(channel, c, i, j), axis=[c, i, j])
-
-        total = te.compute(extents(shape), tap, name="total")
+        total = form.sums(source, kernel)
         return te.compute(
             extents(shape), lambda n, o, y, z: total(n, o, y, z) + summand[o], name="biased"
         )
@@ -94,13 +75,66 @@ def conv2d_real(
     inputs = [
         ("x", shape_of(x), "float32"),
         ("weight", weight.shape, "float32"),
-        ("bias", (k,), "float32"),
+        ("bias", (shape[1],), "float32"),
     ]
     func = primitive("real_conv2d", inputs, body, attributes)
     constants = [
         relax.const(np.ascontiguousarray(item, "float32"), "float32") for item in (weight, bias)
     ]
     return call_primitive(bb, func, [x, *constants], shape, "float32", name, last=True)
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """A convolution's sizes: input (N, C, y, x), weight ``[K, C / groups, fy, fx]``."""
+
+    input: tuple[int, ...]
+    weight: tuple[int, ...]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    groups: int
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """How far a filter can move, (y, x)."""
+        pad, sizes, filters = self.padding, self.input[2:], self.weight[2:]
+        return tuple(
+            sizes[axis] + pad[axis] + pad[axis + 2] - self.dilation[axis] * (filters[axis] - 1) - 1
+            for axis in (0, 1)
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether the sizes fit together."""
+        k, each = self.weight[:2]
+        return self.input[1] == each * self.groups and not k % self.groups and min(self.spans) >= 0
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """The shape of the result, (N, K, y, x)."""
+        sizes = (span // stride + 1 for span, stride in zip(self.spans, self.strides, strict=True))
+        return (self.input[0], self.weight[0], *sizes)
+
+    def sums(self, source: te.Tensor, kernel: te.Tensor) -> te.Tensor:
+        """The products of every window with the filters, summed."""
+        (k, each, fy, fx), sizes, padding = self.weight, self.input[2:], self.padding
+        c, i, j = (
+            te.reduce_axis((0, size), part)
+            for size, part in zip((each, fy, fx), "cij", strict=True)
+        )
+
+        def tap(n: Any, channel: Any, oy: Any, ox: Any) -> Any:
+            y = oy * self.strides[0] + i * self.dilation[0] - padding[0]
+            z = ox * self.strides[1] + j * self.dilation[1] - padding[1]
+            group = tirx.floordiv(channel, k // self.groups) * each
+            value = source(n, group + c, y, z)
+            if any(padding):
+                inside = tirx.all(y >= 0, y < sizes[0], z >= 0, z < sizes[1])
+                value = tirx.if_then_else(inside, value, tirx.const(0.0, "float32"))
+            return te.sum(value * kernel(channel, c, i, j), axis=[c, i, j])
+
+        return te.compute(extents(self.output), tap, name="total")
 
 
 def average_real(
