@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Noreturn static void out_of_memory(void)
+{
+    fputs("iss: out of memory\n", stderr);
+    exit(2);
+}
+
 static size_t halfwords(const ram_t *ram) { return ram->size / 2; }
 
 bool htvm_iss_bus_add_ram(bus_t *bus, uint32_t base, uint32_t size)
@@ -20,15 +26,11 @@ bool htvm_iss_bus_add_ram(bus_t *bus, uint32_t base, uint32_t size)
     }
     ram_t *ram = &bus->rams[bus->ram_count];
     *ram = (ram_t){.base = base, .size = size};
-    /* calloc: most of a big decode cache is never touched, so it is never really allocated. */
+    /* calloc: pages that nobody touches are never really allocated. */
     ram->bytes = calloc(size, 1);
-    ram->insns = calloc(halfwords(ram) + 1, sizeof *ram->insns);
-    if (ram->bytes == NULL || ram->insns == NULL) {
-        free(ram->bytes);
-        free(ram->insns);
+    if (ram->bytes == NULL) {
         return false;
     }
-    ram->insns[halfwords(ram)].op = OP_END_OF_RAM;
     bus->ram_count += 1;
     return true;
 }
@@ -54,6 +56,20 @@ ram_t *htvm_iss_bus_find(bus_t *bus, uint32_t addr, uint32_t size)
     return NULL;
 }
 
+ram_t *htvm_iss_bus_code(bus_t *bus, uint32_t addr)
+{
+    ram_t *ram = htvm_iss_bus_find(bus, addr, 2);
+    if (ram != NULL && ram->insns == NULL) {
+        /* calloc: most of a big decode cache is never touched, either. */
+        ram->insns = calloc(halfwords(ram) + 1, sizeof *ram->insns);
+        if (ram->insns == NULL) {
+            out_of_memory();
+        }
+        ram->insns[halfwords(ram)].op = OP_END_OF_RAM;
+    }
+    return ram;
+}
+
 uint8_t *htvm_iss_bus_map(void *bus, uint32_t addr, uint32_t size)
 {
     ram_t *ram = htvm_iss_bus_find(bus, addr, size);
@@ -64,8 +80,10 @@ void htvm_iss_bus_forget_insns(bus_t *bus)
 {
     for (size_t i = 0; i < bus->ram_count; ++i) {
         ram_t *ram = &bus->rams[i];
-        memset(ram->insns, 0, ram->decoded * sizeof *ram->insns);
-        ram->decoded = 0;
+        if (ram->decoded > 0) {
+            memset(ram->insns, 0, ram->decoded * sizeof *ram->insns);
+            ram->decoded = 0;
+        }
     }
 }
 
@@ -75,8 +93,7 @@ static void add_mark(bus_t *bus, uint64_t cycle, uint32_t event)
         const size_t room = bus->mark_room == 0 ? 64 : 2 * bus->mark_room;
         mark_t *grown = realloc(bus->marks, room * sizeof *grown);
         if (grown == NULL) {
-            fputs("iss: out of memory\n", stderr);
-            exit(2);
+            out_of_memory();
         }
         bus->marks = grown;
         bus->mark_room = room;

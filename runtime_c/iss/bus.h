@@ -15,7 +15,7 @@ typedef struct {
     uint32_t base;
     uint32_t size;  /* bytes, even */
     uint8_t *bytes; /* zero at the start */
-    insn_t *insns;  /* decode cache, one per halfword, then one OP_END_OF_RAM */
+    insn_t *insns;  /* decode cache, one per halfword, then one OP_END_OF_RAM; NULL until used */
     size_t decoded; /* no instruction from here on has been decoded */
 } ram_t;
 
@@ -53,6 +53,10 @@ void htvm_iss_bus_free(bus_t *bus);
 
 /* The RAM that holds all of these bytes, or NULL. */
 ram_t *htvm_iss_bus_find(bus_t *bus, uint32_t addr, uint32_t size);
+
+/* The RAM to fetch instructions at this even address from, its decode cache ready; NULL if there is
+ * none. */
+ram_t *htvm_iss_bus_code(bus_t *bus, uint32_t addr);
 
 /* Host pointer to RAM; NULL unless all of it is in one RAM.  Fits htvm_bus_t. */
 uint8_t *htvm_iss_bus_map(void *bus, uint32_t addr, uint32_t size);

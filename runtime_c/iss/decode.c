@@ -1,4 +1,4 @@
-/* Decoding of RV32IMC with Zicsr. */
+/* Decoding of RV32IMAC with Zicsr. */
 #include "insn.h"
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ static int32_t sign_extend(uint32_t value, unsigned width)
 /* ---- 16-bit instructions ------------------------------------------------------------------ */
 
 enum { OPC_LOAD = 0x03, OPC_FENCE = 0x0f, OPC_IMM = 0x13, OPC_AUIPC = 0x17, OPC_STORE = 0x23,
-       OPC_REG = 0x33, OPC_LUI = 0x37, OPC_BRANCH = 0x63, OPC_JALR = 0x67, OPC_JAL = 0x6f,
+       OPC_ATOMIC = 0x2f, OPC_REG = 0x33, OPC_LUI = 0x37, OPC_BRANCH = 0x63, OPC_JALR = 0x67, OPC_JAL = 0x6f,
        OPC_SYSTEM = 0x73 };
 
 static uint32_t encode_i(uint32_t imm, uint32_t rs1, uint32_t f3, uint32_t rd, uint32_t opcode)
@@ -203,6 +203,28 @@ static op_t decode_register(uint32_t f3, uint32_t f7)
     return OP_ILLEGAL;
 }
 
+/* aq and rl do not matter: the harts see each other's accesses in one order. */
+static op_t decode_atomic(uint32_t f3, uint32_t f5, uint32_t rs2)
+{
+    if (f3 != 2) {
+        return OP_ILLEGAL;
+    }
+    switch (f5) {
+    case 0x00: return OP_AMOADD;
+    case 0x01: return OP_AMOSWAP;
+    case 0x02: return rs2 == 0 ? OP_LR : OP_ILLEGAL;
+    case 0x03: return OP_SC;
+    case 0x04: return OP_AMOXOR;
+    case 0x08: return OP_AMOOR;
+    case 0x0c: return OP_AMOAND;
+    case 0x10: return OP_AMOMIN;
+    case 0x14: return OP_AMOMAX;
+    case 0x18: return OP_AMOMINU;
+    case 0x1c: return OP_AMOMAXU;
+    default: return OP_ILLEGAL;
+    }
+}
+
 static op_t decode_system(uint32_t word, uint32_t f3)
 {
     static const uint8_t csr[8] = {OP_ILLEGAL, OP_CSRRW,  OP_CSRRS,  OP_CSRRC,
@@ -293,6 +315,10 @@ static void decode_word(insn_t *insn, uint32_t word, uint32_t pc)
     case OPC_REG:
         op = decode_register(f3, f7);
         uses = USES_RS1 | USES_RS2;
+        break;
+    case OPC_ATOMIC:
+        op = decode_atomic(f3, bits(word, 31, 27), bits(word, 24, 20));
+        uses = op == OP_LR ? USES_RS1 : USES_RS1 | USES_RS2;
         break;
     case OPC_FENCE:
         op = f3 == 0 ? OP_FENCE : f3 == 1 ? OP_FENCE_I : OP_ILLEGAL;

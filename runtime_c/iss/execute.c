@@ -4,6 +4,7 @@
  * watched, so that all others pay nothing for it. */
 #include "arithmetic.h"
 #include "iss.h"
+#include "operations.h"
 #include "timing.h"
 #include "watch.h"
 
@@ -73,47 +74,6 @@ static bool stack_write(iss_t *iss, uint32_t sp)
     return true;
 }
 
-static void explain(iss_t *iss, const insn_t *insn)
-{
-    switch (insn->op) {
-    case OP_ECALL:
-        snprintf(iss->trap, sizeof iss->trap, "ecall, but there is no operating system");
-        break;
-    case OP_EBREAK:
-        snprintf(iss->trap, sizeof iss->trap, "ebreak");
-        break;
-    case OP_WFI:
-        snprintf(iss->trap, sizeof iss->trap, "wfi would wait for ever: there are no interrupts");
-        break;
-    case OP_END_OF_RAM:
-        snprintf(iss->trap, sizeof iss->trap, "the program runs over the end of RAM");
-        break;
-    default:
-        snprintf(iss->trap, sizeof iss->trap, "illegal instruction");
-        break;
-    }
-}
-
-/* Appends where it happened. */
-static void locate(iss_t *iss, uint32_t pc)
-{
-    size_t used = 0;
-    while (iss->trap[used] != '\0') {
-        ++used;
-    }
-    const uint8_t *low = htvm_iss_bus_map(&iss->bus, pc, 2);
-    if (low == NULL) {
-        snprintf(iss->trap + used, sizeof iss->trap - used, " (pc 0x%08" PRIx32 ")", pc);
-        return;
-    }
-    const uint8_t *whole = insn_is_long((uint16_t)get16(low)) ? htvm_iss_bus_map(&iss->bus, pc, 4)
-                                                              : NULL;
-    const int digits = whole != NULL ? 8 : 4;
-    snprintf(iss->trap + used, sizeof iss->trap - used,
-             " (pc 0x%08" PRIx32 ", instruction 0x%0*" PRIx32 ")", pc, digits,
-             whole != NULL ? get32(whole) : get16(low));
-}
-
 #ifdef HTVM_ISS_WATCHED
 #define RUN htvm_iss_run_watched
 #define ON_JUMP(pc) htvm_iss_watch_jump(iss->watch, d, (pc), target)
@@ -125,38 +85,34 @@ static void locate(iss_t *iss, uint32_t pc)
 #define ON_STORE(addr, width, value) ((void)0)
 #endif
 
-#define IMM ((uint32_t)d->imm)
-#define RS1 x[d->rs1]
-#define RS2 x[d->rs2]
-
 /* The loop keeps what it touches with every instruction in local variables; helpers that need
  * them see the copies in *iss. */
 #define SYNC_OUT() (iss->cycles = cycles, iss->retired = retired, iss->last_effect = last_effect)
 #define SYNC_IN() (cycles = iss->cycles, retired = iss->retired)
 
-#define ALU(expression)          \
-    do {                         \
-        x[d->rd] = (expression); \
-    } while (0);                 \
-    break
+#define ALU(operation, expression) \
+    case operation:                \
+        x[d->rd] = (expression);   \
+        break;
 
-#define BRANCH(condition)                            \
-    if (condition) {                                 \
-        cycles += (uint64_t)d->cycles + d->redirect; \
-        retired += 1;                                \
-        target = address_of(ram, d) + IMM;           \
-        last = second = NULL;                        \
-        goto redirected;                             \
-    }                                                \
-    break
+#define BRANCH(operation, condition)                     \
+    case operation:                                      \
+        if (condition) {                                 \
+            cycles += (uint64_t)d->cycles + d->redirect; \
+            retired += 1;                                \
+            target = address_of(ram, d) + IMM;           \
+            last = second = NULL;                        \
+            goto redirected;                             \
+        }                                                \
+        break;
 
 static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + size > 4; }
 
 /* `busy_at` is the number of the instruction behind a multi-cycle one. */
 #define BUSY(extra) (cycles += (extra), busy = (extra) + 1u, busy_at = retired + 1)
 
-#define LOAD(width, read, extend)                                          \
-    do {                                                                   \
+#define LOAD(operation, width, read, extend)                               \
+    case operation: {                                                      \
         const uint32_t addr = RS1 + IMM;                                   \
         uint32_t value;                                                    \
         if (addr - ram->base <= ram->size - (width)) {                     \
@@ -173,11 +129,11 @@ static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + si
             BUSY(CROSSING_EXTRA);                                          \
         }                                                                  \
         x[d->rd] = (extend);                                               \
-    } while (0);                                                           \
-    break
+        break;                                                             \
+    }
 
-#define STORE(width, write)                                             \
-    do {                                                                \
+#define STORE(operation, width, write)                                  \
+    case operation: {                                                   \
         const uint32_t addr = RS1 + IMM;                                \
         const uint32_t value = RS2;                                     \
         last_effect = retired;                                          \
@@ -197,8 +153,8 @@ static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + si
         if ((width) > 1 && crosses_word(addr, (width))) {               \
             BUSY(CROSSING_EXTRA);                                       \
         }                                                               \
-    } while (0);                                                        \
-    break
+        break;                                                          \
+    }
 
 bool RUN(iss_t *iss)
 {
@@ -216,7 +172,7 @@ bool RUN(iss_t *iss)
 
 redirected:
     if (ram == NULL || target - ram->base >= ram->size || target % 2 != 0) {
-        ram = target % 2 == 0 ? htvm_iss_bus_find(&iss->bus, target, 2) : NULL;
+        ram = target % 2 == 0 ? htvm_iss_bus_code(&iss->bus, target) : NULL;
         if (ram == NULL) {
             SYNC_OUT();
             snprintf(iss->trap, sizeof iss->trap, "instruction fetch from 0x%08" PRIx32 ", %s",
@@ -230,7 +186,7 @@ redirected:
         iss->pc = target;
         snprintf(iss->trap, sizeof iss->trap, "not finished after %" PRIu64 " cycles",
                  iss->max_cycles);
-        locate(iss, target);
+        htvm_iss_locate(iss, target);
         return false;
     }
     d = ram->insns + (target - ram->base) / 2;
@@ -240,7 +196,6 @@ redirected:
         case OP_UNDECODED:
             decode_in_place(ram, d);
             continue;
-        case OP_CONST: ALU(IMM);
         case OP_JAL:
         case OP_JALR: {
             const uint32_t pc = address_of(ram, d);
@@ -255,39 +210,10 @@ redirected:
             last = time.hidden ? d : NULL;
             goto redirected;
         }
-        case OP_BEQ: BRANCH(RS1 == RS2);
-        case OP_BNE: BRANCH(RS1 != RS2);
-        case OP_BLT: BRANCH(as_signed(RS1) < as_signed(RS2));
-        case OP_BGE: BRANCH(as_signed(RS1) >= as_signed(RS2));
-        case OP_BLTU: BRANCH(RS1 < RS2);
-        case OP_BGEU: BRANCH(RS1 >= RS2);
-        case OP_LB: LOAD(1u, p[0], (value ^ 0x80u) - 0x80u);
-        case OP_LH: LOAD(2u, get16(p), (value ^ 0x8000u) - 0x8000u);
-        case OP_LW: LOAD(4u, get32(p), value);
-        case OP_LBU: LOAD(1u, p[0], value);
-        case OP_LHU: LOAD(2u, get16(p), value);
-        case OP_SB: STORE(1u, p[0] = (uint8_t)value);
-        case OP_SH: STORE(2u, put16(p, value));
-        case OP_SW: STORE(4u, put32(p, value));
-        case OP_ADDI: ALU(RS1 + IMM);
-        case OP_SLTI: ALU(as_signed(RS1) < d->imm);
-        case OP_SLTIU: ALU(RS1 < IMM);
-        case OP_XORI: ALU(RS1 ^ IMM);
-        case OP_ORI: ALU(RS1 | IMM);
-        case OP_ANDI: ALU(RS1 & IMM);
-        case OP_SLLI: ALU(RS1 << IMM);
-        case OP_SRLI: ALU(RS1 >> IMM);
-        case OP_SRAI: ALU(shift_right(RS1, IMM));
-        case OP_ADD: ALU(RS1 + RS2);
-        case OP_SUB: ALU(RS1 - RS2);
-        case OP_SLL: ALU(RS1 << (RS2 & 31u));
-        case OP_SLT: ALU(as_signed(RS1) < as_signed(RS2));
-        case OP_SLTU: ALU(RS1 < RS2);
-        case OP_XOR: ALU(RS1 ^ RS2);
-        case OP_SRL: ALU(RS1 >> (RS2 & 31u));
-        case OP_SRA: ALU(shift_right(RS1, RS2 & 31u));
-        case OP_OR: ALU(RS1 | RS2);
-        case OP_AND: ALU(RS1 & RS2);
+            BRANCH_OPERATIONS(BRANCH)
+            LOAD_OPERATIONS(LOAD)
+            STORE_OPERATIONS(STORE)
+            ALU_OPERATIONS(ALU)
         case OP_ADDI_SP:
         case OP_ADD_SP:
         case OP_SUB_SP:
@@ -298,20 +224,24 @@ redirected:
                 goto trapped;
             }
             break;
-        case OP_MUL: ALU(RS1 * RS2);
+        case OP_MUL:
+            x[d->rd] = RS1 * RS2;
+            break;
         case OP_MULH:
         case OP_MULHSU:
         case OP_MULHU:
             busy = MULH_EXTRA + 1; /* in d->cycles already */
             busy_at = retired + 1;
-            ALU(high_product((op_t)d->op, RS1, RS2));
+            x[d->rd] = high_product((op_t)d->op, RS1, RS2);
+            break;
         case OP_DIV:
         case OP_DIVU:
         case OP_REM:
         case OP_REMU: {
             const bool is_signed = d->op == OP_DIV || d->op == OP_REM;
             BUSY(htvm_iss_division_extra(RS2, is_signed));
-            ALU(divide((op_t)d->op, RS1, RS2));
+            x[d->rd] = divide((op_t)d->op, RS1, RS2);
+            break;
         }
         case OP_FENCE:
         case OP_FENCE_I:
@@ -334,17 +264,29 @@ redirected:
             last_effect = retired;
             SYNC_OUT();
             if (!htvm_iss_csr(iss, d, &result)) {
-                explain(iss, d);
+                htvm_iss_explain(iss, d);
                 goto trapped;
             }
-            ALU(result);
+            x[d->rd] = result;
+            break;
         }
+        case OP_LR:
+        case OP_SC:
+        case OP_AMOSWAP:
+        case OP_AMOADD:
+        case OP_AMOXOR:
+        case OP_AMOAND:
+        case OP_AMOOR:
+        case OP_AMOMIN:
+        case OP_AMOMAX:
+        case OP_AMOMINU:
+        case OP_AMOMAXU:
         case OP_ILLEGAL:
         case OP_END_OF_RAM:
         case OP_ECALL:
         case OP_EBREAK:
         case OP_WFI:
-            explain(iss, d);
+            htvm_iss_explain(iss, d);
             goto trapped;
         }
         cycles += d->cycles;
@@ -357,7 +299,7 @@ redirected:
 trapped:
     SYNC_OUT();
     iss->pc = address_of(ram, d);
-    locate(iss, iss->pc);
+    htvm_iss_locate(iss, iss->pc);
     return false;
 
 ended:

@@ -1,4 +1,4 @@
-/* Decoded RV32IMC instructions. */
+/* Decoded instructions of RV32IMAC. */
 #ifndef HTVM_ISS_INSN_H
 #define HTVM_ISS_INSN_H
 
@@ -66,7 +66,18 @@ typedef enum {
     OP_CSRRC,
     OP_CSRRWI,
     OP_CSRRSI,
-    OP_CSRRCI
+    OP_CSRRCI,
+    OP_LR, /* the atomic instructions, which only cores with a scoreboard have */
+    OP_SC,
+    OP_AMOSWAP,
+    OP_AMOADD,
+    OP_AMOXOR,
+    OP_AMOAND,
+    OP_AMOOR,
+    OP_AMOMIN,
+    OP_AMOMAX,
+    OP_AMOMINU,
+    OP_AMOMAXU
 } op_t;
 
 enum {
@@ -104,6 +115,7 @@ static inline bool insn_is_load(const insn_t *i) { return i->op >= OP_LB && i->o
 static inline bool insn_is_store(const insn_t *i) { return i->op >= OP_SB && i->op <= OP_SW; }
 static inline bool insn_is_branch(const insn_t *i) { return i->op >= OP_BEQ && i->op <= OP_BGEU; }
 static inline bool insn_is_jump(const insn_t *i) { return i->op == OP_JAL || i->op == OP_JALR; }
+static inline bool insn_is_atomic(const insn_t *i) { return i->op >= OP_LR; }
 static inline bool insn_is_csr(const insn_t *i) { return i->op >= OP_CSRRW && i->op <= OP_CSRRCI; }
 
 /* Whether it writes a register through the ALU's port: everything with a result but loads. */

@@ -15,6 +15,21 @@ typedef struct {
     uint32_t x[REG_COUNT];
 } poll_t;
 
+/* Control and status registers of a hart. */
+typedef struct {
+    uint32_t mhartid, misa;
+    /* The program's own counters: value = offset + ours, or frozen while inhibited. */
+    uint32_t mcountinhibit;
+    uint64_t mcycle_offset, minstret_offset;
+    uint64_t mcycle_frozen, minstret_frozen;
+    uint32_t mstatus, mtvec, mepc, mcause, mscratch, mie;
+} csrs_t;
+
+/* What a hart has counted since the start. */
+typedef struct {
+    uint64_t cycles, retired;
+} counts_t;
+
 typedef struct {
     bus_t bus;
     uint32_t x[REG_COUNT]; /* x[0] is always 0, x[REG_SINK] takes results for x0 */
@@ -22,11 +37,7 @@ typedef struct {
     uint64_t cycles;  /* since the start, whatever the program does to its counters */
     uint64_t retired; /* instructions */
 
-    /* The program's own counters: value = offset + ours, or frozen while inhibited. */
-    uint32_t mcountinhibit;
-    uint64_t mcycle_offset, minstret_offset;
-    uint64_t mcycle_frozen, minstret_frozen;
-    uint32_t mstatus, mtvec, mepc, mcause, mscratch, mie;
+    csrs_t csrs;
 
     bool has_stack;
     uint32_t stack_low, stack_high; /* the region that the stack may use */
@@ -52,7 +63,15 @@ bool htvm_iss_run(iss_t *iss);
 /* execute_watched.c: the same, told to iss->watch. */
 bool htvm_iss_run_watched(iss_t *iss);
 
-/* csr.c: executes a CSR instruction; false if the CSR does not exist or must not be written. */
+/* csr.c: registers after reset. */
+csrs_t htvm_iss_csrs(uint32_t hart, uint32_t misa);
+
+/* csr.c: executes a CSR instruction of a hart with registers x; false if the CSR does not exist or
+ * must not be written. */
+bool htvm_iss_csr_access(csrs_t *csrs, counts_t now, const insn_t *insn, const uint32_t *x,
+                         uint32_t *result);
+
+/* csr.c: the same of the core that is alone. */
 bool htvm_iss_csr(iss_t *iss, const insn_t *insn, uint32_t *result);
 
 /* access.c: loads and stores anywhere, for those that leave the RAM the program runs from.  The
@@ -64,6 +83,10 @@ bool htvm_iss_store_elsewhere(iss_t *iss, uint32_t addr, uint32_t size, uint32_t
 /* device.c: word access to a device register; false after setting iss->trap. */
 bool htvm_iss_device_read(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t *value);
 bool htvm_iss_device_write(iss_t *iss, uint32_t addr, uint32_t value);
+
+/* trap.c: says in iss->trap why this instruction ends the run; appends where it is. */
+void htvm_iss_explain(iss_t *iss, const insn_t *insn);
+void htvm_iss_locate(iss_t *iss, uint32_t pc);
 
 /* elf.c: loads an executable and sets iss->pc; returns NULL or what is wrong with the file. */
 const char *htvm_iss_load_elf(iss_t *iss, const uint8_t *file, size_t size);

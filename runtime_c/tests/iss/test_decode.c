@@ -37,6 +37,14 @@ static void known_patterns(void)
     i = decoded(0xb0002573); /* csrr a0, mcycle */
     CHECK_EQ(i.op, OP_CSRRS);
     CHECK_EQ(i.imm, 0xb00);
+    i = decoded(0x00b6252f); /* amoadd.w a0, a1, (a2) */
+    CHECK_EQ(i.op, OP_AMOADD);
+    CHECK_EQ(i.uses, USES_RS1 | USES_RS2);
+    i = decoded(0x1406252f); /* lr.w.aq a0, (a2) */
+    CHECK_EQ(i.op, OP_LR);
+    CHECK_EQ(i.uses, USES_RS1);
+    i = decoded(0x1ab6252f); /* sc.w.rl a0, a1, (a2) */
+    CHECK_EQ(i.op, OP_SC);
     i = decoded(0x8082); /* ret */
     CHECK_EQ(i.op, OP_JALR);
     CHECK_EQ(i.halfwords, 1);
@@ -62,6 +70,9 @@ static void reserved_patterns(void)
         0x02001013, /* slli by 32 */
         0x00003003, /* ld */
         0x00002063, /* branch, condition 2 */
+        0x1010252f, /* lr.w with a second operand */
+        0x0000302f, /* amoadd.d */
+        0x2000252f, /* no such atomic operation */
         0x30200073, /* mret: there are no traps to return from */
         0xffffffff,
     };
@@ -75,7 +86,7 @@ static void reserved_patterns(void)
 static void check_fields(uint32_t word)
 {
     const insn_t i = decoded(word);
-    const int sound = i.op != OP_UNDECODED && i.op <= OP_CSRRCI && i.op != OP_END_OF_RAM &&
+    const int sound = i.op != OP_UNDECODED && i.op <= OP_AMOMAXU && i.op != OP_END_OF_RAM &&
                       i.rd >= 1 && i.rd <= REG_SINK && i.rs1 < 32 && i.rs2 < 32 &&
                       i.halfwords == (insn_is_long((uint16_t)word) ? 2 : 1);
     if (!sound) {
