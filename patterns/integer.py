@@ -75,19 +75,28 @@ def combine(bb: BlockBuilder, function: Function, a: Expr, b: Expr, *, name: str
     return call_primitive(bb, func, [a, b], shape, "int32", name, last=True)
 
 
-def matmul(bb: BlockBuilder, a: Expr, b: Expr, *, name: str) -> Var:
+def matmul(bb: BlockBuilder, a: Expr, b: Expr, *, transpose_b: bool = False, name: str) -> Var:
     """Write the product of two tensors of matrices, int32; leading axes broadcast.
+
+    Args:
+        bb: where to write, inside a dataflow block.
+        a: (..., M, C), of any integer type.
+        b: (..., C, K), or (..., K, C) if it is transposed.
+        transpose_b: whether the rows of ``b`` are what the rows of ``a`` are multiplied with.
+        name: of the operator.
 
     Raises:
         IntegerFormError: if the shapes do not fit together.
     """
     first, second = shape_of(a), shape_of(b)
-    if min(len(first), len(second)) < 2 or first[-1] != second[-2]:
+    inner, columns = (-1, -2) if transpose_b else (-2, -1)
+    if min(len(first), len(second)) < 2 or first[-1] != second[inner]:
+        transposed = " transposed" if transpose_b else ""
         raise IntegerFormError(
-            f"a product of shapes {first} and {second}", where=f"operator '{name}'"
+            f"a product of shapes {first} and {second}{transposed}", where=f"operator '{name}'"
         )
     outer = np.broadcast_shapes(first[:-2], second[:-2])
-    shape = (*outer, first[-2], second[-1])
+    shape = (*outer, first[-2], second[columns])
     kind = _working_type(_largest(a) * _largest(b) * first[-1])
 
     def body(left: te.Tensor, right: te.Tensor) -> te.Tensor:
@@ -96,7 +105,8 @@ def matmul(bb: BlockBuilder, a: Expr, b: Expr, *, name: str) -> Var:
         def element(*index: Any) -> Any:
             *batch, row, column = index
             x = tirx.Cast(kind, broadcast_load(left, [*batch, row, k]))
-            y = tirx.Cast(kind, broadcast_load(right, [*batch, k, column]))
+            place = [column, k] if transpose_b else [k, column]
+            y = tirx.Cast(kind, broadcast_load(right, [*batch, *place]))
             return te.sum(x * y, axis=[k])
 
         sums = te.compute(extents(shape), element, name="matmul")
@@ -105,7 +115,7 @@ def matmul(bb: BlockBuilder, a: Expr, b: Expr, *, name: str) -> Var:
         return te.compute(extents(shape), lambda *i: tirx.Cast("int32", sums(*i)), name="product")
 
     inputs = [("a", first, dtype_of(a)), ("b", second, dtype_of(b))]
-    func = primitive("integer_matmul", inputs, body, {})
+    func = primitive("integer_matmul", inputs, body, {"transpose_b": int(transpose_b)})
     return call_primitive(bb, func, [a, b], shape, "int32", name, last=True)
 
 

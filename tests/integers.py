@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,9 @@ def _combine(attrs: Any, a: Array, b: Array) -> Array:
     return _wrapped(function[str(attrs["htvm.function"])](_wide(a), _wide(b)))
 
 
-def _matmul(_: Any, a: Array, b: Array) -> Array:
-    return _wrapped(np.matmul(_wide(a), _wide(b)))
+def _matmul(attrs: Any, a: Array, b: Array) -> Array:
+    second = np.swapaxes(b, -1, -2) if _number(attrs, "transpose_b") else b
+    return _wrapped(np.matmul(_wide(a), _wide(second)))
 
 
 def _total(attrs: Any, x: Array) -> Array:
@@ -104,22 +106,21 @@ def _softmax_row(attrs: Any, row: list[int], _: list[int]) -> list[int]:
     return [term * (levels - 1) // sum(terms) for term in terms]
 
 
-def _ita_max_row(attrs: Any, row: list[int]) -> list[int]:
-    steps = [(max(row) - value + 16) >> 5 for value in row]
-    inverse = (_number(attrs, "levels") - 1) * 256 // sum(256 >> step for step in steps)
-    return [inverse >> step for step in steps]
+def _ita_softmax_row(attrs: Any, row: list[int]) -> list[int]:
+    bits, width = _number(attrs, "step_bits"), _number(attrs, "group") or len(row)
 
+    def halvings(distance: int) -> int:
+        return (2 * distance + 2**bits) // 2 ** (bits + 1) if bits else distance
 
-def _ita_partial_max_row(attrs: Any, row: list[int]) -> list[int]:
-    width, largest, total = _number(attrs, "group_width"), -128, 0
+    largest, total = -128, 0
     for start in range(0, len(row), width):
         group = row[start : start + width]
         if max(group) > largest:
-            total >>= (max(group) - largest + 16) >> 5
+            total //= 2 ** halvings(max(group) - largest)
             largest = max(group)
-        total += sum(256 >> ((largest - value + 16) >> 5) for value in group)
-    inverse = (_number(attrs, "levels") // 2 - 1) * 256 // total
-    return [inverse >> ((largest - value + 16) >> 5) for value in row]
+        total += sum(256 // 2 ** halvings(largest - value) for value in group)
+    inverse = _number(attrs, "numerator") // total
+    return [inverse // 2 ** halvings(largest - value) for value in row]
 
 
 def _layer_norm_row(attrs: Any, row: list[int], weight: list[int], bias: list[int]) -> list[int]:
@@ -155,6 +156,30 @@ def _gelu(attrs: Any, x: Array) -> Array:
     wide = _wide(x)
     flat = np.sign(wide) * (one - (np.minimum(np.abs(wide), -b) + b) ** 2)
     return _held(wide * ((one + flat) >> 1), "int32")
+
+
+def _ita_gelu(attrs: Any, x: Array, _: Array) -> Array:
+    """From the polynomial, value by value; the table that the call carries is not looked at."""
+    b, c, mul = (_number(attrs, name) for name in ("b", "c", "mul"))
+    step = 2 ** _number(attrs, "shift")
+
+    def value(q: int) -> int:
+        q = max(q, -127)
+        inner = b + (-b if abs(q) > -b else abs(q))
+        error = inner * inner + c
+        product = q * (c + (error if q > 0 else -error if q < 0 else 0)) * mul
+        rounded = math.floor(Fraction(product, step) + Fraction(1, 2))
+        return _saturate(rounded + _number(attrs, "add"))
+
+    values = [value(q) for q in x.reshape(-1).tolist()]
+    return np.asarray(values, np.int64).reshape(x.shape)
+
+
+def _accumulate(attrs: Any, *parts: Array) -> Array:
+    mul, add, shift = (_number(attrs, name) for name in ("mul", "add", "shift"))
+    low, high = _numbers(attrs, "clip")
+    total = np.sum([part.astype(object) for part in parts], axis=0)
+    return np.clip((total * mul + add) // 2**shift, low, high).astype(np.int64)
 
 
 def _hard_swish(attrs: Any, x: Array) -> Array:
@@ -210,6 +235,7 @@ def _real_reduce(attrs: Any, x: Array) -> Array:
 
 
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
+    "accumulate": _accumulate,
     "cast": _cast,
     "integer_affine_norm": _rows(_affine_norm_row),
     "integer_combine": _combine,
@@ -222,8 +248,8 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "integer_rms_norm": _rows(_rms_norm_row),
     "integer_softmax": _rows(_softmax_row),
     "integer_total": _total,
-    "ita_max": _rows(_ita_max_row),
-    "ita_partial_max": _rows(_ita_partial_max_row),
+    "ita_gelu": _ita_gelu,
+    "ita_softmax": _rows(_ita_softmax_row),
     "real_combine": _real,
     "real_exp": _real_exp,
     "real_map": _real_map,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tvm import relax
 
-from byoc_dory.errors import UnsupportedError
+from byoc_dory.errors import IntegerFormError, UnsupportedError
 from patterns import gemm, integer, integer_activation, integer_norm, integer_softmax, real, rescale
 from patterns.conv import conv2d_sums
 from patterns.read import read_graph
@@ -47,6 +47,15 @@ def test_matmul(dtypes: tuple[str, str]) -> None:
         [((2, 3, 4, 7), dtypes[0]), ((3, 7, 5), dtypes[1])],
         lambda bb, a, b: integer.matmul(bb, a, b, name="matmul_0"),
     )
+    agree(
+        [((2, 3, 4, 7), dtypes[0]), ((3, 5, 7), dtypes[1])],
+        lambda bb, a, b: integer.matmul(bb, a, b, transpose_b=True, name="matmul_0"),
+    )
+    with pytest.raises(IntegerFormError, match=r"\(4, 7\) and \(7, 5\) transposed"):
+        module_of(
+            [((4, 7), "int8"), ((7, 5), "int8")],
+            lambda bb, a, b: integer.matmul(bb, a, b, transpose_b=True, name="matmul_0"),
+        )
 
 
 @pytest.mark.parametrize("keepdims", [True, False])
@@ -87,8 +96,6 @@ def test_softmaxes(dtype: str) -> None:
                 bb, x, (1, 345, 62395), 255, 256, name="integer_softmax_0"
             ),
             integer_softmax.integer_softmax(bb, x, (1, 86, 3888), 64, 256, name="softmax_1"),
-            integer_softmax.ita_max(bb, x, 256, name="ita_max_0"),
-            integer_softmax.ita_partial_max(bb, x, 256, 8, name="ita_partial_max_0"),
         ]
 
     agree([((1, 6, 32), dtype)], write)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from byoc_dory.rowwise import ItaSoftmax
 from htvm.frontend.onnx.dialects.chains import CHAINS, exponent_of
 from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, has_only, holds_integers
 from htvm.frontend.onnx.dialects.movement import MOVEMENT
@@ -17,7 +18,7 @@ from htvm.frontend.onnx.dialects.values import Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import requantize
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from patterns import integer_activation, integer_norm, integer_softmax
+from patterns import integer_activation, integer_norm, integer_softmax, ita
 
 __all__ = ["HANDLERS", "marks", "read"]
 
@@ -59,29 +60,42 @@ def _softmax(reader: IntegerReader, node: Node) -> Live:
     )
 
 
+def _softmax_levels(node: Node) -> int:
+    levels = node.integer("n_levels")
+    if not 2 <= levels <= 256:
+        raise node.unsupported(f"{levels} levels", "2 to 256")
+    return levels
+
+
 def _ita_max(reader: IntegerReader, node: Node) -> Live:
-    source, levels = _bytes(reader, node), node.integer("n_levels")
+    source, levels = _bytes(reader, node), _softmax_levels(node)
+    parameters = ItaSoftmax(group=0, numerator=(levels - 1) * 256)
     return reader.write(
         node,
         "ita_max",
         (source,),
         source.shape,
         "uint8",
-        lambda bb, x, name: integer_softmax.ita_max(bb, x[0], levels, name=name),
+        lambda bb, x, name: ita.ita_softmax(bb, x[0], parameters, name=name),
         bound=levels - 1,
     )
 
 
 def _ita_partial_max(reader: IntegerReader, node: Node) -> Live:
-    source, levels = _bytes(reader, node), node.integer("n_levels")
+    source, levels = _bytes(reader, node), _softmax_levels(node)
     width = node.integer("group_width")
+    if width < 1 or source.shape[-1] % width:
+        raise node.unsupported(
+            f"rows of {source.shape[-1]} in groups of {width}", "a whole number of groups"
+        )
+    parameters = ItaSoftmax(group=width, numerator=(levels // 2 - 1) * 256)
     return reader.write(
         node,
         "ita_partial_max",
         (source,),
         source.shape,
         "int8",
-        lambda bb, x, name: integer_softmax.ita_partial_max(bb, x[0], levels, width, name=name),
+        lambda bb, x, name: ita.ita_softmax(bb, x[0], parameters, name=name, dtype="int8"),
         bound=levels // 2,
     )
 
