@@ -14,7 +14,7 @@ from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
 from byoc_dory.tiling.problem import Tile
 
-__all__ = ["schedule_layer"]
+__all__ = ["base_schedule", "schedule_layer"]
 
 
 def schedule_layer(
@@ -35,18 +35,61 @@ def schedule_layer(
     """
     if not isinstance(layer.requant, Shift):
         raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
+    tile = plan.solution.tile
+    if kind == "published" and layer.op == "dense":
+        tile = replace(tile, k=min(tile.k, core.dense_max_k))
+    fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
+    return base_schedule(
+        layer,
+        plan,
+        kind,
+        loop_order,
+        tile=tile,
+        fy=fy,
+        fx=fx,
+        shift=layer.requant.shift,
+        pitch=core.row_pitch,
+        group=core.group,
+        lanes=core.lanes,
+        k_weight_bytes=_weight_bytes(layer, tile, core, fy, fx),
+    )
+
+
+def base_schedule(
+    layer: Layer,
+    plan: LayerPlan,
+    kind: ScheduleKind,
+    loop_order: LoopOrder,
+    *,
+    tile: Tile,
+    fy: int,
+    fx: int,
+    shift: int,
+    pitch: int,
+    group: int,
+    lanes: int,
+    k_weight_bytes: int,
+) -> Schedule:
+    """What the schedules of all cores have that work on padded rows in L1.
+
+    Args:
+        layer: as the core's rules take it.
+        plan: of the layer.
+        kind: the published schedule has the loop order kyx, whatever is asked for.
+        loop_order: of the overlapped schedule.
+        tile: the plan's, or what the core makes of it.
+        fy, fx: the kernel as the core executes it.
+        shift: right shift of the requantization.
+        pitch, group, lanes, k_weight_bytes: as in `Schedule`.
+
+    Raises:
+        ValueError: the plan asks for what the schedule or the tile does not allow.
+    """
     _check_plan(layer, plan, kind)
-    solution, tile = plan.solution, plan.solution.tile
-    if kind == "published":
-        loop_order = "kyx"
-        if layer.op == "dense":
-            tile = replace(tile, k=min(tile.k, core.dense_max_k))
     k_size, ix, ox = layer.K, layer.ix, layer.ox
     if layer.op == "add" and len(layer.output.shape) == 1:
         # A vector is one padded row.
         k_size, ix, ox = 1, layer.K, layer.K
-    fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
-    pitch = core.row_pitch
     source, result = Map(layer.iy, round_up(ix, pitch)), Map(layer.oy, round_up(ox, pitch))
     if layer.op == "dense":
         # The input is one vector, the output of a tile a run of bytes: channels are unpadded.
@@ -57,29 +100,29 @@ def schedule_layer(
         op=layer.op,
         layer_name=layer.name,
         tile=tile,
-        loop_order=loop_order,
+        loop_order="kyx" if kind == "published" else loop_order,
         k_tiles=channel_tiles(k_size, tile.k),
         y_tiles=spatial_tiles(layer.oy, tile.y, layer.iy, fy, sy, top, 1),
-        x_tiles=spatial_tiles(ox, tile.x, ix, fx, sx, left, core.group),
+        x_tiles=spatial_tiles(ox, tile.x, ix, fx, sx, left, group),
         source=source,
         result=result,
         channels=0 if layer.op in ("depthwise", "add") else layer.C,
         fy=fy,
         fx=fx,
         stride=sy,
-        shift=layer.requant.shift,
+        shift=shift,
         relu=layer.relu,
         buffers=plan.buffers,
         resident_in=plan.resident_inputs,
         resident_out=plan.resident_output,
         l1_in=plan.l1_inputs,
         l1_out=plan.l1_output,
-        in_bytes=solution.l1_in // len(layer.inputs),
-        out_bytes=solution.l1_out,
+        in_bytes=plan.solution.l1_in // len(layer.inputs),
+        out_bytes=plan.solution.l1_out,
         pitch=pitch,
-        group=core.group,
-        lanes=core.lanes,
-        k_weight_bytes=_weight_bytes(layer, tile, core, fy, fx),
+        group=group,
+        lanes=lanes,
+        k_weight_bytes=k_weight_bytes,
     )
 
 

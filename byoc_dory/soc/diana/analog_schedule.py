@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.geometry import Map, channel_tiles, spatial_tiles, stored_bytes
+from byoc_dory.geometry import stored_bytes
 from byoc_dory.layer import AnalogRequant, Layer
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
 from byoc_dory.schedule import LoopOrder, Schedule, TileIndex
+from byoc_dory.scheduling import base_schedule
 from byoc_dory.soc.analog_core import AnalogCore
-from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.analog_packing import tile_bytes
 from byoc_dory.steps import AnalogTrigger
 
@@ -93,56 +93,33 @@ def analog_schedule(
     """
     if not isinstance(layer.requant, AnalogRequant):
         raise TypeError(f"layer '{layer.name}': the analog core has converters, not one shift")
-    solution, tile = plan.solution, plan.solution.tile
-    _check_plan(layer, plan, kind)
-    pitch, dense = core.row_pitch, layer.op == "dense"
-    source, result = (
-        Map(layer.iy, round_up(layer.ix, pitch)),
-        Map(layer.oy, round_up(layer.ox, pitch)),
-    )
-    if dense:
-        # The input is one vector, the output of a tile a run of bytes: channels are unpadded.
-        source, result = Map(1, round_up(layer.C, pitch)), Map(1, 1)
-    (top, left, _, _), (sy, sx) = layer.pad, layer.stride
-    k_tiles = channel_tiles(layer.K, tile.k)
-    unroll = 1 if dense else core.unroll_of(tile.k, layer.C, layer.fy, layer.fx, sy)
+    tile, pitch, dense = plan.solution.tile, core.row_pitch, layer.op == "dense"
+    unroll = 1 if dense else core.unroll_of(tile.k, layer.C, layer.fy, layer.fx, layer.stride[0])
     c_pass = min(layer.C, core.pass_channels(layer.fy, layer.fx))
     rows = c_pass * layer.fy * (layer.fx + unroll - 1)
-    return AnalogSchedule(
-        kind=kind,
-        op=layer.op,
-        layer_name=layer.name,
+    base = base_schedule(
+        layer,
+        plan,
+        kind,
+        loop_order,
         tile=tile,
-        loop_order="kyx" if kind == "published" else loop_order,
-        k_tiles=k_tiles,
-        y_tiles=spatial_tiles(layer.oy, tile.y, layer.iy, layer.fy, sy, top, 1),
-        x_tiles=spatial_tiles(layer.ox, tile.x, layer.ix, layer.fx, sx, left, core.group),
-        source=source,
-        result=result,
-        channels=layer.C,
         fy=layer.fy,
         fx=layer.fx,
-        stride=sy,
         shift=layer.requant.shift,
-        relu=layer.relu,
-        buffers=plan.buffers,
-        resident_in=plan.resident_inputs,
-        resident_out=plan.resident_output,
-        l1_in=plan.l1_inputs,
-        l1_out=plan.l1_output,
-        in_bytes=solution.l1_in,
-        out_bytes=solution.l1_out,
         pitch=pitch,
         group=core.group,
         # The core writes the maps it is asked for, and vectors in whole rows of memory.
         lanes=pitch if dense else 1,
         k_weight_bytes=tile_bytes(layer, tile.k, unroll, core),
+    )
+    return AnalogSchedule(
+        **vars(base),
         gain=gain_shift(layer.requant.gain),
         clip=layer.clip,
         c_pass=c_pass,
         unroll=unroll,
         slice=core.dense_max_k,
-        pass_bytes=tuple(core.image_bytes(rows, unroll * k.size) for k in k_tiles),
+        pass_bytes=tuple(core.image_bytes(rows, unroll * k.size) for k in base.k_tiles),
         sums=_sums(layer, plan, core) if c_pass < layer.C else 0,
     )
 
@@ -152,12 +129,3 @@ def _sums(layer: Layer, plan: LayerPlan, core: AnalogCore) -> int:
     if plan.resident_output:
         return stored_bytes(layer.output.shape, core.row_pitch)
     return plan.solution.l1_out // (1 + SUM_BYTES)
-
-
-def _check_plan(layer: Layer, plan: LayerPlan, kind: ScheduleKind) -> None:
-    tile = plan.solution.tile
-    resident = plan.resident_output or any(plan.resident_inputs)
-    if kind == "published" and (resident or plan.buffers != 1):
-        raise ValueError(f"layer '{layer.name}': the published schedule keeps nothing in L1")
-    if resident and (tile.y < layer.oy or tile.x < layer.ox):
-        raise ValueError(f"layer '{layer.name}': a map that is tiled cannot stay in L1")
