@@ -1,0 +1,124 @@
+"""`Ita`: the integer transformer accelerator, its numbers and its cycle model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.soc.accelerator import Accelerator
+
+__all__ = ["ITA", "Ita"]
+
+
+@dataclass(frozen=True)
+class Ita(Accelerator):
+    """Dot products of bytes, with softmax statistics and activations behind them.
+
+    A *task* is a product of matrices [rows, inner] x [inner, cols] in L1 (register map:
+    ``snitch_regs.h``), computed in tiles of ``tile`` cubed.  Cycles of a task = exposed load of its
+    first weights + tiles * (``tile_cycles`` + ``tile_overhead_cycles``), and for attention
+    `reciprocal_cycles` at the end of a QK and ``attention_cycles`` before the first AV behind it.
+    Results are in L1 ``drain_cycles`` later; the next task does not wait for that unless it reads
+    them, and loads its first weights before, if it was programmed in time and they are not results
+    of the task before.
+
+    Attributes:
+        lanes: dot products at a time.
+        vector: length of each.
+        accumulator_bits: of a sum; no sum of ``max_dim`` products and a bias leaves them.
+        bias_bytes: of one bias.
+        tile: all dimensions are multiples of it; attention takes so many rows at a time.
+        max_dim: largest dimension.
+        align: of addresses and strides.
+        contexts: tasks that may be programmed, the running one included.
+        max_shift: largest right shift of a requantization.
+        softmax_group: columns of a row whose maximum is taken at a time.
+        softmax_shift: logarithm of the distance to the maximum that halves an element.
+        weight_bytes_per_cycle: how fast the first weights are loaded.
+        tile_cycles: array cycles of a tile.
+        tile_overhead_cycles: other cycles of a tile.
+        dividers: serial dividers.
+        divide_cycles: of one reciprocal.
+        attention_cycles: of each turn from QK to AV, beyond tiles and reciprocals.
+        drain_cycles: from the last array cycle until the result is in L1.
+    """
+
+    lanes: int
+    vector: int
+    accumulator_bits: int
+    bias_bytes: int
+    tile: int
+    max_dim: int
+    align: int
+    contexts: int
+    max_shift: int
+    softmax_group: int
+    softmax_shift: int
+    weight_bytes_per_cycle: int
+    tile_cycles: int
+    tile_overhead_cycles: int
+    dividers: int
+    divide_cycles: int
+    attention_cycles: int
+    drain_cycles: int
+
+    @property
+    def peak_macs(self) -> float:
+        """One per cycle and element of each dot product."""
+        return self.lanes * self.vector
+
+    @property
+    def fill_cycles(self) -> int:
+        """Cycles of loading one tile of weights, exposed where nothing runs before."""
+        return -(-self.tile * self.tile // self.weight_bytes_per_cycle)
+
+    @property
+    def reciprocal_cycles(self) -> int:
+        """Cycles for which the sums of ``tile`` rows, which come one per cycle, wait."""
+        return -(-self.tile * self.divide_cycles // self.dividers) - self.tile
+
+    def product_cycles(self, rows: int, cols: int, inner: int) -> int:
+        """Return the cycles of the tiles of one product; sizes are multiples of ``tile``."""
+        tiles = (rows // self.tile) * (cols // self.tile) * (inner // self.tile)
+        return tiles * (self.tile_cycles + self.tile_overhead_cycles)
+
+    def attention_turn_cycles(self, length: int, proj: int) -> int:
+        """Return the cycles of QK and AV for one block of ``tile`` rows, drains included.
+
+        Args:
+            length: columns of QK's result.
+            proj: inner size of QK, and columns of AV's result.
+        """
+        products = self.product_cycles(self.tile, length, proj) * 2
+        return products + self.reciprocal_cycles + self.drain_cycles + self.attention_cycles
+
+
+ITA = Ita(
+    name="ita",
+    title="integer transformer accelerator 16x64",
+    registers=0x20001000,  # assumed
+    l1="L1",
+    family="cluster",
+    toolkit_module="byoc_dory.soc.snitch_ita.ita",
+    lanes=16,  # published: N = 16 dot products of M = 64 elements, D = 26 bits (paper IV-B)
+    vector=64,
+    accumulator_bits=26,
+    bias_bytes=3,  # published: 24-bit biases
+    tile=64,  # public code: PyITA pads all dimensions to multiples of 64
+    max_dim=512,  # published
+    align=8,  # assumed: ports of the TCDM are 64 bits wide
+    contexts=2,  # published: a dual-context register file
+    max_shift=31,  # assumed: registers have 8 bits; more than 31 leave nothing of a 26-bit sum
+    softmax_group=16,  # public code: as many columns as dot products
+    # public code: (distance + 16) >> 5 until November 2024, and the paper is from before that.
+    softmax_shift=5,
+    weight_bytes_per_cycle=128,  # published: 16 ports of 64 bits
+    tile_cycles=256,  # published: a tile takes at least 256 cycles
+    tile_overhead_cycles=56,  # derived: 82.1 % utilization of products (paper V-A) are 312
+    dividers=5,  # public code: NumDiv
+    divide_cycles=22,  # public code: a serial divider of 20 bits, with its handshake
+    # derived: what is left of the published 69.5 % of single-head attention with sequence 128,
+    # embedding 128, projection 64, when everything else is charged; it is not explained.
+    attention_cycles=400,
+    drain_cycles=21,  # public code: 7 stages of pipeline, 14 entries of the output's queue
+)
+"""ITA in numbers; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""

@@ -1,0 +1,151 @@
+/* Device models of the cluster's DMA and of ITA: what they share.  Private to this folder.
+ *
+ * Both take orders into a queue and execute them one after another.  When an order is done is known
+ * when it is given; its bytes move, or its result is written, only then.  L1 is memory that harts
+ * access, too, so what an order touches is checked three times: against the orders of the other
+ * device when it is given, and against itself when it is done, as nobody may have written there in
+ * the meantime. */
+#ifndef SNITCH_MODEL_H
+#define SNITCH_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "htvm_soc_model.h"
+#include "snitch_arithmetic.h"
+#include "snitch_regs.h"
+
+#define SNITCH_REGISTERS 32u
+#define SNITCH_MESSAGE_BYTES 320u
+
+/* Rows of bytes at device addresses that an order reads or writes. */
+typedef struct {
+    const char *role; /* in messages */
+    uint32_t first, bytes, rows, stride;
+    bool write;
+    uint8_t *memory; /* of the first row */
+    uint8_t *before; /* the rows, packed, when the order was given or what it needed was done */
+} snitch_area_t;
+
+/* Most areas of an order: two operands, a bias, a result. */
+#define SNITCH_AREAS 4u
+
+/* One order that is not done yet. */
+typedef struct {
+    snitch_area_t areas[SNITCH_AREAS];
+    size_t area_count;
+    uint64_t free_at; /* when the device may begin with the next */
+    uint64_t end;     /* when the result is there */
+    snitch_product_t product; /* ITA's */
+} snitch_order_t;
+
+#define SNITCH_ORDERS                                                        \
+    (SNITCH_ITA_DMA_QUEUE_DEPTH > SNITCH_ITA_ITA_CONTEXTS                    \
+         ? SNITCH_ITA_DMA_QUEUE_DEPTH                                        \
+         : SNITCH_ITA_ITA_CONTEXTS)
+
+/* One device: its registers by word, and its orders, oldest first. */
+typedef struct {
+    const char *name; /* in messages */
+    const char *unit; /* in events */
+    uint32_t base, start; /* address of the registers, offset of the last of them */
+    uint32_t reg[SNITCH_REGISTERS];
+    uint32_t error;
+    snitch_order_t queue[SNITCH_ORDERS];
+    size_t queued, depth;
+    uint32_t started, completed, awaited;
+    /* The last access if it was a read that told the program to wait. */
+    bool waiting;
+    uint32_t wait_offset;
+    uint64_t waiting_since;
+    size_t wait_event; /* index of the last event of a wait for this device */
+} snitch_device_t;
+
+/* One entry of the timeline; times in cycles.  Unit "host" has those in which a program waits: from
+ * the read that finds a device busy to the one that does not. */
+typedef struct {
+    const char *unit, *what;
+    uint64_t start, end, issued;
+    uint64_t bytes;   /* moved (DMA), or weights loaded */
+    uint64_t macs;    /* multiply-accumulates */
+    uint64_t array;   /* cycles the array computes */
+    uint64_t weights; /* cycles spent waiting for weights */
+    uint32_t from, to;
+    uint64_t written; /* bytes from the first written to the last */
+} snitch_event_t;
+
+struct htvm_soc {
+    htvm_bus_t bus;
+    uint64_t now; /* of the latest access */
+    snitch_device_t dma, ita;
+    snitch_statistics_t statistics;
+    /* Of the QK that was given last: what an AV behind it must fit.  0 cols: there was none. */
+    uint32_t scored_cols;
+    bool turned; /* an AV came since */
+    bool complained;
+    char message[SNITCH_MESSAGE_BYTES];
+    snitch_event_t *events;
+    size_t event_count, event_room;
+};
+
+static inline uint32_t snitch_blocks(uint32_t value, uint32_t step)
+{
+    return value / step + (value % step != 0);
+}
+
+/* Value of a register given its byte offset. */
+static inline uint32_t snitch_reg(const snitch_device_t *device, uint32_t offset)
+{
+    return device->reg[offset / 4u];
+}
+
+/* Bytes from the first of an area to the last. */
+static inline uint64_t snitch_span(const snitch_area_t *area)
+{
+    return (uint64_t)(area->rows - 1u) * area->stride + area->bytes;
+}
+
+/* Puts the device into its error state and keeps the message if it is the first of the run.
+ * Always returns false, so that checks can end with `return snitch_complain(...)`. */
+bool snitch_complain(htvm_soc_t *soc, snitch_device_t *device, uint32_t code, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
+
+/* Writes one event down. */
+void snitch_record(htvm_soc_t *soc, snitch_event_t event);
+
+/* Whether L1 holds the area's first byte. */
+bool snitch_begins_in_l1(const snitch_area_t *area);
+
+/* Whether two areas have a byte in common. */
+bool snitch_meet(const snitch_area_t *a, const snitch_area_t *b);
+
+/* Finds the area's memory; complains where there is none, or where it leaves L1. */
+bool snitch_find_area(htvm_soc_t *soc, snitch_device_t *device, snitch_area_t *area);
+
+/* Whether no order of `other` writes what this order touches, or reads what it writes. */
+bool snitch_check_races(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order,
+                        const snitch_device_t *other);
+
+/* Appends an order whose times are known; the room is there. */
+bool snitch_queue(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order);
+
+/* Takes the oldest order, which is done, to be freed with snitch_release; false if somebody else
+ * wrote to its areas, after a complaint. */
+bool snitch_check_unchanged(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order);
+
+/* Removes the oldest order.  What it wrote is what those behind it find. */
+void snitch_retire(snitch_device_t *device);
+
+/* Drops all orders, after a complaint. */
+void snitch_drop(snitch_device_t *device);
+
+/* Start commands; the registers hold the parameters. */
+void snitch_dma_start(htvm_soc_t *soc);
+void snitch_ita_start(htvm_soc_t *soc);
+
+/* Completes the oldest order. */
+bool snitch_dma_complete(htvm_soc_t *soc);
+bool snitch_ita_complete(htvm_soc_t *soc);
+
+#endif

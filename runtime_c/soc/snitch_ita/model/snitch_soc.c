@@ -1,0 +1,250 @@
+/* The cluster's devices behind their registers: the plug-in that simulators link. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "snitch_model.h"
+
+#define WINDOW (SNITCH_REGISTERS * 4u)
+
+/* Unit of the events in which a program waits; `what` is the unit it waits for. */
+static const char HOST[] = "host";
+
+htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
+{
+    htvm_soc_t *soc = calloc(1, sizeof *soc);
+    if (soc == NULL) {
+        return NULL;
+    }
+    soc->bus = *bus;
+    soc->dma.name = "DMA";
+    soc->dma.unit = "dma";
+    soc->dma.base = SNITCH_ITA_DMA_REGISTERS;
+    soc->dma.start = SNITCH_DMA_START;
+    soc->dma.depth = SNITCH_ITA_DMA_QUEUE_DEPTH;
+    soc->ita.name = "ITA";
+    soc->ita.unit = "ita";
+    soc->ita.base = SNITCH_ITA_ITA_REGISTERS;
+    soc->ita.start = SNITCH_ITA_START;
+    soc->ita.depth = SNITCH_ITA_ITA_CONTEXTS;
+    return soc;
+}
+
+void htvm_soc_free(htvm_soc_t *soc)
+{
+    if (soc != NULL) {
+        snitch_drop(&soc->dma);
+        snitch_drop(&soc->ita);
+        free(soc->events);
+        free(soc);
+    }
+}
+
+int htvm_soc_owns(uint32_t addr)
+{
+    return addr - SNITCH_ITA_DMA_REGISTERS < WINDOW || addr - SNITCH_ITA_ITA_REGISTERS < WINDOW;
+}
+
+static snitch_device_t *device_at(htvm_soc_t *soc, uint32_t addr)
+{
+    if (addr - soc->dma.base < WINDOW) {
+        return &soc->dma;
+    }
+    return addr - soc->ita.base < WINDOW ? &soc->ita : NULL;
+}
+
+static bool complete(htvm_soc_t *soc, const snitch_device_t *device)
+{
+    return device == &soc->dma ? snitch_dma_complete(soc) : snitch_ita_complete(soc);
+}
+
+static void advance_device(htvm_soc_t *soc, snitch_device_t *device)
+{
+    while (device->queued != 0 && device->queue[0].end <= soc->now) {
+        if (!complete(soc, device)) {
+            return; /* the complaint dropped the orders */
+        }
+        snitch_retire(device);
+    }
+}
+
+/* Completes what is done.  The devices never have orders that touch the same bytes, so that it does
+ * not matter which is first. */
+static void advance(htvm_soc_t *soc, uint64_t now)
+{
+    soc->now = now > soc->now ? now : soc->now;
+    advance_device(soc, &soc->dma);
+    advance_device(soc, &soc->ita);
+}
+
+void snitch_record(htvm_soc_t *soc, snitch_event_t event)
+{
+    if (soc->event_count == soc->event_room) {
+        const size_t room = soc->event_room == 0 ? 256 : 2 * soc->event_room;
+        snitch_event_t *grown = realloc(soc->events, room * sizeof *grown);
+        if (grown == NULL) {
+            snitch_complain(soc, &soc->dma, SNITCH_ERROR_OPERATION,
+                            "no memory on the simulating machine for %zu events", room);
+            return;
+        }
+        soc->events = grown;
+        soc->event_room = room;
+    }
+    soc->events[soc->event_count++] = event;
+}
+
+/* Notes the time since the device's last access if that was a read that told the program to wait,
+ * and this one asks again. */
+static void note_wait(htvm_soc_t *soc, snitch_device_t *device, uint32_t offset, bool wait)
+{
+    if (device->waiting && device->wait_offset == offset && soc->now > device->waiting_since) {
+        snitch_event_t *last = soc->event_count == 0 ? NULL : &soc->events[device->wait_event];
+        if (last != NULL && last->unit == HOST && last->what == device->unit &&
+            last->end == device->waiting_since) {
+            last->end = soc->now; /* polls of one wait are one event */
+        } else {
+            device->wait_event = soc->event_count;
+            snitch_record(soc, (snitch_event_t){.unit = HOST,
+                                                .what = device->unit,
+                                                .start = device->waiting_since,
+                                                .end = soc->now});
+        }
+    }
+    device->waiting = wait;
+    device->wait_offset = offset;
+    device->waiting_since = soc->now;
+}
+
+/* Orders that are not done up to the one that is awaited. */
+static uint32_t left(const snitch_device_t *device)
+{
+    const uint32_t ahead = device->awaited - device->completed;
+    return ahead <= (uint32_t)device->queued ? ahead : 0;
+}
+
+static uint32_t status(const snitch_device_t *device)
+{
+    if (device->error != SNITCH_ERROR_NONE) {
+        return SNITCH_STATUS_ERROR;
+    }
+    return device->queued != 0 ? SNITCH_STATUS_BUSY : SNITCH_STATUS_IDLE;
+}
+
+uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
+{
+    uint32_t value = 0;
+    bool wait = false;
+    snitch_device_t *device = device_at(soc, addr);
+    if (device == NULL) {
+        return 0;
+    }
+    advance(soc, now);
+    const uint32_t offset = addr - device->base;
+    switch (offset) {
+    case SNITCH_REG_STATUS:
+        value = status(device);
+        wait = value == SNITCH_STATUS_BUSY;
+        break;
+    case SNITCH_REG_ERROR:
+        value = device->error;
+        break;
+    case SNITCH_REG_ROOM:
+        value = (uint32_t)(device->depth - device->queued);
+        wait = value == 0;
+        break;
+    case SNITCH_REG_STARTED:
+        value = device->started;
+        break;
+    case SNITCH_REG_COMPLETED:
+        value = device->completed;
+        break;
+    case SNITCH_REG_AWAIT:
+        value = left(device);
+        wait = value != 0;
+        break;
+    default:
+        snitch_complain(soc, device, SNITCH_ERROR_OPERATION,
+                        "read of register 0x%08" PRIX32 " (4 B), which cannot be read", addr);
+    }
+    note_wait(soc, device, offset, wait);
+    return value;
+}
+
+void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now)
+{
+    snitch_device_t *device = device_at(soc, addr);
+    if (device == NULL) {
+        return;
+    }
+    advance(soc, now);
+    device->waiting = false;
+    const uint32_t offset = addr - device->base;
+    if (offset == SNITCH_REG_STATUS) {
+        device->error = SNITCH_ERROR_NONE;
+    } else if (offset == SNITCH_REG_AWAIT) {
+        device->awaited = value;
+    } else if (offset % 4u != 0 || offset < SNITCH_REG_AWAIT || offset > device->start) {
+        snitch_complain(soc, device, SNITCH_ERROR_OPERATION,
+                        "write to 0x%08" PRIX32 " (4 B), which is no register to write", addr);
+    } else if (offset != device->start) {
+        device->reg[offset / 4u] = value;
+    } else if (device->error == SNITCH_ERROR_NONE) {
+        /* A device in its error state does nothing until the error is forgotten. */
+        if (device == &soc->dma) {
+            snitch_dma_start(soc);
+        } else {
+            snitch_ita_start(soc);
+        }
+    }
+}
+
+uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
+{
+    const snitch_device_t *const devices[] = {&soc->dma, &soc->ita};
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        for (size_t n = 0; n < devices[i]->queued; n++) {
+            const uint64_t at = devices[i]->queue[n].end;
+            next = at > now && at < next ? at : next;
+        }
+    }
+    return next;
+}
+
+const char *htvm_soc_error(const htvm_soc_t *soc)
+{
+    return soc->complained ? soc->message : NULL;
+}
+
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
+{
+    for (size_t i = 0; i < soc->event_count; i++) {
+        const snitch_event_t *e = &soc->events[i];
+        fprintf(out,
+                "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
+                ",\"what\":\"%s\",\"bytes\":%" PRIu64 ",\"macs\":%" PRIu64 ",\"array\":%" PRIu64
+                ",\"weights\":%" PRIu64 ",\"issued\":%" PRIu64 ",\"from\":%" PRIu32
+                ",\"to\":%" PRIu32 ",\"written\":%" PRIu64 "}\n",
+                e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights,
+                e->issued, e->from, e->to, e->written);
+    }
+}
+
+bool snitch_complain(htvm_soc_t *soc, snitch_device_t *device, uint32_t code, const char *format,
+                     ...)
+{
+    device->error = code;
+    if (!soc->complained) {
+        soc->complained = true;
+        const int used = snprintf(soc->message, sizeof soc->message, "%s: ", device->name);
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(soc->message + used, sizeof soc->message - (size_t)used, format, arguments);
+        va_end(arguments);
+    }
+    snitch_drop(device);
+    if (device == &soc->ita) {
+        soc->scored_cols = 0;
+    }
+    return false;
+}

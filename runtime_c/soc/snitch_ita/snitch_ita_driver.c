@@ -1,0 +1,57 @@
+/* Driver of ITA.  Runs on the simulated hart too: what it costs is hidden behind the running task
+ * as long as the next is programmed in time. */
+#include "snitch_ita_driver.h"
+
+#include <stddef.h>
+
+#include "htvm_hal.h"
+
+#define ITA(reg) (SNITCH_ITA_ITA_REGISTERS + SNITCH_##reg)
+
+/* The registers from SIZE0 to OUT_STRIDE are an image of the descriptor. */
+#define IMAGE_WORDS 13u
+_Static_assert(sizeof(snitch_ita_task_t) == 4u * IMAGE_WORDS, "image");
+_Static_assert(SNITCH_ITA_SIZE0 + 4u * IMAGE_WORDS == SNITCH_ITA_START, "image");
+_Static_assert(offsetof(snitch_ita_task_t, cols) == 2, "SIZE0");
+_Static_assert(offsetof(snitch_ita_task_t, inner) == SNITCH_ITA_SIZE1 - SNITCH_ITA_SIZE0, "SIZE1");
+_Static_assert(offsetof(snitch_ita_task_t, length) == 6, "SIZE1");
+_Static_assert(offsetof(snitch_ita_task_t, operation) == SNITCH_ITA_MODE - SNITCH_ITA_SIZE0,
+               "MODE");
+_Static_assert(offsetof(snitch_ita_task_t, requant) == SNITCH_ITA_REQUANT0 - SNITCH_ITA_SIZE0,
+               "REQUANT0");
+_Static_assert(offsetof(snitch_ita_task_t, act_requant) == SNITCH_ITA_REQUANT1 - SNITCH_ITA_SIZE0,
+               "REQUANT1");
+_Static_assert(offsetof(snitch_ita_task_t, gelu_b) == SNITCH_ITA_GELU - SNITCH_ITA_SIZE0, "GELU");
+_Static_assert(offsetof(snitch_ita_task_t, left) == SNITCH_ITA_LEFT - SNITCH_ITA_SIZE0, "LEFT");
+_Static_assert(offsetof(snitch_ita_task_t, out_stride) == SNITCH_ITA_OUT_STRIDE - SNITCH_ITA_SIZE0,
+               "OUT_STRIDE");
+
+uint32_t snitch_ita_program(const snitch_ita_task_t *task)
+{
+    /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
+    const uint8_t *from = __builtin_assume_aligned(task, sizeof(uint32_t));
+    while (htvm_hal_read(ITA(REG_ROOM)) == 0) {
+    }
+    for (uint32_t i = 0; i < IMAGE_WORDS; i++) {
+        uint32_t word;
+        __builtin_memcpy(&word, from + 4u * i, sizeof word);
+        htvm_hal_write(ITA(ITA_SIZE0) + 4u * i, word);
+    }
+    htvm_hal_write(ITA(ITA_START), 1);
+    return htvm_hal_read(ITA(REG_STARTED));
+}
+
+int32_t snitch_ita_wait_for(uint32_t number)
+{
+    htvm_hal_write(ITA(REG_AWAIT), number);
+    while (htvm_hal_read(ITA(REG_AWAIT)) != 0) {
+    }
+    return (int32_t)htvm_hal_read(ITA(REG_ERROR));
+}
+
+int32_t snitch_ita_wait(void)
+{
+    while (htvm_hal_read(ITA(REG_STATUS)) == SNITCH_STATUS_BUSY) {
+    }
+    return (int32_t)htvm_hal_read(ITA(REG_ERROR));
+}
