@@ -23,7 +23,8 @@ from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layer import AnalogRequant, Layer, MulShift, Tensor, dense_layer
-from patterns.conv import KERNEL_AXES, four, image_tensor, pair
+from patterns.conv import KERNEL_AXES, image_layer, image_tensor
+from patterns.gemm import vector_shape
 from patterns.match import Match
 from patterns.names import emit, tensor_name
 from patterns.primitive import dtype_of, shape_of
@@ -246,29 +247,8 @@ def read_analog_conv2d(slots: Mapping[str, Expr]) -> Layer:
     source = image_tensor(tensor_name(slots["x"]), x, layout, name, dtype_of(x))
     output = image_tensor(name, products[0], layout, name, dtype_of(slots["cast"]))
     _check_slices(slots, name, axis, [part.shape[1] for part in weights], source.shape[0])
-    k, oy, ox = output.shape
-    channels, iy, ix = source.shape
-    return Layer(
-        name=name,
-        op="conv2d",
-        inputs=(source,),
-        output=output,
-        K=k,
-        C=channels,
-        iy=iy,
-        ix=ix,
-        oy=oy,
-        ox=ox,
-        fy=int(weight.shape[2]),
-        fx=int(weight.shape[3]),
-        stride=pair(attrs.strides),
-        pad=four(attrs.padding),
-        weight=weight,
-        bias=None,
-        requant=_read_requant(slots, name, int(weights[0][0].size)),
-        clip=read_clip(slots),
-        dilation=pair(attrs.dilation),
-    )
+    requant = _read_requant(slots, name, int(weights[0][0].size))
+    return image_layer(products[0], source, output, weight, None, requant, read_clip(slots))
 
 
 def read_analog_dense(slots: Mapping[str, Expr]) -> Layer:
@@ -280,13 +260,7 @@ def read_analog_dense(slots: Mapping[str, Expr]) -> Layer:
     products = _products(slots)
     name = tensor_name(products[0])
     x = slots["slice0"].args[0] if "slice0" in slots else products[0].args[0]
-    shape = shape_of(x)
-    if len(shape) != 2 or shape[0] != 1:
-        raise IntegerFormError(
-            f"the input of a fully connected layer has shape {shape}",
-            where=f"operator '{name}'",
-            hint="reshape it to (1, C)",
-        )
+    shape = vector_shape(x, name)
     matrices = [slot.value.numpy().T for slot in _slots(slots, "weight")]
     _check_slices(slots, name, 1, [part.shape[1] for part in matrices], shape[1])
     matrix = np.ascontiguousarray(np.concatenate(matrices, axis=1))

@@ -35,10 +35,9 @@ __all__ = [
     "conv2d_pattern",
     "conv2d_sums",
     "conv2d_sums_pattern",
-    "four",
+    "image_layer",
     "image_tensor",
     "is_depthwise",
-    "pair",
     "read_conv2d",
 ]
 
@@ -197,11 +196,33 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
     x = conv.args[0]
     source = image_tensor(tensor_name(slots["x"]), x, layout, name, dtype_of(x))
     output = image_tensor(name, conv, layout, name, dtype_of(slots["cast"]))
-    groups = int(attrs.groups)
+    bias = slots["bias"].value.numpy().reshape(-1)
+    return image_layer(conv, source, output, weight, bias, read_requantize(slots), read_clip(slots))
+
+
+def image_layer(
+    conv: Expr,
+    source: Tensor,
+    output: Tensor,
+    weight: Array,
+    bias: Array | None,
+    requant: Requant,
+    clip: tuple[int, int],
+) -> Layer:
+    """The layer whose window, strides and groups are those of a conv2d call.
+
+    Args:
+        conv: the call.
+        source, output: the tensors, (C, y, x); the layer has the output's name.
+        weight: ``[K, C / groups, fy, fx]``.
+        bias: int32 ``[K]``, or None.
+        requant, clip: of the layer.
+    """
+    attrs = conv.attrs
     channels, iy, ix = source.shape
     k, oy, ox = output.shape
     return Layer(
-        name=name,
+        name=output.name,
         op="depthwise" if is_depthwise(conv) else "conv2d",
         inputs=(source,),
         output=output,
@@ -213,14 +234,14 @@ def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
         ox=ox,
         fy=int(weight.shape[2]),
         fx=int(weight.shape[3]),
-        stride=pair(attrs.strides),
-        pad=four(attrs.padding),
+        stride=_pair(attrs.strides),
+        pad=_four(attrs.padding),
         weight=weight,
-        bias=slots["bias"].value.numpy().reshape(-1),
-        requant=read_requantize(slots),
-        clip=read_clip(slots),
-        dilation=pair(attrs.dilation),
-        groups=groups,
+        bias=bias,
+        requant=requant,
+        clip=clip,
+        dilation=_pair(attrs.dilation),
+        groups=int(attrs.groups),
     )
 
 
@@ -240,13 +261,13 @@ def image_tensor(name: str, expr: Expr, layout: str, operator: str, dtype: str) 
     return Tensor(name, shape[1:], dtype, layout="NCHW")
 
 
-def pair(values: object) -> tuple[int, int]:
+def _pair(values: object) -> tuple[int, int]:
     """An attribute of two integers."""
     first, second = (int(value) for value in values)  # type: ignore[attr-defined]
     return first, second
 
 
-def four(values: object) -> tuple[int, int, int, int]:
+def _four(values: object) -> tuple[int, int, int, int]:
     """An attribute of four integers."""
     top, left, bottom, right = (int(value) for value in values)  # type: ignore[attr-defined]
     return top, left, bottom, right

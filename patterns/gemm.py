@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
     from byoc_dory.layer import Array
 
-__all__ = ["dense", "dense_pattern", "dense_sums", "dense_sums_pattern", "read_dense"]
+__all__ = [
+    "dense",
+    "dense_pattern",
+    "dense_sums",
+    "dense_sums_pattern",
+    "read_dense",
+    "vector_shape",
+]
 
 
 def dense(
@@ -100,13 +107,7 @@ def read_dense(slots: Mapping[str, Expr]) -> Layer:
     """
     matmul = slots["matmul"]
     name = tensor_name(matmul)
-    shape = shape_of(matmul.args[0])
-    if len(shape) != 2 or shape[0] != 1:
-        raise IntegerFormError(
-            f"the input of a fully connected layer has shape {shape}",
-            where=f"operator '{name}'",
-            hint="reshape it to (1, C)",
-        )
+    vector_shape(matmul.args[0], name)
     matrix = slots["weight"].value.numpy()
     channels, k = matrix.shape
     return Layer(
@@ -129,3 +130,19 @@ def read_dense(slots: Mapping[str, Expr]) -> Layer:
         requant=read_requantize(slots),
         clip=read_clip(slots),
     )
+
+
+def vector_shape(x: Expr, operator: str) -> tuple[int, ...]:
+    """The shape (1, C) of what the fully connected ``operator`` reads.
+
+    Raises:
+        IntegerFormError: if it is of another shape.
+    """
+    shape = shape_of(x)
+    if len(shape) != 2 or shape[0] != 1:
+        raise IntegerFormError(
+            f"the input of a fully connected layer has shape {shape}",
+            where=f"operator '{operator}'",
+            hint="reshape it to (1, C)",
+        )
+    return shape

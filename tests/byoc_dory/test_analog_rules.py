@@ -50,6 +50,9 @@ def spoiled(value: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("changes", "reason", "rule"),
     [
+        ({"inputs": (Tensor("x", (4, 9, 9), "uint8"),)}, "'x' is uint8", "are int8"),
+        ({"output": Tensor("y", (8, 9, 9), "int16")}, "'y' is int16", "are int8"),
+        ({"weight": spoiled(1).astype(np.int16)}, "the weights are int16", "are int8"),
         ({"weight": spoiled(5)}, "a weight is 5", "weights are -1, 0 and 1"),
         ({"weight": spoiled(-2)}, "a weight is -2", "weights are -1, 0 and 1"),
         ({"input_range": (-128, 127)}, "lies in [-128, 127]", "lie in [-64, 63]"),

@@ -25,6 +25,7 @@ from byoc_dory.soc.diana.rules import (
     padding_is_below_kernel,
     sizes_fit_registers,
     smallest_tile_fits,
+    tensors_are_int8,
 )
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
 from byoc_dory.verdict import Refused, Rule, Verdict
@@ -48,12 +49,7 @@ def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Ver
 
 def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """Input, output and weights are int8."""
-    for tensor in (*layer.inputs, layer.output):
-        if tensor.dtype != "int8":
-            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if layer.weight is not None and layer.weight.dtype != "int8":
-        return Refused(f"the weights are {layer.weight.dtype}")
-    return ACCEPTED
+    return tensors_are_int8(layer)
 
 
 def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:

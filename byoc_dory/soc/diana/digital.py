@@ -24,6 +24,7 @@ from byoc_dory.soc.diana.rules import (
     padding_is_below_kernel,
     sizes_fit_registers,
     smallest_tile_fits,
+    tensors_are_int8,
 )
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem, solution_of
 from byoc_dory.verdict import Refused, Rule, Verdict
@@ -42,11 +43,9 @@ def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
 
 def data_is_int8(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Inputs, output and weights are int8, the bias is int32."""
-    for tensor in (*layer.inputs, layer.output):
-        if tensor.dtype != "int8":
-            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if layer.weight is not None and layer.weight.dtype != "int8":
-        return Refused(f"the weights are {layer.weight.dtype}")
+    verdict = tensors_are_int8(layer)
+    if isinstance(verdict, Refused):
+        return verdict
     if layer.bias is not None and layer.bias.dtype != "int32":
         return Refused(f"the bias is {layer.bias.dtype}")
     return ACCEPTED

@@ -8,9 +8,25 @@ from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.verdict import Accepted, Refused, Verdict
 
-__all__ = ["ACCEPTED", "padding_is_below_kernel", "sizes_fit_registers", "smallest_tile_fits"]
+__all__ = [
+    "ACCEPTED",
+    "padding_is_below_kernel",
+    "sizes_fit_registers",
+    "smallest_tile_fits",
+    "tensors_are_int8",
+]
 
 ACCEPTED = Accepted()
+
+
+def tensors_are_int8(layer: Layer) -> Verdict:
+    """What both cores say to the types of a layer's activations and weights."""
+    for tensor in (*layer.inputs, layer.output):
+        if tensor.dtype != "int8":
+            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
+    if layer.weight is not None and layer.weight.dtype != "int8":
+        return Refused(f"the weights are {layer.weight.dtype}")
+    return ACCEPTED
 
 
 def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
