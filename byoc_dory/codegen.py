@@ -18,7 +18,7 @@ from byoc_dory.soc.base import Soc
 __all__ = ["generate"]
 
 # What the accelerator-layout copy of a border tensor is called.
-_COPY = ".chw"
+_COPY = ".core"
 
 
 def generate(
@@ -40,8 +40,8 @@ def generate(
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
-        buffers to be planned.  A border tensor that already has the accelerator's layout
-        (``"CHW"``) is used in place.
+        buffers to be planned.  A border tensor that already has the accelerator's layout is used
+        in place.  A layer that its accelerator expands comes as several.
 
     Raises:
         TargetError: the SoC has no such accelerator, or the objective is unknown.
@@ -52,6 +52,7 @@ def generate(
     for layer, home in zip(region.layers, region.homes, strict=False):
         homes[layer.name] = soc.accelerator(home)
     homes = {name: home.configured(options) for name, home in homes.items()}
+    region, homes = _expanded(region, homes, soc, options)
     return _Generator(region, soc, homes, options, prefix).run()
 
 
@@ -61,6 +62,22 @@ def _accelerator(soc: Soc, name: str | None) -> Accelerator:
     if not soc.accelerators:
         raise TargetError("there is no accelerator to generate code for", where=f"SoC {soc.name}")
     return soc.accelerators[0]
+
+
+def _expanded(
+    region: Region, homes: Mapping[str, Accelerator], soc: Soc, options: TilingOptions
+) -> tuple[Region, dict[str, Accelerator]]:
+    """The region with layers in place of those that are executed in several, and their homes."""
+    layers: list[Layer] = []
+    found: dict[str, Accelerator] = {}
+    for layer in region.layers:
+        home = homes[layer.name]
+        for part, name in home.expand(layer, soc):
+            layers.append(part)
+            found[part.name] = (
+                home if name == home.name else soc.accelerator(name).configured(options)
+            )
+    return replace(region, layers=tuple(layers), homes=()), found
 
 
 class _Generator:
@@ -92,9 +109,10 @@ class _Generator:
         entering = [tensor for tensor in region.inputs if tensor.name in read]
         renamed = {
             tensor.name: tensor.name + _COPY
-            for tensor in (*entering, *region.mapped, *region.outputs)
-            if tensor.layout != "CHW"
+            for tensor in (*entering, *region.outputs)
+            if not self.border.native(tensor)
         }
+        renamed |= {tensor.name: tensor.name + _COPY for tensor in region.mapped}
         kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
         kernels += [self._prologue(mapped, renamed, entry) for mapped, entry in self._maps()]
         planned = plan_region(region, self.homes, self.soc, self.options)

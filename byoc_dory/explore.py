@@ -235,7 +235,7 @@ class _Budget:
             found = quickest(self.problem, self._cycles_of_tile, heuristics, self.options)
         else:
             found = solve(self.problem, objective, self.options)
-        return alone(self.layer, found, self.accelerator.name)
+        return alone(self.layer, found, self.accelerator.name, self.problem)
 
     def _overlapped(
         self, objective: Objective | None, heuristics: tuple[Objective, ...]
@@ -259,7 +259,7 @@ class _Budget:
 
     def _cycles_of_tile(self, tile: Tile) -> int:
         solution = solution_of(self.problem, tile)
-        return self._cycles(alone(self.layer, solution, self.accelerator.name))
+        return self._cycles(alone(self.layer, solution, self.accelerator.name, self.problem))
 
     def _head(self, variant: Objective | None) -> Tried:
         terms = () if variant is None else variant.terms(self.problem)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from byoc_dory.layer import Array
 from byoc_dory.soc.base import round_up
 
 __all__ = [
@@ -13,6 +16,7 @@ __all__ = [
     "channel_tiles",
     "spatial_tiles",
     "stored_bytes",
+    "stored_offsets",
 ]
 
 
@@ -22,6 +26,22 @@ def stored_bytes(shape: tuple[int, ...], pitch: int) -> int:
         return round_up(shape[0], pitch)
     channels, rows, columns = shape
     return channels * rows * round_up(columns, pitch)
+
+
+def stored_offsets(shape: tuple[int, ...], pitch: int, group: int) -> Array:
+    """Where each element of a tensor of bytes lies in the accelerator's layout.
+
+    Args:
+        shape: (C, y, x) or (C,).
+        pitch: rows (or the vector) are padded to so many bytes.
+        group: aligned groups of so many bytes are stored reversed; a power of two.
+
+    Returns:
+        int64 of that shape: bytes from the tensor's first.
+    """
+    columns = np.arange(shape[-1], dtype=np.int64)
+    rows = np.arange(int(np.prod(shape[:-1])), dtype=np.int64) * round_up(shape[-1], pitch)
+    return ((rows[:, None] + columns) ^ (group - 1)).reshape(shape)
 
 
 @dataclass(frozen=True)

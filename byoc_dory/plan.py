@@ -27,6 +27,7 @@ class LayerPlan:
             first tile buffer; the others follow it directly.  A tensor of which only one tile is
             moved has one buffer.
         l1_output: the same of the result.
+        l1_weights: the same of the weights, where they lie in L1; scratch follows them.
     """
 
     accelerator: str
@@ -36,6 +37,7 @@ class LayerPlan:
     resident_output: bool
     l1_inputs: tuple[int, ...]
     l1_output: int
+    l1_weights: int = 0
 
 
 @dataclass(frozen=True)

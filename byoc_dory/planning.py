@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from byoc_dory.arena import ALIGNMENT
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layer import Layer
 from byoc_dory.options import TilingOptions
@@ -14,9 +16,9 @@ from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Tiler
 from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
-from byoc_dory.tiling.problem import solution_of
+from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
 
 __all__ = ["alone", "plan_region", "tile_layer"]
@@ -66,23 +68,27 @@ def _one_by_one(
     options: TilingOptions,
 ) -> RegionPlan:
     solutions: dict[tuple[Any, ...], Solution] = {}
-    plans, limits, cycles = [], [], 0
+    plans, problems, cycles = [], [], 0
     for layer in layers:
         accelerator = homes[layer.name]
         problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
-        limits.append(problem.l1_limit)
+        problems.append(problem)
         key = (accelerator.name, layer.geometry, problem.key())
         if key not in solutions:
             solutions[key] = tile_layer(layer, soc, accelerator, options)
         _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
-        plan = alone(layer, solutions[key], accelerator.name)
+        plan = alone(layer, solutions[key], accelerator.name, problem)
         cycles += accelerator.plan_cost(layer, plan, soc, options)
         plans.append(plan)
-    used = tuple(plan.solution.l1_in + plan.solution.l1_out for plan in plans)
+    tiles = [plan.solution.tile for plan in plans]
+    used = tuple(
+        int(problem.l1_bytes(tile.k, tile.c, tile.y, tile.x))
+        for problem, tile in zip(problems, tiles, strict=True)
+    )
     return RegionPlan(
         layers=tuple(plans),
         resident=(),
-        l1_limit=min(limits),
+        l1_limit=min(problem.l1_limit for problem in problems),
         l1_peak=max(used),
         l1_live=max(used),
         l1_used=used,
@@ -93,21 +99,29 @@ def _one_by_one(
         l1_map=tuple(
             buffer
             for number, (layer, plan) in enumerate(zip(layers, plans, strict=True))
-            for buffer in _buffers_alone(layer, plan, number)
+            for buffer in _buffers_alone(layer, plan, problems[number], number)
         ),
     )
 
 
-def _buffers_alone(layer: Layer, plan: LayerPlan, number: int) -> list[PlacedBuffer]:
+def _buffers_alone(
+    layer: Layer, plan: LayerPlan, problem: TilingProblem, number: int
+) -> list[PlacedBuffer]:
     """What a layer that has L1 for itself puts there: a tile of each operand, and of the result."""
-    each = plan.solution.l1_in // len(layer.inputs)
+    further = problem.whole_operands
+    tiled = len(layer.inputs) - len(further)
+    sizes = (plan.solution.l1_in // tiled,) * tiled + further
     found = [
-        PlacedBuffer(tensor.name, offset, each, number, number, False)
-        for tensor, offset in zip(layer.inputs, plan.l1_inputs, strict=True)
+        PlacedBuffer(tensor.name, offset, size, number, number, False)
+        for tensor, offset, size in zip(layer.inputs, plan.l1_inputs, sizes, strict=True)
     ]
     result = PlacedBuffer(
         layer.output.name, plan.l1_output, plan.solution.l1_out, number, number, False
     )
+    weights = problem.scratch + (plan.solution.l1_weights if problem.weights_in_l1 else 0)
+    if weights:
+        name = f"weights of {layer.output.name}"
+        found.append(PlacedBuffer(name, plan.l1_weights, weights, number, number, False))
     return [*found, result]
 
 
@@ -136,25 +150,35 @@ def tile_layer(
     if options.tiles_for == LATENCY:
 
         def cycles(tile: Tile) -> int:
-            plan = alone(layer, solution_of(problem, tile), accelerator.name)
+            plan = alone(layer, solution_of(problem, tile), accelerator.name, problem)
             return accelerator.plan_cost(layer, plan, soc, options)
 
         return quickest(problem, cycles, accelerator.objectives.values(), options)
     return solve(problem, _objective(accelerator, options.tiles_for), options)
 
 
-def alone(layer: Layer, solution: Solution, accelerator: str) -> LayerPlan:
-    """The plan of a layer that has L1 for itself, single-buffered, nothing resident."""
+def alone(
+    layer: Layer, solution: Solution, accelerator: str, problem: TilingProblem | None = None
+) -> LayerPlan:
+    """The plan of a layer that has L1 for itself, single-buffered, nothing resident.
+
+    ``problem`` says what else is in L1 where that is not only a tile of each operand and of the
+    result.
+    """
     operands = len(layer.inputs)
-    each = solution.l1_in // operands
+    further = () if problem is None else problem.whole_operands
+    tiled = operands - len(further)
+    sizes = [solution.l1_in // tiled] * tiled + [round_up(size, ALIGNMENT) for size in further]
+    ends = list(itertools.accumulate(sizes))
     return LayerPlan(
         accelerator=accelerator,
         solution=solution,
         buffers=1,
         resident_inputs=(False,) * operands,
         resident_output=False,
-        l1_inputs=tuple(operand * each for operand in range(operands)),
-        l1_output=solution.l1_in,
+        l1_inputs=(0, *ends[:-1]),
+        l1_output=ends[-1],
+        l1_weights=round_up(ends[-1] + solution.l1_out, ALIGNMENT),
     )
 
 

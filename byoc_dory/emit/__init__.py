@@ -6,14 +6,14 @@ layers of a region and for the conversions at the region's border.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from byoc_dory.layer import Layer, Tensor
+from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Kernel
 
-__all__ = ["Emitter"]
+__all__ = ["Emitter", "Locating"]
 
 
 class Emitter(Protocol):
@@ -22,6 +22,10 @@ class Emitter(Protocol):
     @property
     def headers(self) -> tuple[str, ...]:
         """C headers the sources need."""
+
+    def native(self, tensor: Tensor) -> bool:
+        """Whether a border tensor already lies in the accelerator's layout, so that it is used in
+        place."""
 
     def stored_bytes(self, tensor: Tensor) -> int:
         """Bytes of L2 that a tensor takes in the accelerator's layout."""
@@ -46,3 +50,15 @@ class Emitter(Protocol):
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that converts a result into the layout the outside wants."""
+
+
+@runtime_checkable
+class Locating(Protocol):
+    """What an emitter offers beside, so that tensors can be looked at inside a region."""
+
+    def offsets(self, tensor: Tensor) -> Array:
+        """Bytes from a tensor's first to each element, in the accelerator's layout.
+
+        Returns:
+            int64 ``[C, y, x]`` or ``[C]``, as the tensor's shape.
+        """

@@ -48,17 +48,19 @@ class Tensors:
     Attributes:
         inputs: buffers of each operand; 0 where it is resident.
         output: buffers of the result; 0 where it is resident.
+        weights: buffers of the weights where these lie in L1, and scratch.
         surplus: bytes behind a resident result that are overwritten with it.
     """
 
     inputs: tuple[int, ...]
     output: int
+    weights: int
     surplus: int
 
     @property
     def bytes(self) -> int:
         """All of it."""
-        return sum(self.inputs) + self.output + self.surplus
+        return sum(self.inputs) + self.output + self.weights + self.surplus
 
 
 def tensors_in_l1(
@@ -73,7 +75,7 @@ def tensors_in_l1(
 
     A tensor of which only one tile is moved has one buffer.
     """
-    one_in, one_out, _ = problem.memory(tile)
+    one_in, one_out, one_weights = problem.memory(tile)
     channels, rows, columns = (
         -(-axis.size // size)
         for axis, size in ((problem.k, tile.k), (problem.y, tile.y), (problem.x, tile.x))
@@ -83,9 +85,15 @@ def tensors_in_l1(
     if problem.channels_follow_k or (loop_order == "kyx" and loads > 1):
         loads = tiles
     operand = min(buffers, loads) * one_in // problem.copies
+    operands = (operand,) * problem.copies + problem.whole_operands
+    weights = min(buffers, channels) * one_weights if problem.weights_in_l1 else 0
     return Tensors(
-        tuple(0 if resident else round_up(operand, ALIGNMENT) for resident in resident_inputs),
+        tuple(
+            0 if resident else round_up(size, ALIGNMENT)
+            for size, resident in zip(operands, resident_inputs, strict=True)
+        ),
         0 if resident_output else round_up(min(buffers, tiles) * one_out, ALIGNMENT),
+        round_up(weights + problem.scratch, ALIGNMENT),
         _surplus(problem, tile) if resident_output else 0,
     )
 
@@ -263,7 +271,7 @@ class Offer:
             assert choice is not None, tile
             return choice.cycles
 
-        share = replace(problem, l1_limit=problem.l1_limit // buffers)
+        share = replace(problem, l1_limit=_share(problem, problem.l1_limit, buffers))
         best: int | None = None
         if shortage_of(share) is None:
             options = self.tiler.options
@@ -287,7 +295,7 @@ class Offer:
     def _resident(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
         """Choices with these residents: whole maps, ranges of channels."""
         found = []
-        every = all(mask) and leave
+        every = all(mask) and leave and not self.tiler.problem.weights_in_l1
         for tile in self._whole_maps():
             for buffers in (1,) if every or tile.k >= self.tiler.problem.k.size else (1, 2):
                 choice = self._choice(tile, buffers, mask, leave)
@@ -302,7 +310,8 @@ class Offer:
         fitting = [
             tile
             for tile in tiles
-            if problem.memory(tile)[2] <= problem.weight_limit and problem.fills_blocks(tile)
+            if (problem.weights_in_l1 or problem.memory(tile)[2] <= problem.weight_limit)
+            and problem.fills_blocks(tile)
         ]
         # A heuristic has nothing to say about maps that do not move: as few tiles as possible.
         return fitting if self.tiler.objective is None else fitting[:1]
@@ -313,12 +322,17 @@ class Offer:
         """The tiles a heuristic picks for what others leave of L1."""
         problem = self.tiler.problem
         for taken in sorted({0, self._passing}):
-            left = replace(problem, l1_limit=(problem.l1_limit - taken) // buffers)
+            left = replace(problem, l1_limit=_share(problem, problem.l1_limit - taken, buffers))
             if shortage_of(left) is not None:
                 return
             solution = solve(left, objective, self.tiler.options)
             self.solutions.setdefault((solution.tile, buffers), solution)
             yield solution.tile
+
+
+def _share(problem: TilingProblem, limit: int, buffers: int) -> int:
+    """L1 for one copy of a tile, so that so many fit beside what is there once."""
+    return (limit - problem.fixed_bytes) // buffers + problem.fixed_bytes
 
 
 def _undominated(choices: Iterable[Choice]) -> list[Choice]:

@@ -60,6 +60,7 @@ class _Region:
                 resident_output=choice.resident_output,
                 l1_inputs=placement.inputs[number],
                 l1_output=placement.outputs[number],
+                l1_weights=placement.weights[number],
             )
             for number, (offer, choice) in enumerate(self._chosen(decision))
         ]
@@ -144,7 +145,7 @@ def _region(
     region: str,
 ) -> _Region:
     limit = min(tiler.problem.l1_limit for tiler in tilers)
-    stays = _candidates(layers, stored, leaving, limit)
+    stays = _candidates(layers, tilers, stored, leaving, limit)
     may = {stay.name for stay in stays}
     known: dict[tuple[Any, ...], Offer] = {}
     offers = []
@@ -172,7 +173,11 @@ def _region(
 
 
 def _candidates(
-    layers: Sequence[Layer], stored: Mapping[str, int], leaving: Sequence[str], limit: int
+    layers: Sequence[Layer],
+    tilers: Sequence[Tiler],
+    stored: Mapping[str, int],
+    leaving: Sequence[str],
+    limit: int,
 ) -> tuple[Stay, ...]:
     """Tensors that may stay: written and read here, and small enough to stay beside anything."""
     found = []
@@ -184,6 +189,8 @@ def _candidates(
             if name in (tensor.name for tensor in other.inputs)
         ]
         size = round_up(stored[name], ALIGNMENT)
+        if not tilers[first].problem.may_stay:
+            continue
         if name in leaving or not readers or size >= limit:
             continue
         found.append(Stay(name, size, first, max(readers)))

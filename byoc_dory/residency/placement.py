@@ -21,6 +21,7 @@ class Placement:
         inputs: for each layer, the offset of each operand: of the whole tensor if it stays, else
             of its first buffer.
         outputs: for each layer, the same of its result.
+        weights: for each layer, the offset of its weights and scratch; 0 without.
         plan: peak, bound and offsets by name.
         map: what lies where, and when.
         crowded: if the peak exceeds L1, for each time it does the tensors that stay then.
@@ -28,6 +29,7 @@ class Placement:
 
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[int, ...]
+    weights: tuple[int, ...]
     plan: MemoryPlan
     map: tuple[PlacedBuffer, ...]
     crowded: tuple[frozenset[str], ...]
@@ -51,6 +53,9 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
             if size:
                 uses.append(BufferUse(_buffer(layer, operand), size, layer, layer))
                 tensors.append(problem.reads[layer][operand])
+        if parts.weights:
+            uses.append(BufferUse(_weights(layer), parts.weights, layer, layer))
+            tensors.append(f"weights of {problem.writes[layer]}")
         name = problem.writes[layer]
         if name in kept:
             stay = kept[name]
@@ -86,7 +91,8 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
         )
         for use, tensor in zip(uses, tensors, strict=True)
     )
-    return Placement(tuple(inputs), tuple(outputs), plan, placed, crowded)
+    weights = tuple(offsets.get(_weights(layer), 0) for layer in range(len(taken)))
+    return Placement(tuple(inputs), tuple(outputs), weights, plan, placed, crowded)
 
 
 def _steps_beyond(uses: Sequence[BufferUse], offsets: dict[str, int], limit: int) -> set[int]:
@@ -102,6 +108,10 @@ def _steps_beyond(uses: Sequence[BufferUse], offsets: dict[str, int], limit: int
 
 def _buffer(layer: int, operand: int) -> str:
     return f"layer {layer} " + ("out" if operand < 0 else f"in {operand}")
+
+
+def _weights(layer: int) -> str:
+    return f"layer {layer} weights"
 
 
 def _whole(tensor: str) -> str:

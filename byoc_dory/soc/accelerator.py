@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
-__all__ = ["Accelerator", "DigitalCore", "Scheme", "Toolkit"]
+__all__ = ["Accelerator", "DigitalCore", "Expander", "Scheme", "Toolkit"]
 
 Scheme: TypeAlias = Literal["shift", "ternary"]
 """The arithmetic of an accelerator.  ``shift``: int8 weights, one right shift (`Shift`);
@@ -52,6 +52,16 @@ class Toolkit(Protocol):
 
     def emitter(self, core: Any, soc: Soc) -> Emitter:
         """Return what turns plans into C for ``core``."""
+
+
+class Expander(Protocol):
+    """What a toolkit may have besides: layers that are executed as several."""
+
+    def expand(self, layer: Layer, core: Any, soc: Soc) -> Sequence[tuple[Layer, str]]:
+        """Return the layers that ``layer`` is executed as, each with its accelerator's name.
+
+        They belong to the same family, and the last one has the output of ``layer``.
+        """
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,14 @@ class Accelerator:
     def configured(self, options: TilingOptions) -> Accelerator:
         """Return the accelerator as these options want it used."""
         return self
+
+    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
+        """Return the layers that ``layer`` is executed as: itself, unless the toolkit expands it
+        (see `Expander`)."""
+        expander = getattr(self.toolkit, "expand", None)
+        if expander is None:
+            return ((layer, self.name),)
+        return cast(Expander, self.toolkit).expand(layer, self, soc)
 
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""

@@ -192,8 +192,11 @@ class TilingModel:
         weights = p.weight_fixed + self._product(
             "weights", blocks, per_block, p.weight_channel * c.upper + p.weight_block
         )
-        self.lp += p.buffering * (used_in + used_out) <= p.l1_limit
-        self.lp += p.buffering * weights <= p.weight_limit
+        if p.weights_in_l1:
+            self.lp += p.buffering * (used_in + used_out + weights) <= p.l1_limit - p.fixed_bytes
+        else:
+            self.lp += p.buffering * (used_in + used_out) <= p.l1_limit - p.fixed_bytes
+            self.lp += p.buffering * weights <= p.weight_limit
         return used_in + used_out + weights
 
     def _partial_sums(

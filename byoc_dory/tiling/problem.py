@@ -70,6 +70,8 @@ class TilingProblem:
         out = (round(k, round_k) + extra_maps) * y * round(x, round_x) * (4 if c < C else 1 + sums)
         weights = weight_fixed + round(k, round_k) / round_k * (c * weight_channel + weight_block)
 
+    Weights lie in a memory of their own, or with ``weights_in_l1`` beside the activations.
+
     ``channels`` is k where an output channel reads only its own input (depthwise, add), else c.
     All roundings are powers of two.
 
@@ -90,6 +92,11 @@ class TilingProblem:
         weight_limit: bytes for the weights of a tile.
         buffering: copies of every tile in memory, 2 when DMA is double-buffered.
         unit: what the limits belong to, for messages.
+        weights_in_l1: whether a tile's weights lie in L1, and count there; then ``weight_limit``
+            says nothing.
+        whole_operands: bytes of each further operand, which L1 holds as a whole beside any tile.
+        scratch: bytes of L1 that every tile needs besides, once.
+        may_stay: whether the result can be kept in L1 as a whole.
         block_k: weights of this many channels are stored as one block: other tiles of k than its
             multiples are possible, but leave blocks partly empty.
     """
@@ -120,6 +127,10 @@ class TilingProblem:
     buffering: int = 1
     unit: str = "L1"
     block_k: int = 1
+    weights_in_l1: bool = False
+    whole_operands: tuple[int, ...] = ()
+    scratch: int = 0
+    may_stay: bool = True
 
     def __post_init__(self) -> None:
         powers = (self.round_k, self.round_c, self.round_x, self.k.step, self.c.step)
@@ -163,7 +174,7 @@ class TilingProblem:
         return self.weight_fixed + blocks * (c * self.weight_channel + self.weight_block)
 
     def memory(self, tile: Tile) -> tuple[int, int, int]:
-        """(input, output, weight) bytes of one copy of a tile."""
+        """(input, output, weight) bytes of one copy of a tile, without what does not change."""
         sizes = (tile.k, tile.c, tile.y, tile.x)
         return (
             int(self.in_bytes(*sizes)),
@@ -171,13 +182,24 @@ class TilingProblem:
             int(self.weight_bytes(*sizes)),
         )
 
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of L1 that no tile size changes: further operands and scratch, one copy."""
+        return sum(self.whole_operands) + self.scratch
+
+    def l1_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
+        """Bytes of L1 while tiles of this size are computed, all copies."""
+        copied = self.in_bytes(k, c, y, x) + self.out_bytes(k, c, y, x)
+        if self.weights_in_l1:
+            copied = copied + self.weight_bytes(k, c, y, x)
+        return self.buffering * copied + self.fixed_bytes
+
     def fits(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Whether a tile satisfies both limits."""
-        activations = self.in_bytes(k, c, y, x) + self.out_bytes(k, c, y, x)
-        weights = self.weight_bytes(k, c, y, x)
-        return (self.buffering * activations <= self.l1_limit) & (
-            self.buffering * weights <= self.weight_limit
-        )
+        fits_l1 = self.l1_bytes(k, c, y, x) <= self.l1_limit
+        if self.weights_in_l1:
+            return fits_l1
+        return fits_l1 & (self.buffering * self.weight_bytes(k, c, y, x) <= self.weight_limit)
 
     # ------------------------------------------------------------------ special tiles
 

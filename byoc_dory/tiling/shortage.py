@@ -60,30 +60,34 @@ def shortage_of(problem: TilingProblem) -> Shortage | None:
     channels = problem.c.sizes()
     sizes = (small.k, channels, small.y, small.x)
     weights = np.broadcast_to(problem.weight_bytes(*sizes), channels.shape)
-    activations = problem.in_bytes(*sizes) + problem.out_bytes(*sizes)
-    possible = copies * weights <= problem.weight_limit
+    used = np.broadcast_to(problem.l1_bytes(*sizes), channels.shape)
+    possible = (copies * weights <= problem.weight_limit) | problem.weights_in_l1
     if not possible.any():
         return _of_weights(problem, small, copies * int(weights[0]))
-    least = np.where(possible, activations, np.iinfo(np.int64).max)
+    least = np.where(possible, used, np.iinfo(np.int64).max)
     best = int(np.argmin(least))
-    smallest = copies * int(activations[best])
+    smallest = int(used[best])
     if smallest <= problem.l1_limit:
         return None
     return _of_activations(problem, replace(small, c=int(channels[best])), smallest)
 
 
 def _of_activations(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
-    used_in, used_out, _ = problem.memory(tile)
-    whole_in, whole_out, _ = problem.memory(problem.whole)
-    copies = _copies(problem)
+    used_in, used_out, used_weights = problem.memory(tile)
+    whole = problem.whole
+    parts = f"{_copies(problem)}input {used_in}, output {used_out}"
+    if problem.weights_in_l1:
+        parts += f", weights {used_weights}"
+    if problem.fixed_bytes:
+        parts += f"; once, {problem.fixed_bytes}"
     return Shortage(
         layer=problem.name,
         memory=problem.unit,
         limit=problem.l1_limit,
-        demand=problem.buffering * (whole_in + whole_out),
+        demand=int(problem.l1_bytes(whole.k, whole.c, whole.y, whole.x)),
         tile=tile,
         smallest=smallest,
-        parts=f"{copies}input {used_in}, output {used_out}",
+        parts=parts,
         levers=(
             f"raise the {problem.unit} budget to {smallest} B or more",
             *_single_buffering(problem),

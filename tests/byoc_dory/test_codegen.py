@@ -45,14 +45,14 @@ def code_of(
 def test_order_and_wiring_with_conversions() -> None:
     code = code_of(chain("NHWC"), options=PUBLISHED)
     assert [(k.kind, k.inputs, k.outputs) for k in code.kernels] == [
-        ("prologue", ("x",), ("x.chw",)),
-        ("layer", ("x.chw",), ("t",)),
-        ("layer", ("t",), ("y.chw",)),
-        ("epilogue", ("y.chw",), ("y",)),
+        ("prologue", ("x",), ("x.core",)),
+        ("layer", ("x.core",), ("t",)),
+        ("layer", ("t",), ("y.core",)),
+        ("epilogue", ("y.core",), ("y",)),
     ]
     # Rows of 20 take 32 B; only K maps are stored.
     sizes = {buffer.name: buffer.bytes for buffer in code.buffers}
-    assert sizes == {"x.chw": 3 * 6 * 32, "t": 5 * 6 * 32, "y.chw": 4 * 6 * 32}
+    assert sizes == {"x.core": 3 * 6 * 32, "t": 5 * 6 * 32, "y.core": 4 * 6 * 32}
     assert code.headers == ("diana_driver.h",)
 
 
@@ -68,12 +68,12 @@ def test_borders_in_the_accelerators_layout_need_no_conversion() -> None:
 def test_what_stays_in_l1_is_no_argument_and_has_no_buffer_in_l2() -> None:
     code = code_of(chain("NHWC"))
     assert [(k.kind, k.inputs, k.outputs) for k in code.kernels] == [
-        ("prologue", ("x",), ("x.chw",)),
-        ("layer", ("x.chw",), ()),
-        ("layer", (), ("y.chw",)),
-        ("epilogue", ("y.chw",), ("y",)),
+        ("prologue", ("x",), ("x.core",)),
+        ("layer", ("x.core",), ()),
+        ("layer", (), ("y.core",)),
+        ("epilogue", ("y.core",), ("y",)),
     ]
-    assert [buffer.name for buffer in code.buffers] == ["x.chw", "y.chw"]
+    assert [buffer.name for buffer in code.buffers] == ["x.core", "y.core"]
     assert code.plan is not None
     assert code.plan.resident == ("t",)
     assert code.plan.cycles == sum(k.predicted_cycles for k in code.kernels if k.kind == "layer")

@@ -8,8 +8,8 @@ from typing import Any
 
 from byoc_dory.cost import layer_cycles
 from byoc_dory.emit.text import Expr, add
-from byoc_dory.geometry import stored_bytes
-from byoc_dory.layer import Layer, Tensor
+from byoc_dory.geometry import stored_bytes, stored_offsets
+from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
@@ -35,9 +35,17 @@ class AnalogEmitter:
     soc: Soc
     headers: tuple[str, ...] = ("diana_driver.h", "diana_analog_driver.h")
 
+    def native(self, tensor: Tensor) -> bool:
+        """Whether a border tensor lies in the accelerator's layout."""
+        return tensor.layout == "CHW"
+
     def stored_bytes(self, tensor: Tensor) -> int:
         """Bytes of a tensor in the accelerator's layout."""
         return stored_bytes(tensor.shape, self.core.row_pitch)
+
+    def offsets(self, tensor: Tensor) -> Array:
+        """Where each element of a tensor lies in the accelerator's layout."""
+        return stored_offsets(tensor.shape, self.core.row_pitch, self.core.group)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile.
