@@ -4,6 +4,7 @@
 
 #include "bus.h"
 
+struct harts; /* harts.h */
 struct watch; /* watch.h */
 
 /* The last read of a device register, to recognise a program that polls it. */
@@ -48,6 +49,7 @@ typedef struct {
     poll_t poll;
     uint64_t last_effect; /* `retired` at the last store or CSR access: more than a pure step */
 
+    struct harts *harts; /* of a machine whose cores have a scoreboard; NULL in all others */
     struct watch *watch; /* of a watched run; NULL in all others */
 
     char trap[256]; /* why the run stopped before its end; empty if it did not */

@@ -4,7 +4,7 @@
  *       [--poke ADDR:FILE]... [--peek ADDR:SIZE:FILE]... [--stack LOW:HIGH]
  *       [--set ADDR:VALUE]... [--max-cycles N] [--step-polls] [--report FILE.json]
  *       [--events FILE.jsonl] [--snapshot ADDR:SIZE]... [--snapshots FILE]
- *       [--watch ADDR:SIZE:EVENT] [--stack-at CYCLE]... [--functions FILE]
+ *       [--watch ADDR:SIZE:EVENT] [--stack-at CYCLE]... [--functions FILE] [--harts N]
  *
  * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
  * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the
@@ -13,10 +13,12 @@
  * devices' own) to the file of snapshots at every mark with an odd event, in the order given.
  * --watch reports who stored last into a range before the mark EVENT, --stack-at who stored at a
  * cycle; --functions has the addresses of all functions (ascending, 32 bits, little-endian), by
- * which a jump to another function is told from others.  Ends with 0 if the program reached its
+ * which a jump to another function is told from others.  --harts is the number of harts, 1 unless
+ * given; more than that, only cores with a scoreboard can be (core.h), and these cannot be watched.
+ * Ends with 0 if the program reached its
  * exit (its code is in the report), 1 if it trapped, 2 if it could not be started.
  */
-#include "iss.h"
+#include "harts.h"
 #include "watch.h"
 
 #include <inttypes.h>
@@ -36,6 +38,7 @@ typedef struct {
 } setting_t;
 
 typedef struct {
+    uint32_t harts;
     const char *elf, *report, *events;
     setting_t settings[MAX_SETTINGS];
     size_t setting_count;
@@ -164,6 +167,9 @@ static bool parse_option(iss_t *iss, options_t *options, const char *name, const
     }
     if (strcmp(name, "--max-cycles") == 0) {
         return parse_number(&value, '\0', UINT64_MAX - 1, &iss->max_cycles);
+    }
+    if (strcmp(name, "--harts") == 0) {
+        return parse_u32(&value, '\0', &options->harts);
     }
     if (strcmp(name, "--report") == 0) {
         options->report = value;
@@ -309,6 +315,9 @@ static bool write_events(const iss_t *iss, const char *path)
         return false;
     }
     htvm_soc_events(iss->bus.soc, file);
+#ifdef HTVM_CORE_SCOREBOARD
+    htvm_harts_events(iss->harts, file);
+#endif
     return fclose(file) == 0;
 }
 
@@ -322,6 +331,29 @@ static bool apply_settings(iss_t *iss, const options_t *options)
         return false;
     }
     return true;
+}
+
+/* Runs the program on the core or cores there are. */
+static int execute(iss_t *iss, const options_t *options)
+{
+#ifdef HTVM_CORE_SCOREBOARD
+    if (options->watched) {
+        complain("this machine's harts cannot be watched", "--watch");
+        return UNUSABLE;
+    }
+    iss->harts = htvm_harts_new(iss, options->harts);
+    if (iss->harts == NULL) {
+        complain(iss->trap, "--harts");
+        return UNUSABLE;
+    }
+    return htvm_harts_run(iss->harts) ? RAN : TRAPPED;
+#else
+    if (options->harts != 1) {
+        complain("this machine's core is alone", "--harts");
+        return UNUSABLE;
+    }
+    return (options->watched ? htvm_iss_run_watched(iss) : htvm_iss_run(iss)) ? RAN : TRAPPED;
+#endif
 }
 
 /* Runs the program, and lets look at it whoever asked for that. */
@@ -349,7 +381,7 @@ static int run(iss_t *iss, options_t *options)
         options->watch.trace_addr = iss->bus.trace_addr;
         iss->watch = &options->watch;
     }
-    const bool ended = options->watched ? htvm_iss_run_watched(iss) : htvm_iss_run(iss);
+    const int ended = execute(iss, options);
     options->watch.functions = NULL;
     free(functions);
     if (options->snapshots != NULL &&
@@ -357,7 +389,7 @@ static int run(iss_t *iss, options_t *options)
         complain("cannot be written, or a range is no memory", options->snapshots);
         return UNUSABLE;
     }
-    return ended ? RAN : TRAPPED;
+    return ended;
 }
 
 static int simulate(iss_t *iss, options_t *options)
@@ -399,6 +431,7 @@ int main(int argc, char **argv)
     static iss_t iss;
     int result = UNUSABLE;
 
+    options.harts = 1;
     htvm_iss_init(&iss);
     if (parse_command_line(&iss, &options, argc, argv) &&
         (iss.bus.ram_count > 0 || bare_machine(&iss.bus))) {
@@ -411,6 +444,9 @@ int main(int argc, char **argv)
             complain("out of memory", "soc");
         }
     }
+#ifdef HTVM_CORE_SCOREBOARD
+    htvm_harts_free(iss.harts);
+#endif
     htvm_iss_bus_free(&iss.bus);
     return result;
 }

@@ -1,5 +1,5 @@
 /* The report of a run, as one JSON object. */
-#include "iss.h"
+#include "harts.h"
 #include "watch.h"
 
 #include <inttypes.h>
@@ -62,6 +62,9 @@ bool htvm_iss_write_report(const iss_t *iss, const char *path)
                 iss->bus.marks[i].event);
     }
     fprintf(out, "]");
+#ifdef HTVM_CORE_SCOREBOARD
+    htvm_harts_report(iss->harts, out);
+#endif
     if (iss->watch != NULL) {
         htvm_iss_watch_report(iss->watch, out);
     }

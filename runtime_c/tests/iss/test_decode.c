@@ -72,7 +72,7 @@ static void reserved_patterns(void)
         0x00002063, /* branch, condition 2 */
         0x1010252f, /* lr.w with a second operand */
         0x0000302f, /* amoadd.d */
-        0x2000252f, /* no such atomic operation */
+        0x2800252f, /* no such atomic operation */
         0x30200073, /* mret: there are no traps to return from */
         0xffffffff,
     };

@@ -1,0 +1,112 @@
+/* Harts with a scoreboard that share memory and devices.
+ *
+ * Each hart has a clock of its own.  What only concerns a hart it does ahead of the others; every
+ * access to memory, a device or a control register waits for its turn: it is made when no other
+ * hart has an earlier cycle, or the same with a lower number.  So a run is the same as if the harts
+ * took turns cycle by cycle, and two runs are the same to the byte.
+ *
+ * A hart that sleeps, waits at the barrier or polls a device costs nothing: it has no turn until
+ * another hart, or the device, changes that.
+ *
+ * Timing (htvm_soc.h has the numbers): an instruction issues when its operands have arrived and its
+ * destination is not awaited, one per cycle; a result arrives later than the next cycle after a
+ * load, a multiplication or division, an atomic operation.  Taken branches and jumps take longer.
+ * A bank of the memory nearby serves one access per cycle, in the order of turns; one that comes
+ * second issues a cycle later.  Accesses to other memory go through a queue of few places.
+ */
+#ifndef HTVM_ISS_HARTS_H
+#define HTVM_ISS_HARTS_H
+
+#include "core.h"
+#include "iss.h"
+
+#ifdef HTVM_CORE_SCOREBOARD
+
+typedef struct {
+    uint32_t number;
+    uint64_t cycle;  /* of the next instruction, unless it must wait */
+    uint32_t pc;     /* where to fetch from while `next` is NULL */
+    insn_t *next;
+    ram_t *ram;      /* that holds it */
+    uint32_t x[REG_COUNT];
+    uint64_t ready[REG_COUNT]; /* cycle from which a register's value can be used */
+    uint64_t pending;          /* the latest of them */
+    uint64_t divider_free;
+    uint64_t far[HTVM_CORE_FAR_OUTSTANDING]; /* ends of the accesses to other memory, a ring */
+    uint32_t far_oldest;
+    uint64_t retired;
+    uint64_t last_effect; /* as in iss_t, but loads count, too: others may store there */
+    csrs_t csrs;
+    bool woken;           /* by somebody, before it slept */
+    bool asleep, at_barrier, polling;
+    uint64_t idle_since;
+    uint64_t busy_since; /* of harts that work for another; UINT64_MAX: does not */
+    poll_t poll;
+    uint64_t event; /* while polling: when the devices change next, UINT64_MAX if they do not */
+    bool reserved;  /* by lr.w */
+    uint32_t reservation;
+    uint32_t stack_low; /* 0: not known */
+} hart_t;
+
+/* When a hart worked for another, or the first one (number 0) waited. */
+typedef struct {
+    uint32_t number;
+    uint64_t start, end;
+} interval_t;
+
+typedef struct harts {
+    iss_t *iss;
+    uint32_t count;
+    hart_t hart[MAX_HARTS];
+    uint64_t due[MAX_HARTS]; /* key of each hart's turn; UINT64_MAX: has none */
+    uint8_t *near;           /* bytes of the memory nearby */
+    uint64_t bank_free[BANKS];
+    uint32_t reservations; /* harts that hold one */
+    uint32_t barrier_mask, arrived;
+    interval_t *intervals;
+    size_t interval_count, interval_room;
+} harts_t;
+
+/* Turns in their order: by cycle, then by number. */
+static inline uint64_t turn_of(uint64_t cycle, uint32_t number) { return cycle << 8 | number; }
+
+/* harts.c: sets up `count` harts, which all start at iss->pc; NULL, with iss->trap set, if the
+ * machine does not fit or memory is short. */
+harts_t *htvm_harts_new(iss_t *iss, uint32_t count);
+void htvm_harts_free(harts_t *all);
+
+/* harts_execute.c: as htvm_iss_run.  Leaves cycles and instructions of hart 0 in *iss. */
+bool htvm_harts_run(harts_t *all);
+
+/* harts.c: the hart whose turn it is, and the turn of the one after it; NULL, with iss->trap set,
+ * if all wait for ever. */
+hart_t *htvm_harts_next(harts_t *all, uint64_t *other);
+
+/* harts.c: remembers an interval, joined with the last one of this hart if they touch. */
+void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end);
+
+/* harts.c: the intervals as JSON lines, as htvm_soc_events; and instructions of each hart, as a
+ * member of a JSON object. */
+void htvm_harts_events(const harts_t *all, FILE *out);
+void htvm_harts_report(const harts_t *all, FILE *out);
+
+/* harts_registers.c: a hart, which has executed its instruction but for this, loads from or stores
+ * to what is no RAM, at cycle `now`.  Gives it its next turn.  False after setting iss->trap. */
+bool htvm_harts_read(harts_t *all, hart_t *hart, const insn_t *insn, uint32_t addr, uint32_t size,
+                     uint64_t now, uint32_t *value);
+bool htvm_harts_write(harts_t *all, hart_t *hart, uint32_t addr, uint32_t size, uint32_t value,
+                      uint64_t now);
+
+/* harts_registers.c: wfi, and going on with what a hart polls, for as many rounds as begin before
+ * `until`. */
+void htvm_harts_sleep(harts_t *all, hart_t *hart, uint64_t now);
+void htvm_harts_resume(harts_t *all, hart_t *hart, uint64_t until);
+
+/* harts_atomic.c: lr, sc and amo* on a word of RAM; returns the result. */
+uint32_t htvm_harts_atomic(harts_t *all, hart_t *hart, const insn_t *insn, uint32_t addr,
+                           uint8_t *p);
+/* Somebody stores to these bytes: reservations of others are lost. */
+void htvm_harts_stored(harts_t *all, const hart_t *hart, uint32_t addr);
+
+#endif
+#endif
