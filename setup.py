@@ -55,6 +55,8 @@ setup(
         "jinja2>=3.1,<4",
         "click>=8.1,<9",
         "rich>=13.7,<16",
+        # From an instruction to the line of C it comes from.
+        "pyelftools>=0.31,<1",
     ],
     extras_require={
         # Data frames and figures of htvm.explore, and the figures of the benchmarks.

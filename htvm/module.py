@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from htvm.model import Model
     from htvm.pipeline import Compiled, Platform
+    from htvm.progress import Progress
     from htvm.report.explain_types import Explanation
     from htvm.report.types import Report
     from htvm.sim.runner import Built, RawResult, Sizes
+    from htvm.verification.golden import Golden
+    from htvm.verification.types import Verification
     from patterns.dispatching import OperatorVerdict
 
 __all__ = ["Module"]
@@ -139,6 +142,34 @@ class Module:
         from htvm.aot.reference import build_llvm_reference
 
         return build_llvm_reference(self.model.module)
+
+    def verify(
+        self, inputs: Inputs, golden: Golden | None = None, *, progress: Progress | None = None
+    ) -> Verification:
+        """Run on the simulated SoC and compare every step with the reference.
+
+        Args:
+            inputs: as for `run`.
+            golden: the user's own outputs for these inputs: a mapping from output name to array,
+                or an ``.npz`` file of such, in the source model's dtypes and quantization.
+            progress: is told what is done.
+
+        Returns:
+            The first layer, tile and element that differ, with both values and the line of C that
+            wrote the element; and how the outputs compare with the golden.  Whatever the module's
+            platform, firmware is run.
+
+        Raises:
+            InputError: a name, shape or dtype is wrong, or the file holds no arrays.
+            L2OverflowError: the firmware does not fit (of a module for platform ``"host"``).
+            SimulationError: the core trapped, or a device model complained.
+        """
+        from htvm.verification.golden import bind_golden
+        from htvm.verification.verify import verify
+
+        arrays = bind_inputs(self.compiled.source.inputs, inputs)
+        own = None if golden is None else bind_golden(self.compiled.source.outputs, golden)
+        return verify(self.compiled, arrays, own, progress=progress)
 
     def _result(self, raw: RawResult) -> RunResult:
         steps = self.compiled.program.steps

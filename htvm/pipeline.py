@@ -14,19 +14,20 @@ from htvm.policy import check_policy
 from htvm.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tvm.ir import IRModule
 
     from byoc_dory.options import ScheduleKind
     from byoc_dory.region import RegionCode
-    from byoc_dory.soc.base import Target
+    from byoc_dory.soc.base import Soc, Target
     from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
     from htvm.module import Module
     from htvm.placement import Placement
     from htvm.policy import Policy
     from htvm.quantization import Retargeted
+    from htvm.sim.runner import Built
     from patterns.dispatching import Dispatch
 
 __all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
@@ -149,7 +150,7 @@ def build(
     from htvm.module import Module
     from htvm.sim.runner import build_host, build_rv32
 
-    makers = {"rv32": build_rv32, "host": build_host}
+    makers: dict[str, Callable[[Program, Soc], Built]] = {"rv32": build_rv32, "host": build_host}
     if not isinstance(platform, str) or platform not in makers:
         raise TargetError(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"

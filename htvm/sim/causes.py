@@ -8,12 +8,13 @@ from typing import Any
 
 from htvm.result import Causes, Interval
 
-__all__ = ["HOST", "Timeline"]
+__all__ = ["DMA", "HOST", "Timeline"]
 
 HOST = "host"
 """Unit of the events in which the host waits."""
 
-_DMA = "dma"
+DMA = "dma"
+"""Unit of transfers."""
 
 
 class Timeline:
@@ -35,8 +36,8 @@ class Timeline:
         program all devices are idle.
         """
         events = self._events[bisect_left(self._starts, begin) : bisect_left(self._starts, end)]
-        cores = [event for event in events if event["unit"] not in (HOST, _DMA)]
-        transfers = [event for event in events if event["unit"] == _DMA]
+        cores = [event for event in events if event["unit"] not in (HOST, DMA)]
+        transfers = [event for event in events if event["unit"] == DMA]
         array = sum(event["array"] for event in cores)
         weights = sum(event["weights"] for event in cores)
         busy = _covered(cores)

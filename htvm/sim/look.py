@@ -114,5 +114,3 @@ def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
 
 def _store(facts: Mapping[str, Any]) -> Store:
     return Store(facts["cycle"], facts["address"], tuple(facts["pcs"]))
-
-

@@ -41,14 +41,18 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
 
-__all__ = ["Built", "RawResult", "Sizes", "build_host", "build_rv32", "run"]
+__all__ = ["RUN_MARK", "Built", "RawResult", "Sizes", "build_host", "build_rv32", "failure", "run"]
 
 _log = logging.getLogger(__name__)
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
-# Index of the mark around the whole run; no program has so many steps.
-_RUN = 0x7FFFFFFE
+RUN_MARK = 2 * 0x7FFFFFFE
+"""Event of the mark at the begin of the whole run, by one more at its end; no program has so many
+steps."""
+
+# Lines of instructions, in sections that are no part of the program.
+_DEBUG = ("-gdwarf-4",)
 
 # Builds nobody used for so long are removed.
 _KEEP_SECONDS = 14 * 24 * 3600
@@ -112,6 +116,8 @@ def build_rv32(
     soc: Soc,
     compiler: Compiler | None = None,
     cache_dir: Path | None = None,
+    *,
+    debug: bool = False,
 ) -> Built:
     """Build the firmware of a program for the simulated SoC.
 
@@ -120,6 +126,7 @@ def build_rv32(
         soc: what for; its L2 takes code, constants, arena, stack, inputs and outputs.
         compiler: ziglang if not given.
         cache_dir: where builds are kept; the compiler's cache if not given.
+        debug: with what says which line an instruction comes from; the code is the same.
 
     Raises:
         L2OverflowError: all of that together exceeds L2; says what needs how much.
@@ -128,14 +135,15 @@ def build_rv32(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     machine = machine_of(soc)
-    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=2 * _RUN)
+    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
     files = {**model_sources(program), "main.c": main}
 
     flags = _kernel_flags(program)
+    extra = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
         own = {
-            path: _object(path, compiler, flags[path.name])
+            path: _object(path, compiler, (*flags[path.name], *extra))
             for path in sources
             if path.name in flags
         }
@@ -146,11 +154,18 @@ def build_rv32(
             folder,
             compiler,
             soc.host.stack,
+            extra,
         )
 
     try:
         path = _cached(
-            "firmware.elf", files, soc, ("rv32", *RV32_FLAGS, str(flags)), compiler, cache_dir, make
+            "firmware.elf",
+            files,
+            soc,
+            ("rv32", *RV32_FLAGS, str(flags), *extra),
+            compiler,
+            cache_dir,
+            make,
         )
     except L2OverflowError as error:
         raise L2OverflowError(error.what, where=error.where, hint=dominant(program)) from error
@@ -319,7 +334,7 @@ def run(
     )
     code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
     if code != 0:
-        raise _failure(built, code, result.marks)
+        raise failure(built, code, result.marks)
     begin, end, spans = _spans(program, result.marks)
     return RawResult(
         outputs=_arrays(program, [result.outputs[name] for name in outputs]),
@@ -347,7 +362,7 @@ def _spans(
     """Return begin and end of the run, and those of each step counted from its begin."""
     at = {event: cycle for cycle, event in marks}
     try:
-        begin, end = at[2 * _RUN], at[2 * _RUN + 1]
+        begin, end = at[RUN_MARK], at[RUN_MARK + 1]
         spans = tuple(
             (at[2 * index] - begin, at[2 * index + 1] - begin)
             for index in range(len(program.steps))
@@ -359,8 +374,9 @@ def _spans(
     return begin, end, spans
 
 
-def _failure(built: Built, code: int, marks: Sequence[tuple[int, int]]) -> SimulationError:
-    steps = [event // 2 for _, event in marks if event < 2 * _RUN]
+def failure(built: Built, code: int, marks: Sequence[tuple[int, int]]) -> SimulationError:
+    """What to say of a program that returned an error code."""
+    steps = [event // 2 for _, event in marks if event < RUN_MARK]
     where = f"{built.program.name} on {built.soc.name}"
     if steps:
         step = built.program.steps[steps[-1]]

@@ -11,8 +11,10 @@ __all__ = ["VERBS"]
 VERBS = (
     "compile",
     "run",
+    "verify",
     "compare",
     "explain",
+    "fit",
     "explore",
     "targets",
 )

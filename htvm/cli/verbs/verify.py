@@ -1,0 +1,70 @@
+"""``htvm verify``: every step on the simulated SoC against the reference."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+import htvm
+from htvm.cli import options
+from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.output import print_json
+from htvm.cli.terminal import shown_progress
+from htvm.inputs import bind_inputs
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm verify zoo:resnet8",
+        "htvm verify kws.tflite --input sample.npy --golden outputs.npz",
+        "htvm verify zoo:digits --target diana.digital --schedule published --json",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@options.given_input
+@click.option(
+    "--golden",
+    "-g",
+    type=click.Path(path_type=Path),
+    help="An .npz file with your own outputs for this input, by the outputs' names.",
+)
+@options.common
+def command(
+    model: str,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    given: str,
+    golden: Path | None,
+    as_json: bool,
+) -> None:
+    """Run MODEL layer by layer against the reference, and say what differs first.
+
+    Names the first layer, tile and element that differ, both values, and the line of C that wrote
+    the element.  Exit code 1 if anything differs, from the reference or from the golden.
+    """
+    from htvm.verification.golden import bind_golden
+
+    opened = open_model(model)
+    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+    own = None if golden is None else bind_golden(opened.outputs, golden)
+    with shown_progress() as progress:
+        module = htvm.build(
+            opened, target=target, policy=policy, schedule=schedule, progress=progress
+        )
+        found = module.verify(inputs, own, progress=progress)
+    if as_json:
+        data = {"equal": found.equal, "agrees": found.agrees, **asdict(found)}
+        print_json("verify", data)
+    else:
+        click.echo(str(found))
+    if not (found.equal and found.agrees):
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,1 @@
+"""Holding what the simulated SoC computed against the reference, step by step."""

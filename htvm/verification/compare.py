@@ -1,0 +1,129 @@
+"""Step by step: what is in memory against what should be, and the first difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from htvm.aot.entry import place
+from htvm.verification.origin import origins
+from htvm.verification.types import Difference, StepCheck, TileAt
+
+if TYPE_CHECKING:
+    from byoc_dory.schedule import Schedule
+    from htvm.aot.program import Step
+    from htvm.verification.observe import Machine, Observed
+    from htvm.verification.results import Result
+    from htvm.verification.types import Number
+
+__all__ = ["compare_steps", "first_difference"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def compare_steps(
+    machine: Machine, observed: Observed, results: Sequence[Result]
+) -> tuple[tuple[StepCheck, ...], tuple[Result, int] | None]:
+    """Compare all steps.
+
+    Returns:
+        One check per step, and the first tensor that is wrong with the step at whose end it is:
+        its own, or a later one that destroyed it while it was still needed.
+    """
+    own = {result.step: result for result in results}
+    checks: list[StepCheck] = []
+    first: tuple[Result, int] | None = None
+    living: list[Result] = []
+    for index, step in enumerate(machine.program.steps):
+        living = [result for result in living if result.last >= index]
+        if first is None:
+            spoilt = (r for r in living if _wrong(machine, observed, r, index).any())
+            found = next(spoilt, None)
+            first = None if found is None else (found, index)
+        result = own.get(index)
+        checks.append(_check(machine, observed, index, step, result))
+        if result is not None and checks[-1].different == 0:
+            living.append(result)
+        elif result is not None and first is None:
+            first = (result, index)
+    return tuple(checks), first
+
+
+def _wrong(machine: Machine, observed: Observed, result: Result, step: int) -> Array:
+    """Which elements of a tensor differ at the end of a step."""
+    found = observed.values(result, machine.address(result), step)
+    wrong: Array = found.reshape(-1).view(np.uint8) != _bytes(result.expected)
+    return wrong.reshape(result.expected.size, -1).any(axis=1).reshape(result.expected.shape)
+
+
+def _bytes(values: Array) -> Array:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _check(
+    machine: Machine, observed: Observed, index: int, step: Step, result: Result | None
+) -> StepCheck:
+    if result is None:
+        return StepCheck(index, step.layer, place(step), "")
+    wrong = _wrong(machine, observed, result, index)
+    return StepCheck(index, step.layer, place(step), result.tensor, wrong.size, int(wrong.sum()))
+
+
+def first_difference(machine: Machine, observed: Observed, result: Result, step: int) -> Difference:
+    """Say everything about the first element of a tensor that is wrong at the end of a step."""
+    wrong = _wrong(machine, observed, result, step)
+    address = machine.address(result)
+    found = observed.values(result, address, step)
+    tiles = [] if result.schedule is None else _tiles(result.schedule)
+    within = [tile for tile in tiles if wrong[_slice(tile, wrong.ndim)].any()]
+    if within:
+        part = wrong[_slice(within[0], wrong.ndim)]
+        inside = np.unravel_index(int(np.argmax(part)), part.shape)
+        element = tuple(int(i) + s for i, s in zip(inside, within[0].start, strict=False))
+    else:
+        element = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    where = address + int(result.offsets[element])
+    program_step = machine.program.steps[step]
+    return Difference(
+        step=step,
+        layer=program_step.layer,
+        place=place(program_step),
+        tensor=result.tensor,
+        overwritten=step != result.step,
+        axes=result.axes,
+        element=element,
+        value=_number(found[element]),
+        expected=_number(result.expected[element]),
+        different=int(wrong.sum()),
+        elements=int(wrong.size),
+        memory=result.memory,
+        address=where,
+        tile=within[0] if within else None,
+        tiles_different=len(within),
+        origins=origins(machine, observed, where, result.expected.dtype.itemsize, step),
+    )
+
+
+def _number(value: Any) -> Number:
+    number: Number = value.item()
+    return number
+
+
+def _tiles(schedule: Schedule) -> list[TileAt]:
+    """The tiles of a layer in the order of execution."""
+    axes = (schedule.k_tiles, schedule.y_tiles, schedule.x_tiles)
+    tiles = []
+    for number, (k, y, x) in enumerate(schedule.order()):
+        index = (axes[0].index(k), axes[1].index(y), axes[2].index(x))
+        start, size = (k.start, y.out_start, x.out_start), (k.size, y.out_size, x.out_size)
+        tiles.append(TileAt(number, schedule.tiles, index, start, size))
+    return tiles
+
+
+def _slice(tile: TileAt, axes: int) -> tuple[slice, ...]:
+    """Where a tile is in a tensor (K, oy, ox), or in a vector."""
+    spans = zip(tile.start, tile.size, strict=True)
+    return tuple(slice(start, start + size) for start, size in spans)[:axes]

@@ -1,0 +1,172 @@
+"""The simulated SoC, looked at: what its memories hold at the end of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.errors import SimulationError
+from htvm.sim import rv32
+from htvm.sim.lines import Lines
+from htvm.sim.look import Look, Range, Seen
+from htvm.sim.runner import RUN_MARK, build_rv32, failure
+from htvm.sim.sizes import tensor_bytes
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.aot.program import Operand, Program
+    from htvm.sim.runner import Built
+    from htvm.sim.rv32 import Firmware, FirmwareRun
+    from htvm.verification.results import Result
+
+__all__ = ["Machine", "Observed"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Machine:
+    """A program on the simulated SoC that can be run again and again, looking elsewhere each time.
+
+    Args:
+        program: what to run.
+        soc: on what.
+        inputs: of the inference, in the model's order.
+        settings: of the device models.
+
+    Raises:
+        L2OverflowError: the program does not fit.
+        ToolchainError: there is no C compiler, or it failed.
+    """
+
+    def __init__(
+        self, program: Program, soc: Soc, inputs: Sequence[Array], settings: Mapping[int, int]
+    ) -> None:
+        self.program = program
+        self.soc = soc
+        self._built: Built = build_rv32(program, soc, debug=True)
+        self._inputs = {
+            f"htvm_run_input_{i}": np.ascontiguousarray(array).tobytes()
+            for i, array in enumerate(inputs)
+        }
+        self._settings = settings
+
+    @property
+    def firmware(self) -> Firmware:
+        """The linked program."""
+        assert self._built.firmware is not None
+        return self._built.firmware
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The program's lines."""
+        return Lines(self.firmware.elf)
+
+    def address(self, result: Result) -> int:
+        """Device address of a tensor's first byte."""
+        return result.address if result.operand is None else self._place(result.operand)
+
+    def _place(self, operand: Operand) -> int:
+        symbols, name = self.firmware.symbols, self.program.name
+        if operand.kind == "buffer":
+            return symbols[f"{name}_arena"].address + dict(self.program.plan.offsets)[operand.name]
+        if operand.kind == "constant":
+            return symbols[operand.name].address
+        return symbols[f"htvm_run_{operand.name}"].address
+
+    def run(self, look: Look) -> FirmwareRun:
+        """Run the inference.
+
+        Raises:
+            SimulationError: the core trapped, a device complained, or the program gave up.
+        """
+        sizes = {
+            f"htvm_run_output_{i}": tensor_bytes((info,))
+            for i, info in enumerate(self.program.outputs)
+        }
+        done = rv32.run(
+            self.firmware,
+            self._inputs,
+            {**sizes, "htvm_run_code": 4},
+            compiler=self._built.compiler,
+            settings=self._settings,
+            look=look,
+        )
+        code = int.from_bytes(done.outputs["htvm_run_code"], "little", signed=True)
+        if code != 0:
+            raise failure(self._built, code, done.marks)
+        return done
+
+    def observe(self, results: Sequence[Result]) -> Observed:
+        """Run once, and keep what is needed to compare ``results``."""
+        ranges = [Range(start, size) for start, size in _joined(self._spans(results))]
+        done = self.run(Look(snapshots=tuple(ranges)))
+        assert done.seen is not None
+        outputs = [
+            np.frombuffer(done.outputs[f"htvm_run_output_{i}"], np.dtype(info.dtype))
+            .reshape(tuple(info.shape))
+            .copy()
+            for i, info in enumerate(self.program.outputs)
+        ]
+        return Observed(done, done.seen, tuple(ranges), outputs)
+
+    def _spans(self, results: Sequence[Result]) -> list[tuple[int, int]]:
+        return [(self.address(result), result.extent) for result in results]
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges that cover the spans and do not overlap: (first address, bytes)."""
+    joined: list[tuple[int, int]] = []
+    for start, size in sorted(spans):
+        if joined and start <= sum(joined[-1]):
+            first = joined[-1][0]
+            joined[-1] = (first, max(sum(joined[-1]), start + size) - first)
+        else:
+            joined.append((start, size))
+    return joined
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """A run that was looked at.
+
+    Attributes:
+        done: what it left behind.
+        seen: the snapshots.
+        ranges: of what.
+        outputs: of the model.
+    """
+
+    done: FirmwareRun
+    seen: Seen
+    ranges: tuple[Range, ...]
+    outputs: list[Array]
+
+    @cached_property
+    def marks(self) -> dict[int, int]:
+        """Event -> cycle."""
+        return {event: cycle for cycle, event in self.done.marks}
+
+    @property
+    def begin(self) -> int:
+        """Cycle of the entry function's call."""
+        return self.marks[RUN_MARK]
+
+    def values(self, result: Result, address: int, step: int) -> Array:
+        """What a tensor at ``address`` holds at the end of a step, shaped like its reference."""
+        moments = self.seen.snapshots
+        if 2 * step + 1 not in moments:
+            raise SimulationError(f"the firmware never made the mark of step {step}'s end")
+        for area, data in zip(self.ranges, moments[2 * step + 1], strict=True):
+            start = address - area.address
+            if 0 <= start and start + result.extent <= area.size:
+                item = result.expected.dtype.itemsize
+                memory = np.frombuffer(data, np.uint8)
+                places = result.offsets.reshape(-1, 1) + start + np.arange(item)
+                found = memory[places].reshape(-1).view(result.expected.dtype)
+                return found.reshape(result.expected.shape)
+        raise AssertionError("a tensor outside of what is looked at")

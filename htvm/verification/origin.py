@@ -1,0 +1,127 @@
+"""Who wrote an element: from its address back through transfers and triggers to lines of C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from htvm.aot.entry import model_sources
+from htvm.sim.causes import DMA, HOST
+from htvm.sim.look import Look, Range, Store
+from htvm.verification.types import Origin
+
+if TYPE_CHECKING:
+    from htvm.sim.lines import Place
+    from htvm.verification.observe import Machine, Observed
+
+__all__ = ["origins"]
+
+Event: TypeAlias = Mapping[str, Any]
+
+
+def origins(
+    machine: Machine, observed: Observed, address: int, size: int, step: int
+) -> tuple[Origin, ...]:
+    """Find who wrote ``size`` bytes at a device address, by running once more.
+
+    Args:
+        machine: what ran.
+        observed: its first run.
+        address: of the element.
+        size: bytes of it.
+        step: the step at whose end the element has the value in question.
+
+    Returns:
+        The last writer first: a store of the host, or a transfer and the trigger that computed what
+        was transferred.
+    """
+    end = observed.marks[2 * step + 1]
+    events = [event for event in observed.done.events if event["unit"] != HOST]
+    chain = _chain(events, address, end)
+    look = Look(
+        watch=Range(address, size),
+        until=2 * step + 1,
+        stack_at=tuple(dict.fromkeys(event["issued"] for event in chain)),
+        functions=machine.lines.functions,
+    )
+    seen = machine.run(look).seen
+    assert seen is not None
+    writer = _Writer(machine, observed.begin)
+    if seen.last is not None and (not chain or chain[0]["end"] < seen.last.cycle):
+        return (writer.store(seen.last),)
+    at = {store.cycle: store for store in seen.stores}
+    return tuple(
+        writer.device(event, _number(events, event), at.get(event["issued"])) for event in chain
+    )
+
+
+def _chain(events: Sequence[Event], address: int, end: int) -> list[Event]:
+    """The device events by which a byte came where it is, the last first."""
+    chain: list[Event] = []
+    limit = end
+    # A transfer hands on what is somewhere else; whatever computes is the beginning.
+    for _ in range(4):
+        found = _last_writer(events, address, limit, inclusive=not chain)
+        if found is None:
+            break
+        chain.append(found)
+        if found["unit"] != DMA:
+            break
+        address = found["from"] + (address - found["to"])
+        limit = found["issued"]
+    return chain
+
+
+def _last_writer(
+    events: Sequence[Event], address: int, limit: int, *, inclusive: bool
+) -> Event | None:
+    covering = [
+        event
+        for event in events
+        if 0 <= address - event.get("to", address + 1) < event.get("written", 0)
+        and (event["end"] <= limit if inclusive else event["issued"] < limit)
+    ]
+    return max(covering, key=lambda event: (event["issued"], event["end"]), default=None)
+
+
+def _number(events: Sequence[Event], event: Event) -> int:
+    """Which of its unit's events this is, counted from 1."""
+    same = [other for other in events if other["unit"] == event["unit"]]
+    return 1 + next(i for i, other in enumerate(same) if other is event)
+
+
+class _Writer:
+    """Turns stores and events into origins."""
+
+    def __init__(self, machine: Machine, begin: int) -> None:
+        self._lines = machine.lines
+        self._begin = begin
+        self._texts = {
+            name: text.splitlines() for name, text in model_sources(machine.program).items()
+        }
+
+    def store(self, store: Store) -> Origin:
+        """The host stored it."""
+        place, inner = self._places(store)
+        return Origin("stored by the host", store.cycle - self._begin, place, inner)
+
+    def device(self, event: Event, number: int, store: Store | None) -> Origin:
+        """A device wrote it; ``store`` is the host's that started the device."""
+        if event["unit"] == DMA:
+            what = f"stored by the DMA (transfer {number}, {event['written']} B)"
+        else:
+            what = f"computed by the {event['unit']} core (trigger {number}, {event['what']})"
+        place, inner = (None, None) if store is None else self._places(store)
+        return Origin(what, event["issued"] - self._begin, place, inner)
+
+    def _places(self, store: Store) -> tuple[Place | None, Place | None]:
+        """The line of generated C, and that of the runtime in which it ended, if another."""
+        frames = [place for pc in store.pcs for place in [self._lines.place(pc)] if place]
+        ours = next((place for place in frames if place.file in self._texts), None)
+        inner = frames[0] if frames and frames[0] != ours else None
+        if ours is None:
+            return None, inner
+        text = self._texts[ours.file]
+        line = text[ours.line - 1].strip() if ours.line <= len(text) else ""
+        return replace(ours, text=line), inner

@@ -1,0 +1,199 @@
+"""What every step of a program leaves behind, where, and what the reference has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.emit import Locating
+
+if TYPE_CHECKING:
+    from byoc_dory.layer import Tensor
+    from byoc_dory.region import Kernel, RegionCode
+    from byoc_dory.schedule import Schedule
+    from htvm.aot.program import Operand, Step
+    from htvm.pipeline import Compiled
+
+__all__ = ["Result", "step_results"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_AXES = {
+    ("NHWC", 4): ("n", "oy", "ox", "K"),
+    ("NCHW", 4): ("n", "K", "oy", "ox"),
+    ("CHW", 3): ("K", "oy", "ox"),
+    ("CHW", 1): ("K",),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A tensor that a step leaves behind.
+
+    Attributes:
+        step: index of the step.
+        last: index of the last step that needs it: until then nobody may change it.
+        tensor: its name.
+        expected: the reference's values, in the axes in which elements are named.
+        axes: names of these.
+        operand: where it lies, if in L2; None if it stays in L1.
+        address: device address, if it stays in L1.
+        memory: name of the memory.
+        offsets: bytes from its first to each element.
+        schedule: the tiles it was made in; None off accelerators.
+    """
+
+    step: int
+    last: int
+    tensor: str
+    expected: Array
+    axes: tuple[str, ...]
+    operand: Operand | None
+    address: int
+    memory: str
+    offsets: Array
+    schedule: Schedule | None = None
+
+    @property
+    def extent(self) -> int:
+        """Bytes from its first to the end of its last element."""
+        return int(self.offsets.max()) + int(self.expected.dtype.itemsize)
+
+
+def step_results(compiled: Compiled, reference: Mapping[str, Array]) -> tuple[Result, ...]:
+    """Return what can be compared, in the order of steps.
+
+    Args:
+        compiled: the built model.
+        reference: results of all operators by name, in the integer form's layout.
+
+    A step is left out if what it makes is inside of an operator (a padded input, a sum), which has
+    no reference of its own; what it does wrong shows in the operator's result.
+    """
+    return tuple(_Finder(compiled, reference).results())
+
+
+class _Finder:
+    def __init__(self, compiled: Compiled, reference: Mapping[str, Array]) -> None:
+        self.compiled = compiled
+        self.reference = reference
+        self.steps = compiled.program.steps
+        self.regions = {
+            kernel.symbol: (code, kernel)
+            for code in compiled.regions.values()
+            for kernel in code.kernels
+        }
+        self.cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
+        # An operator may take several kernels; the last one makes its result.
+        self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}
+        self.lives = {use.name: use.last for use in compiled.program.buffers}
+
+    def results(self) -> list[Result]:
+        found = []
+        for index, step in enumerate(self.steps):
+            result = self._result(index, step)
+            if result is not None:
+                found.append(result)
+        return found
+
+    def _result(self, index: int, step: Step) -> Result | None:
+        if step.symbol in self.regions:
+            code, kernel = self.regions[step.symbol]
+            if kernel.kind == "epilogue":
+                return self._plain(index, kernel.layer_name, step.args[-1])
+            return self._stored(index, step, code, kernel)
+        if step.kind == "copy":
+            return self._plain(index, step.layer.removeprefix("copy_"), step.args[-1])
+        cpu = self.cpu.get(step.symbol)
+        if cpu is None or cpu.n_outputs != 1 or self.final[step.layers[-1]] != index:
+            return None
+        position = len(step.args) - len(cpu.workspaces) - 1
+        operand, (_, dtype, shape) = step.args[position], cpu.params[position]
+        return self._plain(index, step.layers[-1], operand, dtype, shape)
+
+    def _plain(
+        self,
+        index: int,
+        tensor: str,
+        operand: Operand,
+        dtype: str | None = None,
+        shape: tuple[int, ...] = (),
+    ) -> Result | None:
+        """A tensor in the integer form's own layout."""
+        expected = self.reference.get(tensor)
+        if expected is None or (
+            dtype is not None
+            and (expected.dtype.name != dtype or expected.size != int(np.prod(shape)))
+        ):
+            return None
+        offsets = np.arange(expected.size, dtype=np.int64) * expected.dtype.itemsize
+        layout = self._layout(tensor)
+        axes = _AXES.get((layout, expected.ndim)) or tuple(f"d{i}" for i in range(expected.ndim))
+        return Result(
+            index, self.lives.get(operand.name, len(self.steps)), tensor, expected, axes, operand,
+            0, "L2", offsets.reshape(expected.shape),
+        )  # fmt: skip
+
+    def _layout(self, tensor: str) -> str:
+        layer = self.compiled.dispatch.layers.get(tensor)
+        return "" if layer is None else layer.output.layout
+
+    def _stored(self, index: int, step: Step, code: RegionCode, kernel: Kernel) -> Result | None:
+        """A tensor in an accelerator's layout: of a layer, or what a prologue made of an input."""
+        soc = self.compiled.target.soc
+        tensor = self._border(code, kernel) if kernel.layer is None else kernel.layer.output
+        name = kernel.accelerator
+        if kernel.layer is None:
+            name = next(other.accelerator for other in code.kernels if other.kind == "layer")
+        accelerator = soc.accelerator(name)
+        emitter = accelerator.emitter(soc)
+        expected = None if tensor is None else self._normalised(tensor)
+        if tensor is None or expected is None or not isinstance(emitter, Locating):
+            return None
+        plan = kernel.plan
+        resident = plan is not None and plan.resident_output
+        operand = None if resident else step.args[-1]
+        address = 0
+        if plan is not None and resident:
+            address = soc.memory(accelerator.l1).base + plan.l1_output
+            last = self._last_reader(code, tensor.name, index)
+        else:
+            last = self.lives.get(step.args[-1].name, len(self.steps))
+        return Result(
+            index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
+            address, accelerator.l1 if resident else "L2", emitter.offsets(tensor), kernel.schedule,
+        )  # fmt: skip
+
+    @staticmethod
+    def _border(code: RegionCode, kernel: Kernel) -> Tensor | None:
+        """The tensor a prologue converts; a map's result is shaped like its source."""
+        source = next((t for t in code.inputs if t.name == kernel.inputs[0]), None)
+        return None if source is None else replace(source, name=kernel.layer_name)
+
+    def _normalised(self, tensor: Tensor) -> Array | None:
+        """The reference's values as (C, y, x), or (C,)."""
+        values = self.reference.get(tensor.name)
+        layout = tensor.layout if tensor.layout != "CHW" else self._layout(tensor.name)
+        if values is None or values.size != tensor.elements:
+            return None
+        if values.dtype.itemsize != np.dtype(tensor.dtype).itemsize:
+            return None
+        if len(tensor.shape) == 1 or layout == "NCHW":
+            return values.reshape(tensor.shape)
+        channels, rows, columns = tensor.shape
+        return values.reshape(rows, columns, channels).transpose(2, 0, 1)
+
+    def _last_reader(self, code: RegionCode, tensor: str, index: int) -> int:
+        """The last step of the region that reads a tensor."""
+        reading = {
+            kernel.symbol
+            for kernel in code.kernels
+            if kernel.layer is not None and tensor in [t.name for t in kernel.layer.inputs]
+        }
+        return max(
+            (i for i, step in enumerate(self.steps) if step.symbol in reading), default=index
+        )

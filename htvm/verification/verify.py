@@ -1,0 +1,74 @@
+"""The whole of `Module.verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy.typing as npt
+
+from htvm.progress import Progress
+from htvm.verification.types import Verification
+
+if TYPE_CHECKING:
+    from htvm.pipeline import Compiled
+
+__all__ = ["verify"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def verify(
+    compiled: Compiled,
+    inputs: Sequence[Array],
+    golden: Mapping[str, Array] | None = None,
+    settings: Mapping[int, int] | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Run a compiled model on the simulated SoC and hold every step against the reference.
+
+    Args:
+        compiled: the model.
+        inputs: one array per input, checked.
+        golden: the user's own outputs by name, checked.
+        settings: of the device models: register -> value written before the first cycle.
+        progress: is told what is done.
+
+    Raises:
+        L2OverflowError: the program does not fit.
+        ToolchainError: there is no C compiler, or it failed.
+        SimulationError: the core trapped, or a device model complained.
+    """
+    from htvm.aot.reference import build_llvm_reference
+    from htvm.verification.compare import compare_steps, first_difference
+    from htvm.verification.golden import compare_golden
+    from htvm.verification.observe import Machine
+    from htvm.verification.reference import operator_results
+    from htvm.verification.results import step_results
+
+    progress = progress or Progress()
+    with progress.stage("computing the reference"):
+        reference = operator_results(compiled.retargeted.model.module, inputs)
+        results = step_results(compiled, reference)
+    with progress.stage("compiling C for rv32"):
+        machine = Machine(compiled.program, compiled.target.soc, inputs, settings or {})
+    with progress.stage("simulating"):
+        observed = machine.observe(results)
+        steps, first = compare_steps(machine, observed, results)
+    difference = None
+    if first is not None:
+        with progress.stage("finding who wrote it"):
+            difference = first_difference(machine, observed, *first)
+    checks: tuple[Any, ...] = ()
+    if golden is not None:
+        with progress.stage("comparing with the golden"):
+            source = build_llvm_reference(compiled.source.module)(list(inputs))
+            checks = compare_golden(compiled.source.outputs, golden, observed.outputs, source)
+    return Verification(
+        network=compiled.source.name,
+        target=compiled.target.name,
+        steps=steps,
+        difference=difference,
+        golden=checks,
+        retargeted=compiled.retargeted.report.changed,
+    )
