@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from htvm import zoo
     from htvm.comparison import compare
     from htvm.exploration import explore
+    from htvm.fitting import fit
     from htvm.frontend import load
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
@@ -44,6 +45,7 @@ __all__ = [
     "compare",
     "errors",
     "explore",
+    "fit",
     "load",
     "quantize",
     "targets",
@@ -60,6 +62,7 @@ _HOMES = {
     "build": "htvm.pipeline",
     "compare": "htvm.comparison",
     "explore": "htvm.exploration",
+    "fit": "htvm.fitting",
     "load": "htvm.frontend",
     "quantize": "htvm.quantization",
     "targets": "htvm.target",

@@ -12,7 +12,7 @@ import htvm
 from htvm import zoo
 from htvm.cli.arguments import open_model
 from htvm.errors import DependencyError, ModelError
-from htvm.zoo.trained import digits_data, weights_file
+from htvm.zoo.trained import _digits_table, digits_data, weights_file
 
 LARGEST = 400_000
 
@@ -59,6 +59,13 @@ def test_without_choices() -> None:
 
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(DependencyError, match=r"htvm\[digits\]"):
         zoo.digits()
+
+
+def test_the_table_that_is_read_is_the_one_scikit_learn_gives() -> None:
+    datasets = pytest.importorskip("sklearn.datasets")
+    digits = datasets.load_digits()
+    table = _digits_table()
+    np.testing.assert_array_equal(table, np.column_stack((digits.data, digits.target)))

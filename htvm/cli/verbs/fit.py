@@ -1,0 +1,68 @@
+"""``htvm fit``: whether a model fits a target, before any C is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from htvm.cli import options
+from htvm.cli.arguments import open_model
+from htvm.cli.output import print_json
+from htvm.cli.terminal import shown_progress
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm fit zoo:resnet8",
+        "htvm fit kws.tflite --target diana.digital --l1 65536",
+        "htvm fit zoo:mobilenet_v1 --target generic.cpu --l2 262144 --json",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@click.option(
+    "--l1", "l1_budget", type=click.IntRange(min=1), help="Bytes of L1 that layers may use."
+)
+@click.option(
+    "--l2", "l2_bytes", type=click.IntRange(min=1), help="Bytes of L2, where that is adjustable."
+)
+@options.common
+def command(
+    model: str,
+    target: str,
+    policy: Any,
+    schedule: Any,
+    l1_budget: int | None,
+    l2_bytes: int | None,
+    as_json: bool,
+) -> None:
+    """Say whether MODEL fits: each memory's demand and limit, what dominates, what would help.
+
+    No C compiler is needed; only the size of the machine code is an estimate.  The exit code is 1
+    if the model does not fit.
+    """
+    from byoc_dory.options import TilingOptions
+    from htvm.fitting import fit
+    from htvm.report.fit import fit_data
+
+    with shown_progress() as progress:
+        found = fit(
+            open_model(model),
+            target,
+            policy=policy,
+            schedule=schedule,
+            tiling=TilingOptions(l1_budget=l1_budget),
+            l2_bytes=l2_bytes,
+            progress=progress,
+        )
+    if as_json:
+        print_json("fit", fit_data(found))
+    else:
+        click.echo(str(found))
+    if found.fits == "no":
+        raise click.exceptions.Exit(1)

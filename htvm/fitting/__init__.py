@@ -1,0 +1,149 @@
+"""`fit`: whether a model fits a target, memory by memory, before any C is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.errors import TilingError
+from byoc_dory.options import TilingOptions
+from byoc_dory.tiling.shortage import shortage_of
+from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
+from htvm.fitting.levels import l2_level, layer_demands, layer_levels
+from htvm.model import Model
+from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.placement import executed_form
+from htvm.policy import CPU
+from htvm.progress import Progress
+from htvm.report.fit_types import Answer, Change, Fit, LayerDemand, Level
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+    from byoc_dory.options import ScheduleKind
+    from htvm.policy import Policy
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: Model | IRModule | str | Path,
+    target: str = "diana",
+    *,
+    policy: Policy | None = None,
+    schedule: ScheduleKind | None = None,
+    tiling: TilingOptions | None = None,
+    l2_bytes: int | None = None,
+    data: Any = None,
+    progress: Progress | None = None,
+) -> Fit:
+    """Say whether a model fits a target: per memory the demand, the limit, and what dominates.
+
+    Everything is exact but the size of the machine code, which is estimated from the generated C:
+    no C compiler is asked.  Where the model does not fit, changes are tried, and the nearest one
+    that makes it fit comes first.
+
+    Args:
+        model: from `htvm.load`, or what `htvm.load` takes.
+        target: one of `htvm.targets()`.
+        policy: who runs a layer that several cores could run, as for `htvm.build`.
+        schedule: ``"published"`` or ``"overlapped"``, instead of what ``tiling`` says.
+        tiling: choices of the tiler, the budget of L1 among them.
+        l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
+        data: calibration inputs for retargeting, as for `htvm.build`.
+        progress: is told which stage the work is in.
+
+    Raises:
+        ModelError, UnsupportedError, TargetError, PolicyError: as `htvm.build`.
+        TilingError: the smallest tile of a layer exceeds all the L1 that the target has.
+    """
+    progress = progress or Progress()
+    options = BuildOptions(
+        tiling=_scheduled(tiling or TilingOptions(), schedule), l2_bytes=l2_bytes, policy=policy
+    )
+    planner = _Planner(model, data, progress)
+    compiled, demands, levels = planner.plan(target, options)
+    found = Fit(
+        network=compiled.source.name,
+        target=compiled.target.name,
+        schedule=options.tiling.schedule if compiled.target.accelerators else "",
+        levels=levels,
+        layers=demands,
+        refused=_refused(compiled),
+    )
+    if found.fits != "no":
+        return found
+    with progress.stage("looking for changes"):
+        changes = _changes(compiled, found, planner)
+    return replace(found, changes=nearest_first(changes))
+
+
+def _scheduled(tiling: TilingOptions, schedule: ScheduleKind | None) -> TilingOptions:
+    return tiling if schedule is None else replace(tiling, schedule=schedule)
+
+
+class _Planner:
+    """Compiles variants of one model up to their C; the model is loaded once."""
+
+    def __init__(self, model: Model | IRModule | str | Path, data: Any, progress: Progress) -> None:
+        self._model = model
+        self._data = data
+        self._progress = progress
+
+    def plan(
+        self, target: str, options: BuildOptions
+    ) -> tuple[Compiled, tuple[LayerDemand, ...], tuple[Level, ...]]:
+        """Compile, with all of L1 where the budget is too small for a layer."""
+        budget = options.tiling.l1_budget
+        try:
+            compiled = self._compiled(target, options)
+        except TilingError:
+            if budget is None:
+                raise
+            whole = replace(options, tiling=replace(options.tiling, l1_budget=None))
+            compiled = self._compiled(target, whole)
+        demands = layer_demands(compiled, budget)
+        return compiled, demands, (*layer_levels(compiled, demands), l2_level(compiled))
+
+    def attempt(self, target: str, options: BuildOptions) -> tuple[Answer, tuple[Level, ...]]:
+        """Whether a variant fits, and its levels."""
+        compiled, demands, levels = self.plan(target, options)
+        return Fit(compiled.source.name, target, "", levels, demands).fits, levels
+
+    def _compiled(self, target: str, options: BuildOptions) -> Compiled:
+        compiled = compile_model(
+            self._model, target, options, data=self._data, progress=self._progress
+        )
+        self._model = compiled.source
+        return compiled
+
+
+def _changes(compiled: Compiled, found: Fit, planner: _Planner) -> list[Change]:
+    changes: list[Change] = []
+    for level in found.levels:
+        if level.fits != "no":
+            continue
+        if level.memory == "L2":
+            changes += changes_for_l2(compiled, level, planner.attempt)
+        else:
+            lacking = tuple(d.layer for d in found.layers if d.l1_least > d.l1_limit)
+            changes += changes_for_l1(compiled, level, lacking, planner.attempt)
+    return changes
+
+
+def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
+    """Layers on the CPU that an accelerator's memory, and nothing else, keeps from it."""
+    soc, found = compiled.target.soc, []
+    for name, offers in compiled.planned.candidates.items():
+        if compiled.dispatch.placement.get(name) != CPU:
+            continue
+        for offer in offers:
+            if offer.accepted or "fits" not in offer.rule:
+                continue
+            accelerator = soc.accelerator(offer.name)
+            form = executed_form(compiled.dispatch.layers[name], accelerator)
+            lacking = shortage_of(accelerator.tiling_problem(form, soc))
+            if lacking is not None and lacking.error().what == offer.reason:
+                found.append((name, offer.name, offer.reason))
+    return tuple(found)

@@ -1,0 +1,241 @@
+"""What would make a model fit that does not: every change is tried, not guessed.
+
+Changes of options and targets are planned: the whole model is compiled again, up to its C.
+Changes of a layer's channels are computed from the packed sizes of the layer as it then is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.arena import plan_memory
+from byoc_dory.codegen import generate
+from byoc_dory.errors import HtvmError
+from byoc_dory.region import Region
+from byoc_dory.soc.registry import resolve, targets
+from htvm.fitting.levels import constants_by_layer, fullest
+from htvm.placement import executed_form
+from htvm.policy import CPU
+from htvm.report.fit_types import Answer, Change, Level
+from htvm.variants import RESIZABLE, resized
+
+if TYPE_CHECKING:
+    from byoc_dory.layer import Layer
+    from byoc_dory.options import ScheduleKind
+    from byoc_dory.soc.accelerator import Accelerator
+    from htvm.pipeline import BuildOptions, Compiled
+
+__all__ = ["Attempt", "changes_for_l1", "changes_for_l2", "nearest_first"]
+
+Attempt = Callable[[str, "BuildOptions"], "tuple[Answer, tuple[Level, ...]]"]
+"""Plans the model for a target with options: whether it fits, and its levels."""
+
+_STEP = 16
+
+
+def nearest_first(changes: list[Change]) -> tuple[Change, ...]:
+    """Those that make it fit before those that do not, each in the order in which they came."""
+    order = {"yes": 0, "close": 1, "no": 2}
+    return tuple(sorted(changes, key=lambda change: order[change.fits]))
+
+
+# ------------------------------------------------------------------------------ L2
+
+
+def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterator[Change]:
+    """Other schedules, other targets, fewer channels where most bytes are."""
+    options = compiled.options
+    if compiled.target.accelerators:
+        other: ScheduleKind = (
+            "published" if options.tiling.schedule == "overlapped" else "overlapped"
+        )
+        tiling = replace(options.tiling, schedule=other)
+        yield _planned(
+            f"use the {other} schedule (--schedule {other})",
+            level, attempt, compiled.target.name, replace(options, tiling=tiling),
+        )  # fmt: skip
+    yield from _fewer_channels(compiled, level)
+    yield from _smaller_maps(compiled, level)
+    for name in _other_targets(compiled):
+        # A policy's names are those of this target's accelerators, and so is the budget.
+        elsewhere = replace(options, policy=None, tiling=replace(options.tiling, l1_budget=None))
+        if name.split(".")[0] != compiled.target.soc.name:
+            elsewhere = replace(elsewhere, l2_bytes=None)
+        yield _planned(f"build for {name} (--target {name})", level, attempt, name, elsewhere)
+
+
+def _planned(
+    what: str, level: Level, attempt: Attempt, target: str, options: BuildOptions
+) -> Change:
+    try:
+        fits, levels = attempt(target, options)
+    except HtvmError as error:
+        return Change(what, level.memory, None, level.limit, "no", "planned", error.what)
+    found = next((entry for entry in levels if entry.memory == level.memory), None)
+    if found is None:
+        return Change(what, level.memory, None, level.limit, fits, "planned")
+    return Change(what, level.memory, found.demand, found.limit, fits, "planned")
+
+
+def _other_targets(compiled: Compiled) -> list[str]:
+    """Targets with other accelerators of the same SoC, then one of each SoC with more L2."""
+    own, limit = compiled.target, compiled.target.soc.memory("L2").size
+    cores = [entry.name for entry in own.accelerators]
+    same, larger, seen = [], [], set[str]()
+    for name in targets():
+        target = resolve(name)
+        if target.soc.name == own.soc.name:
+            if [entry.name for entry in target.accelerators] != cores:
+                same.append(name)
+        elif target.soc.memory("L2").size > limit and target.soc.name not in seen:
+            seen.add(target.soc.name)
+            larger.append(name)
+    return [*same, *larger]
+
+
+def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:
+    """Fewer output channels of the layer with most constants, as few as it takes."""
+    sizes = constants_by_layer(compiled)
+    known = compiled.dispatch.layers
+    candidates = [name for name in sizes if name in known and known[name].op in RESIZABLE]
+    if not candidates:
+        return
+    name = max(candidates, key=lambda layer: sizes[layer])
+    layer, excess = known[name], level.demand + level.slack - level.limit
+    weigh = _weigher(compiled, layer, sizes[name])
+    counts = [k for k in range(layer.K - layer.K % _STEP, 0, -_STEP) if k < layer.K] or [1]
+    # The fewest channels that are left show whether it can be enough at all.
+    if sizes[name] - weigh(counts[-1]) < excess:
+        saved = sizes[name] - weigh(counts[-1])
+        yield _channels(layer, counts[-1], saved, level, "even this is not enough by itself")
+        return
+    enough = _first(counts, lambda k: sizes[name] - weigh(k) >= excess)
+    saved = sizes[name] - weigh(enough)
+    yield _channels(layer, enough, saved, level, "layers that read it shrink as well")
+
+
+def _channels(layer: Layer, k: int, saved: int, level: Level, note: str) -> Change:
+    demand = level.demand - saved
+    fits = replace(level, demand=demand).fits
+    return Change(
+        f"give {layer.name} {k} instead of {layer.K} output channels "
+        f"(-{saved:,} B of its constants)",
+        level.memory, demand, level.limit, fits, "computed", note,
+    )  # fmt: skip
+
+
+def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]:
+    """Bytes of the layer's constants with k output channels."""
+    place = compiled.dispatch.placement[layer.name]
+    if place == CPU or (layer.op == "conv2d" and layer.groups != 1):
+        # The CPU's weights and biases are stored one after another.
+        return lambda k: math.ceil(now * k / layer.K)
+    accelerator = compiled.target.soc.accelerator(place)
+    return lambda k: _packed(resized(layer, K=k), accelerator, compiled)
+
+
+def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
+    """Bytes of the constants of a layer that the accelerator runs alone."""
+    form = executed_form(layer, accelerator)
+    inputs = tuple(replace(tensor, layout="CHW") for tensor in form.inputs)
+    output = replace(form.output, layout="CHW")
+    region = Region("alone", (replace(form, inputs=inputs, output=output),), inputs, (output,))
+    options = compiled.options.tiling
+    code = generate(region, compiled.target.soc, options, "alone", accelerator.name)
+    return sum(int(entry.data.nbytes) for kernel in code.kernels for entry in kernel.constants)
+
+
+def _first(values: list[int], holds: Callable[[int], bool]) -> int:
+    """The first of values for which something holds that holds for all after it."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(values[middle]) else (middle + 1, high)
+    return values[low]
+
+
+def _smaller_maps(compiled: Compiled, level: Level) -> Iterator[Change]:
+    """A smaller tensor where the arena is fullest, as small as it takes."""
+    program, excess = compiled.program, level.demand + level.slack - level.limit
+    if program.plan.peak <= excess:
+        return
+    where, buffers = fullest(program)
+    largest = buffers[0]
+
+    def saved(percent: int) -> int:
+        smaller = [
+            replace(use, bytes=use.bytes * (100 - percent) // 100)
+            if use.name == largest.name
+            else use
+            for use in program.buffers
+        ]
+        return program.plan.peak - plan_memory(smaller).peak
+
+    percents = list(range(5, 100, 5))
+    enough = saved(percents[-1]) >= excess
+    percent = _first(percents, lambda value: saved(value) >= excess) if enough else percents[-1]
+    demand = level.demand - saved(percent)
+    yield Change(
+        f"make the tensor {largest.name} (read or written at {where}, {largest.bytes:,} B) "
+        f"{percent} % smaller: fewer channels or a smaller map",
+        level.memory, demand, level.limit, replace(level, demand=demand).fits, "computed",
+        "" if enough else "other steps then are as full",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ L1
+
+
+def changes_for_l1(
+    compiled: Compiled, level: Level, lacking: tuple[str, ...], attempt: Attempt
+) -> Iterator[Change]:
+    """A larger budget, the CPU for what lacks memory, fewer channels there.
+
+    Args:
+        compiled: with all the L1 there is.
+        level: of L1, with the budget.
+        lacking: layers whose smallest tile exceeds the budget.
+        attempt: plans a variant.
+    """
+    name, options = compiled.target.name, compiled.options
+    # What was compiled may use all of L1; the variants are for the budget.
+    given = replace(options, tiling=replace(options.tiling, l1_budget=level.limit))
+    larger = replace(options, tiling=replace(options.tiling, l1_budget=level.demand))
+    what = f"raise the L1 budget to {level.demand:,} B (--l1 {level.demand})"
+    yield _planned(what, level, attempt, name, larger)
+    places: dict[str, str] = dict(compiled.planned.places)
+    places.update(dict.fromkeys(lacking, CPU))
+    what = f"leave {_listed(lacking)} to the CPU (htvm.fit(..., policy={{layer: 'cpu'}}))"
+    yield _planned(what, level, attempt, name, replace(given, policy=places))
+    for layer in lacking:
+        yield from _narrower(compiled, compiled.dispatch.layers[layer], level)
+
+
+def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change]:
+    """Fewer input channels, as few as it takes for the smallest tile."""
+    if layer.op not in RESIZABLE or layer.op == "depthwise":
+        return
+    accelerator = compiled.target.soc.accelerator(compiled.dispatch.placement[layer.name])
+
+    def least(channels: int) -> int:
+        form: Any = executed_form(resized(layer, C=channels), accelerator)
+        problem = accelerator.tiling_problem(form, compiled.target.soc, level.limit)
+        used_in, used_out, _ = problem.memory(problem.smallest)
+        return problem.buffering * (used_in + used_out)
+
+    counts = list(range(layer.C - 1, 0, -1))
+    if not counts or least(counts[-1]) > level.limit:
+        return
+    enough = _first(counts, lambda channels: least(channels) <= level.limit)
+    yield Change(
+        f"give {layer.name} {enough} instead of {layer.C} input channels",
+        level.memory, least(enough), level.limit, "yes", "computed",
+        "for this layer; layers that write its input shrink as well",
+    )  # fmt: skip
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

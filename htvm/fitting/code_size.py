@@ -1,0 +1,85 @@
+"""Machine code of a program, estimated from its C before there is a compiler's answer.
+
+CPU kernels go by what they compute, because compilers unroll what looks alike very differently;
+everything else by the number of its words.  The figures were fitted to firmwares of the zoo's
+networks (RV32IMC, -O2); tests hold the estimate to them within `TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from byoc_dory.region import Kernel
+    from htvm.aot.cpu import CpuKernel
+    from htvm.pipeline import Compiled
+
+__all__ = ["TOLERANCE", "code_bytes", "descriptor_bytes", "kernel_bytes"]
+
+TOLERANCE = 0.35
+"""The part of the estimate by which the real code may be larger or smaller."""
+
+# Bytes of a CPU kernel by what it computes; the first operator found decides.  Requantization in
+# 64 bits and real arithmetic without a floating-point unit are far larger than the rest.
+_CPU_BYTES = (
+    ("onnx_requantize", 2_600),
+    ("softmax", 930),
+    ("onnx_quantize", 1_000),
+    ("dequantize", 350),
+    ("matmul", 1_050),
+    ("depthwise", 510),
+    ("conv2d", 780),
+    ("pad", 150),
+    ("average_pool", 200),
+    ("max_pool", 200),
+)
+# Bytes for each word of the C, where that says more: other CPU kernels, accelerators' layers,
+# conversions of layouts.
+_CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
+# Start-up, entry function for each of its calls, drivers, the compiler's arithmetic of reals.
+_START, _CALL, _DRIVERS, _REALS = 160, 45, 550, 2_600
+# Read-only data that layers pass to drivers, which the program's list of constants has not.
+_DESCRIPTORS = {"overlapped": 32, "published": 85}
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_WORD = re.compile(r"[A-Za-z_]\w*|\d+|[-+*/<>=&|^%!?:]+|\[|\(|;")
+
+
+def code_bytes(compiled: Compiled) -> int:
+    """Bytes of the firmware's code, estimated (see `TOLERANCE`)."""
+    layers = [kernel for code in compiled.regions.values() for kernel in code.kernels]
+    kernels = sum(kernel_bytes(kernel) for kernel in layers)
+    kernels += sum(kernel_bytes(kernel) for kernel in compiled.cpu_kernels)
+    total = _START + _CALL * len(compiled.program.steps) + kernels
+    if layers:
+        total += _DRIVERS
+    if any(re.search(r"\bfloat\b", kernel.source) for kernel in compiled.cpu_kernels):
+        total += _REALS
+    return total
+
+
+def descriptor_bytes(compiled: Compiled) -> int:
+    """Bytes of read-only data beside the program's constants, estimated."""
+    layers = sum(
+        kernel.layer is not None for code in compiled.regions.values() for kernel in code.kernels
+    )
+    return layers * _DESCRIPTORS[compiled.options.tiling.schedule]
+
+
+def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
+    """Bytes of one function, estimated."""
+    from byoc_dory.region import Kernel
+
+    if isinstance(kernel, Kernel):
+        rate = _BORDER_WORD if kernel.layer is None else _LAYER_WORD
+        return math.ceil(rate * _words(kernel.source))
+    for name, size in _CPU_BYTES:
+        if any(name in operator for operator in kernel.operators):
+            return size
+    return math.ceil(_CPU_WORD * _words(kernel.source))
+
+
+def _words(source: str) -> int:
+    return len(_WORD.findall(_COMMENT.sub("", source)))

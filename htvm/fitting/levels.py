@@ -1,0 +1,192 @@
+"""Demands and limits of every memory, from a program that is compiled up to its C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import TYPE_CHECKING
+
+from byoc_dory.arena import ALIGNMENT
+from byoc_dory.soc.base import round_up
+from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
+from htvm.report.fit_types import LayerDemand, Level, Part
+from htvm.sim.sizes import tensor_bytes
+
+if TYPE_CHECKING:
+    from byoc_dory.arena import BufferUse
+    from byoc_dory.region import Kernel
+    from htvm.aot.program import Program
+    from htvm.pipeline import Compiled
+
+__all__ = ["constants_by_layer", "fullest", "l2_level", "layer_demands", "layer_levels"]
+
+# What is no tensor of the model and no code: results of checks, the outputs' addresses.
+_OTHER = 32
+
+
+def l2_level(compiled: Compiled) -> Level:
+    """L2: constants, arena, code, stack, inputs and outputs.
+
+    All is exact but the code, and what layers pass to drivers, which are estimates.
+    """
+    program, soc = compiled.program, compiled.target.soc
+    plan = program.plan
+    code = code_bytes(compiled)
+    parts = [
+        Part(f"constants of {layer}", size) for layer, size in constants_by_layer(compiled).items()
+    ]
+    parts += [
+        Part("arena", plan.peak, _arena_note(program)),
+        Part("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"),
+        Part("stack", soc.host.stack, "reserved"),
+        Part("inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER),
+        Part("layers' descriptors", descriptor_bytes(compiled), "estimated"),
+    ]
+    parts = sorted((part for part in parts if part.bytes), key=lambda part: -part.bytes)
+    demand = sum(part.bytes for part in parts)
+    bound = "no smaller arena exists" if plan.optimal else f"no arena is below {plan.bound:,} B"
+    return Level(
+        memory="L2",
+        limit=soc.memory("L2").size,
+        demand=demand,
+        planned=demand,
+        slack=math.ceil(TOLERANCE * code),
+        parts=tuple(parts),
+        note=bound if plan.peak else "",
+    )
+
+
+def constants_by_layer(compiled: Compiled) -> dict[str, int]:
+    """Bytes of constants by the layers that read them, gaps of alignment included."""
+    owner = {
+        constant.name: kernel.layer_name
+        for code in compiled.regions.values()
+        for kernel in code.kernels
+        for constant in kernel.constants
+    }
+    for step in compiled.program.steps:
+        for operand in step.args:
+            if operand.kind == "constant":
+                owner.setdefault(operand.name, step.layer)
+    sizes: dict[str, int] = {}
+    for constant in compiled.program.constants:
+        layer = owner.get(constant.name, constant.name)
+        size = round_up(int(constant.data.nbytes), max(ALIGNMENT, constant.align))
+        sizes[layer] = sizes.get(layer, 0) + size
+    return sizes
+
+
+def fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
+    """The step at which most bytes of the arena are live: its layer, and the buffers by size."""
+
+    def live(step: int) -> list[BufferUse]:
+        return [use for use in program.buffers if use.first <= step <= use.last]
+
+    counts = [sum(use.bytes for use in live(step)) for step in range(len(program.steps))]
+    step = counts.index(max(counts))
+    buffers = sorted(live(step), key=lambda use: -use.bytes)
+    return program.steps[step].layer, tuple(buffers)
+
+
+def _arena_note(program: Program) -> str:
+    if not program.buffers:
+        return ""
+    layer, buffers = fullest(program)
+    words = ", ".join(f"{use.name} {use.bytes:,} B" for use in buffers[:3])
+    return f"fullest at {layer}: {words}" + (", ..." if len(buffers) > 3 else "")
+
+
+# ------------------------------------------------------------------------------ accelerators
+
+
+def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, ...]:
+    """What each layer on an accelerator needs of L1 and of the memory for its weights.
+
+    Args:
+        compiled: with all the L1 there is, or with this budget.
+        budget: bytes of L1 that layers may use; ``None`` for all.  Where the program was compiled
+            with another one, it is no plan for this one.
+    """
+    planned = budget == compiled.options.tiling.l1_budget
+    used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
+    return tuple(
+        _layer_demand(compiled, kernel, used.get(kernel.symbol), budget, planned)
+        for code in compiled.regions.values()
+        for kernel in code.kernels
+        if kernel.layer is not None
+    )
+
+
+def _layer_demand(
+    compiled: Compiled, kernel: Kernel, used: int | None, budget: int | None, planned: bool
+) -> LayerDemand:
+    assert kernel.layer is not None and kernel.plan is not None
+    soc, options = compiled.target.soc, compiled.options.tiling
+    accelerator = soc.accelerator(kernel.accelerator).configured(options)
+    problem = accelerator.tiling_problem(kernel.layer, soc, budget)
+    solution = kernel.plan.solution
+    least_in, least_out, least_weights = problem.memory(problem.smallest)
+    whole_in, whole_out, whole_weights = problem.memory(problem.whole)
+    return LayerDemand(
+        layer=kernel.layer_name,
+        accelerator=kernel.accelerator,
+        l1_planned=used if planned else None,
+        l1_least=problem.buffering * (least_in + least_out),
+        l1_whole=whole_in + whole_out,
+        l1_limit=problem.l1_limit,
+        tile=",".join(str(size) for size in astuple(solution.tile)) if planned else "",
+        weights_planned=solution.l1_weights if planned else None,
+        weights_least=problem.buffering * least_weights,
+        weights_whole=whole_weights,
+        weights_limit=problem.weight_limit,
+    )
+
+
+def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Level, ...]:
+    """L1, and the weight memory of each accelerator, which layers use one after another."""
+    soc = compiled.target.soc
+    found = []
+    for memory in dict.fromkeys(soc.accelerator(d.accelerator).l1 for d in demands):
+        users = [d for d in demands if soc.accelerator(d.accelerator).l1 == memory]
+        found.append(
+            _shared(
+                memory,
+                min(d.l1_limit for d in users),
+                [(d.layer, d.l1_least, d.l1_planned, d.l1_whole) for d in users],
+            )
+        )
+    for name in dict.fromkeys(d.accelerator for d in demands):
+        users = [d for d in demands if d.accelerator == name and d.weights_whole]
+        if users:
+            # Of an array the layer decides how many cells there are: the fullest layer counts.
+            tightest = max(users, key=lambda d: d.weights_least / d.weights_limit)
+            found.append(
+                _shared(
+                    f"{name}: weights",
+                    tightest.weights_limit,
+                    [(d.layer, d.weights_least, d.weights_planned, d.weights_whole) for d in users],
+                )
+            )
+    return tuple(found)
+
+
+def _shared(memory: str, limit: int, users: list[tuple[str, int, int | None, int]]) -> Level:
+    """The level of a memory of which the users need (name, least, planned, whole) in turn."""
+    plans = [planned for _, _, planned, _ in users if planned is not None]
+    order = sorted(users, key=lambda user: (-(user[2] or user[1]), -user[3]))
+    largest = max(users, key=lambda user: user[3])
+    tiled = sum(whole > limit for _, _, _, whole in users)
+    note = f"the largest untiled layer, {largest[0]}, is {largest[3]:,} B"
+    if tiled:
+        note += f"; {tiled} of {len(users)} layers do not fit whole and are tiled"
+    return Level(
+        memory=memory,
+        limit=limit,
+        demand=max(least for _, least, _, _ in users),
+        planned=max(plans) if len(plans) == len(users) else None,
+        parts=tuple(
+            Part(name, least if planned is None else planned) for name, least, planned, _ in order
+        ),
+        note=note,
+    )

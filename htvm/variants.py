@@ -1,0 +1,88 @@
+"""A layer of other sizes: what rules, packing and the cost model are asked about changed models.
+
+Weights are zeros, because sizes decide; the arithmetic is that of one shift, until
+`htvm.placement.executed_form` writes it for an accelerator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.layer import Layer, Shift, conv2d_layer, dense_layer, depthwise_layer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["RESIZABLE", "resized"]
+
+RESIZABLE = ("conv2d", "depthwise", "dense")
+"""Operators that `resized` changes."""
+
+
+def resized(
+    layer: Layer,
+    *,
+    K: int | None = None,
+    C: int | None = None,
+    kernel: tuple[int, int] | None = None,
+    stride: tuple[int, int] | None = None,
+    pad: tuple[int, int, int, int] | None = None,
+) -> Layer:
+    """The layer with other sizes; its output's height and width follow.
+
+    Args:
+        layer: a convolution of one group, a depthwise one, or a dense layer.
+        K, C: output and input channels; of a depthwise layer K is both.
+        kernel: (fy, fx).  Unless ``pad`` says otherwise, paddings change with it so that the
+            output keeps its size at stride 1.
+        stride: (y, x).
+        pad: (top, left, bottom, right).
+
+    Raises:
+        ValueError: the operator has no such sizes.
+        ModelError: the sizes do not go together.
+    """
+    if layer.op not in RESIZABLE or (layer.op == "conv2d" and layer.groups != 1):
+        raise ValueError(f"a {layer.op} of {layer.groups} groups cannot be resized")
+    k, c = K or layer.K, C or layer.C
+    fy, fx = kernel or (layer.fy, layer.fx)
+    source = layer.inputs[0]
+    common: Mapping[str, Any] = {"requant": Shift(0), "clip": (0, 127) if layer.relu else _INT8}
+    if layer.op == "dense":
+        return dense_layer(
+            layer.name, replace(source, shape=(c,), dtype="int8"), layer.output.name,
+            np.zeros((k, c, 1, 1), np.int8), np.zeros(k, np.int32), **common,
+        )  # fmt: skip
+    depthwise = layer.op == "depthwise"
+    build = depthwise_layer if depthwise else conv2d_layer
+    channels = k if depthwise else c
+    return build(
+        layer.name,
+        replace(source, shape=(channels, layer.iy, layer.ix), dtype="int8"),
+        layer.output.name,
+        np.zeros((k, 1 if depthwise else c, fy, fx), np.int8),
+        np.zeros(k, np.int32),
+        stride=stride or layer.stride,
+        pad=pad or _padding(layer, fy, fx),
+        **common,
+    )
+
+
+_INT8 = (-128, 127)
+
+
+def _padding(layer: Layer, fy: int, fx: int) -> tuple[int, int, int, int]:
+    """The layer's padding, grown or shrunk with its kernel, at the end first."""
+    top, left, bottom, right = layer.pad
+    top, bottom = _shared(top, bottom, fy - layer.fy)
+    left, right = _shared(left, right, fx - layer.fx)
+    return top, left, bottom, right
+
+
+def _shared(before: int, after: int, more: int) -> tuple[int, int]:
+    total = max(0, before + after + more)
+    begin = min(total, max(0, before + more // 2))
+    return begin, total - begin

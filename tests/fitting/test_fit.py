@@ -1,0 +1,197 @@
+"""Whether a model fits: demands against real builds, and changes against what they promise."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import htvm
+from byoc_dory.layer import Shift
+from byoc_dory.options import TilingOptions
+from htvm import zoo
+from htvm.cli.app import main
+from htvm.cli.arguments import open_model
+from htvm.report.fit_types import Fit, Level
+from htvm.sim.sizes import Sizes
+
+MLPERF = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
+ZOO = (*zoo.names(), *zoo.TRAINED)
+TARGETS = (
+    "diana", "diana.digital", "diana.analog", "diana.mixed", "diana.cpu", "generic.cpu",
+)  # fmt: skip
+
+
+def part(level: Level, name: str) -> int:
+    return sum(entry.bytes for entry in level.parts if entry.name == name)
+
+
+def hold(found: Fit, real: Sizes) -> None:
+    """What was said of L2 against the linked firmware."""
+    level = found.level("L2")
+    assert level.demand == sum(entry.bytes for entry in level.parts)
+    assert part(level, "arena") == real.arena
+    assert part(level, "stack") == real.stack
+    # All that is wrong comes from the code and the layers' descriptors.
+    assert abs(level.demand - real.total) <= level.slack
+    assert abs(part(level, "code") - real.code) <= level.slack
+
+
+@pytest.mark.parametrize(
+    ("network", "target"), [("toyadmos", "diana"), ("resnet8", "diana.cpu"), ("ds_cnn", "diana")]
+)
+def test_demands_of_l2_are_those_of_the_firmware(network: str, target: str) -> None:
+    model = zoo.build(network)
+    hold(htvm.fit(model, target), htvm.build(model, target).sizes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ZOO)
+def test_demands_of_l2_on_every_target(network: str) -> None:
+    model = open_model(f"zoo:{network}")
+    for target in TARGETS:
+        for schedule in ("overlapped", "published"):
+            found = htvm.fit(model, target, schedule=schedule)
+            hold(found, htvm.build(model, target, schedule=schedule).sizes)
+
+
+def test_accelerators_memories_are_those_of_the_plan() -> None:
+    model = zoo.build("resnet8")
+    found, module = htvm.fit(model), htvm.build(model, platform="host")
+    regions = list(module.compiled.regions.values())
+    assert found.fits == "yes" and not found.changes
+    assert found.level("L1").planned == max(max(code.l1_used.values()) for code in regions)
+    kernels = {
+        kernel.layer_name: kernel
+        for code in regions
+        for kernel in code.kernels
+        if kernel.plan is not None
+    }
+    for layer in found.layers:
+        solution = kernels[layer.layer].solution
+        assert solution is not None and layer.weights_planned == solution.l1_weights
+        assert layer.l1_least <= layer.l1_whole <= found.level("L1").limit
+    weights = found.level("digital: weights")
+    assert weights.planned == max(k.solution.l1_weights for k in kernels.values() if k.solution)
+
+
+def test_a_budget_that_is_too_small_names_the_layers_and_what_helps() -> None:
+    model = zoo.build("toyadmos")
+    found = htvm.fit(model, "diana.digital", tiling=TilingOptions(l1_budget=300))
+    level = found.level("L1")
+    assert (found.fits, level.fits, level.demand, level.planned) == ("no", "no", 656, None)
+    assert {d.layer for d in found.layers if d.l1_least > 300} == {"dense_0"}
+    raised, left, narrower = found.changes
+    assert all(change.fits == "yes" for change in found.changes)
+    assert "656" in raised.what and raised.how == "planned"
+    assert "dense_0" in left.what and narrower.how == "computed"
+    # What is promised holds: that budget, that placement, that many channels and no more.
+    assert htvm.fit(model, "diana.digital", tiling=TilingOptions(l1_budget=656)).fits == "yes"
+    assert htvm.fit(model, "diana.digital", tiling=TilingOptions(l1_budget=655)).fits == "no"
+    assert "give dense_0 272 instead of 640 input channels" in narrower.what
+    assert narrower.demand is not None and narrower.demand <= 300
+
+
+def test_a_small_l2_names_what_dominates_and_the_nearest_change() -> None:
+    model = zoo.build("toyadmos")
+    found = htvm.fit(model, "generic.cpu", l2_bytes=262_144)
+    level = found.level("L2")
+    assert (found.fits, level.fits, level.limit) == ("no", "no", 262_144)
+    assert level.parts[0].name == "constants of dense_9"
+    nearest = found.changes[0]
+    assert nearest.fits == "yes" and nearest.how == "computed"
+    assert "give dense_9" in nearest.what
+    elsewhere = next(change for change in found.changes if "--target diana)" in change.what)
+    assert elsewhere.demand == htvm.fit(model, "diana").level("L2").demand
+
+
+def test_a_full_arena_names_the_tensor() -> None:
+    model = zoo.build("ds_cnn")
+    found = htvm.fit(model, "generic.cpu", l2_bytes=65_536)
+    assert found.fits == "no"
+    tensor = next(change for change in found.changes if "make the tensor" in change.what)
+    assert tensor.demand is not None and tensor.demand < found.level("L2").demand
+    # Where the whole arena would not be enough, nothing is said of its tensors.
+    smaller = htvm.fit(model, "generic.cpu", l2_bytes=49_152)
+    assert not any("make the tensor" in change.what for change in smaller.changes)
+
+
+def test_close_is_neither_yes_nor_no() -> None:
+    level = Level("L2", 1000, 990, 990, slack=20)
+    assert level.fits == "close"
+    assert replace(level, demand=1010).fits == "close"
+    assert (replace(level, demand=980).fits, replace(level, demand=1021).fits) == ("yes", "no")
+    fit = Fit("n", "t", "", (level, replace(level, slack=0)), ())
+    assert fit.fits == "close" and "too close" in str(fit)
+
+
+def test_a_layer_that_memory_keeps_from_the_accelerator_is_named() -> None:
+    from tvm import relax
+
+    from htvm.model import Model, TensorInfo
+    from patterns.gemm import dense
+
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 5000), "int8"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            weight = np.ones((8, 5000, 1, 1), np.int8)
+            y = dense(bb, x, weight, np.zeros(8, np.int32), Shift(9), (-128, 127), name="wide")
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    info = (TensorInfo("x", (1, 5000), "int8", 1.0, 0),)
+    outputs = (TensorInfo("y", (1, 8), "int8", 1.0, 0),)
+    model = Model("wide", bb.finalize(), info, outputs, "a test", "shift")
+    found = htvm.fit(model, "diana.digital")
+    assert [(layer, name) for layer, name, _ in found.refused] == [("wide", "digital")]
+    assert "weight memory" in found.refused[0][2] and "want of memory" in str(found)
+
+
+def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", "zoo:toyadmos"]) == 0
+    shown = capsys.readouterr().out
+    assert "it fits" in shown and "arena" not in shown.split("\n")[0]
+    assert main(["fit", "zoo:toyadmos", "-t", "generic.cpu", "--l2", "262144", "--json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert (data["schema"], data["kind"], data["fits"]) == (1, "fit", "no")
+    assert [level["fits"] for level in data["levels"]] == ["no"]
+    assert data["changes"][0]["fits"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--l2", "262144"], "fixed at 512000"),
+        (["--l1", "999999"], "256000"),
+        (["--l1", "0"], "--l1"),
+        (["--target", "mars"], "diana.digital"),
+    ],
+)
+def test_contradictory_options(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "zoo:toyadmos", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err and "Traceback" not in shown.err and shown.out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ZOO)
+def test_an_answer_takes_less_than_three_seconds(network: str) -> None:
+    """Of a core's time: the machine may be busy with something else."""
+    command = [sys.executable, "-m", "htvm.cli", "fit", f"zoo:{network}"]
+    times = []
+    for _ in range(3):
+        before = os.times()
+        subprocess.run(command, check=True, capture_output=True)
+        after = os.times()
+        times.append(
+            after.children_user - before.children_user
+            + after.children_system - before.children_system
+        )  # fmt: skip
+    assert min(times) < 3.0
