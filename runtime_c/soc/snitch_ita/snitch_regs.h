@@ -37,9 +37,9 @@
 #define SNITCH_ERROR_RACE 7u      /* touches bytes that a device at work reads or writes */
 #define SNITCH_ERROR_SEQUENCE 8u  /* ITA: AV without the QK whose statistics it needs */
 
-/* DMA: transfers of ROWS rows of BYTES bytes between L2 and L1 or inside L1, executed one after
- * another in the order given; up to SNITCH_ITA_DMA_QUEUE_DEPTH wait or run.  A transfer takes the
- * set-up SNITCH_ITA_DMA_CALL_CYCLES and, for each row, its bytes over
+/* DMA: transfers of ROWS rows of BYTES bytes from anywhere in memory to anywhere else, executed one
+ * after another in the order given; up to SNITCH_ITA_DMA_QUEUE_DEPTH wait or run.  A transfer takes
+ * the set-up SNITCH_ITA_DMA_CALL_CYCLES and, for each row, its bytes over
  * SNITCH_ITA_DMA_BYTES_PER_CYCLE, rounded up.  An error drops those that are left.  With one row
  * the strides do not matter.  Rows may be read again (stride 0), but not be written twice. */
 #define SNITCH_DMA_SOURCE 0x18u

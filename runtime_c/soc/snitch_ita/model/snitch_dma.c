@@ -61,13 +61,6 @@ static bool check(htvm_soc_t *soc, snitch_order_t *order)
         !check_place(soc, &sides[DEST])) {
         return false;
     }
-    if (!snitch_begins_in_l1(&sides[SOURCE]) && !snitch_begins_in_l1(&sides[DEST])) {
-        return snitch_complain(soc, &soc->dma, SNITCH_ERROR_RANGE,
-                               "transfer from 0x%08" PRIX32 " to 0x%08" PRIX32 " (%" PRIu32
-                               " x %" PRIu32 " B): neither is in L1",
-                               sides[SOURCE].first, sides[DEST].first, sides[DEST].rows,
-                               sides[DEST].bytes);
-    }
     if (snitch_meet(&sides[SOURCE], &sides[DEST])) {
         return snitch_complain(soc, &soc->dma, SNITCH_ERROR_OVERLAP,
                                "destination at 0x%08" PRIX32 " (%" PRIu32 " x %" PRIu32
@@ -87,13 +80,14 @@ static bool check(htvm_soc_t *soc, snitch_order_t *order)
 
 static const char *direction(const snitch_area_t *sides)
 {
-    if (!snitch_begins_in_l1(&sides[SOURCE])) {
-        return "in";
+    const bool from_l1 = snitch_begins_in_l1(&sides[SOURCE]);
+    if (from_l1 == snitch_begins_in_l1(&sides[DEST])) {
+        return "move";
     }
-    return snitch_begins_in_l1(&sides[DEST]) ? "move" : "out";
+    return from_l1 ? "out" : "in";
 }
 
-void snitch_dma_start(htvm_soc_t *soc)
+void snitch_dma_take(htvm_soc_t *soc)
 {
     snitch_device_t *dma = &soc->dma;
     snitch_order_t order = {

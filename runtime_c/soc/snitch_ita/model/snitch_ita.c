@@ -254,7 +254,7 @@ static void note_attention(htvm_soc_t *soc, const snitch_product_t *p)
     }
 }
 
-void snitch_ita_start(htvm_soc_t *soc)
+void snitch_ita_take(htvm_soc_t *soc)
 {
     snitch_device_t *ita = &soc->ita;
     snitch_order_t order = {.product = read_product(ita)};

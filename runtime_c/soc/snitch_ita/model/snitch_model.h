@@ -141,8 +141,8 @@ void snitch_retire(snitch_device_t *device);
 void snitch_drop(snitch_device_t *device);
 
 /* Start commands; the registers hold the parameters. */
-void snitch_dma_start(htvm_soc_t *soc);
-void snitch_ita_start(htvm_soc_t *soc);
+void snitch_dma_take(htvm_soc_t *soc);
+void snitch_ita_take(htvm_soc_t *soc);
 
 /* Completes the oldest order. */
 bool snitch_dma_complete(htvm_soc_t *soc);

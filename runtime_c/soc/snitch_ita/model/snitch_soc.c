@@ -191,9 +191,9 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
     } else if (device->error == SNITCH_ERROR_NONE) {
         /* A device in its error state does nothing until the error is forgotten. */
         if (device == &soc->dma) {
-            snitch_dma_start(soc);
+            snitch_dma_take(soc);
         } else {
-            snitch_ita_start(soc);
+            snitch_ita_take(soc);
         }
     }
 }

@@ -1,0 +1,38 @@
+"""Runs the C unit tests of the cluster's device models and of ITA's driver, with sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from byoc_dory.soc.header import render
+from htvm.sim.host import sanitizing
+from htvm.sim.paths import runtime_c
+from htvm.sim.toolchain import Compiler
+from tests.runtime_c.cluster import SOC
+
+TESTS = ("test_complaints.c", "test_races.c", "test_driver.c")
+STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
+
+
+@pytest.mark.parametrize("name", ["zig", "gcc", "clang"])
+@pytest.mark.parametrize("test", TESTS)
+def test_c_units(tmp_path: Path, test: str, name: str) -> None:
+    if name != "zig" and shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    compiler = sanitizing(Compiler.zig(host=None if name == "zig" else name))
+    (tmp_path / "htvm_soc.h").write_text(render(SOC))
+    root = runtime_c()
+    folder = root / "soc" / "snitch_ita"
+    tests = root / "tests"
+    sources = [tests / "soc" / "snitch" / test, *sorted(folder.glob("model/*.c"))]
+    if test == "test_driver.c":
+        sources.append(folder / "snitch_ita_driver.c")
+    includes = [tmp_path, tests / "driver", tests, root / "include", folder]
+    program = compiler.compile_host(sources, tmp_path / "test", includes, STRICT)
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.endswith(" 0 failures\n")
