@@ -7,7 +7,7 @@ Changes of a layer's channels are computed from the packed sizes of the layer as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,14 @@ from byoc_dory.codegen import generate
 from byoc_dory.errors import HtvmError
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import resolve, targets
-from htvm.fitting.levels import constants_by_layer, fullest
+from htvm.fitting.levels import constants_by_layer, too_full
 from htvm.placement import executed_form
 from htvm.policy import CPU
 from htvm.report.fit_types import Answer, Change, Level
 from htvm.variants import RESIZABLE, resized
 
 if TYPE_CHECKING:
+    from byoc_dory.arena import BufferUse
     from byoc_dory.layer import Layer
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.accelerator import Accelerator
@@ -158,31 +159,28 @@ def _first(values: list[int], holds: Callable[[int], bool]) -> int:
 
 
 def _smaller_maps(compiled: Compiled, level: Level) -> Iterator[Change]:
-    """A smaller tensor where the arena is fullest, as small as it takes."""
+    """Smaller tensors at the steps that are too full, as small as it takes."""
     program, excess = compiled.program, level.demand + level.slack - level.limit
-    if program.plan.peak <= excess:
+    allowed = program.plan.peak - excess
+    if allowed <= 0:
         return
-    where, buffers = fullest(program)
-    largest = buffers[0]
+    large = too_full(program, allowed)
+    names = {use.name for use in large}
 
-    def saved(percent: int) -> int:
-        smaller = [
-            replace(use, bytes=use.bytes * (100 - percent) // 100)
-            if use.name == largest.name
-            else use
-            for use in program.buffers
-        ]
-        return program.plan.peak - plan_memory(smaller).peak
+    def peak(percent: int) -> int:
+        return plan_memory(
+            [
+                replace(use, bytes=use.bytes * (100 - percent) // 100) if use.name in names else use
+                for use in program.buffers
+            ]
+        ).peak
 
-    percents = list(range(5, 100, 5))
-    enough = saved(percents[-1]) >= excess
-    percent = _first(percents, lambda value: saved(value) >= excess) if enough else percents[-1]
-    demand = level.demand - saved(percent)
+    percent = _first(list(range(1, 101)), lambda value: peak(value) <= allowed)
+    demand = level.demand - program.plan.peak + peak(percent)
     yield Change(
-        f"make the tensor {largest.name} (read or written at {where}, {largest.bytes:,} B) "
-        f"{percent} % smaller: fewer channels or a smaller map",
+        f"make what lies in the arena at its fullest {percent} % smaller ({_listed(large)}): fewer "
+        "channels, or a smaller input",
         level.memory, demand, level.limit, replace(level, demand=demand).fits, "computed",
-        "" if enough else "other steps then are as full",
     )  # fmt: skip
 
 
@@ -237,5 +235,9 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
     )  # fmt: skip
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+def _listed(things: Sequence[str | BufferUse]) -> str:
+    words = [
+        thing if isinstance(thing, str) else f"{thing.name} {thing.bytes:,} B"
+        for thing in things[:3]
+    ]
+    return ", ".join(words) + (f" and {len(things) - 3} more" if len(things) > 3 else "")

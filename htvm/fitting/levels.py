@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.pipeline import Compiled
 
-__all__ = ["constants_by_layer", "fullest", "l2_level", "layer_demands", "layer_levels"]
+__all__ = ["constants_by_layer", "l2_level", "layer_demands", "layer_levels", "too_full"]
 
 # What is no tensor of the model and no code: results of checks, the outputs' addresses.
 _OTHER = 32
@@ -77,7 +77,7 @@ def constants_by_layer(compiled: Compiled) -> dict[str, int]:
     return sizes
 
 
-def fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
+def _fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
     """The step at which most bytes of the arena are live: its layer, and the buffers by size."""
 
     def live(step: int) -> list[BufferUse]:
@@ -89,10 +89,26 @@ def fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
     return program.steps[step].layer, tuple(buffers)
 
 
+def too_full(program: Program, allowed: int) -> tuple[BufferUse, ...]:
+    """The buffers that are live at a step with more than ``allowed`` bytes, largest first."""
+    steps = [
+        step
+        for step in range(len(program.steps))
+        if sum(_rounded(use) for use in program.buffers if use.first <= step <= use.last) > allowed
+    ]
+    found = [use for use in program.buffers if any(use.first <= step <= use.last for step in steps)]
+    # Where no step alone is too full, holes between buffers are: any of them may close one.
+    return tuple(sorted(found or program.buffers, key=lambda use: -use.bytes))
+
+
+def _rounded(use: BufferUse) -> int:
+    return round_up(use.bytes, ALIGNMENT)
+
+
 def _arena_note(program: Program) -> str:
     if not program.buffers:
         return ""
-    layer, buffers = fullest(program)
+    layer, buffers = _fullest(program)
     words = ", ".join(f"{use.name} {use.bytes:,} B" for use in buffers[:3])
     return f"fullest at {layer}: {words}" + (", ..." if len(buffers) > 3 else "")
 

@@ -114,11 +114,11 @@ def test_a_full_arena_names_the_tensor() -> None:
     model = zoo.build("ds_cnn")
     found = htvm.fit(model, "generic.cpu", l2_bytes=65_536)
     assert found.fits == "no"
-    tensor = next(change for change in found.changes if "make the tensor" in change.what)
-    assert tensor.demand is not None and tensor.demand < found.level("L2").demand
+    tensor = next(change for change in found.changes if "in the arena" in change.what)
+    assert tensor.fits == "yes" and "conv2d_0" in tensor.what
     # Where the whole arena would not be enough, nothing is said of its tensors.
     smaller = htvm.fit(model, "generic.cpu", l2_bytes=49_152)
-    assert not any("make the tensor" in change.what for change in smaller.changes)
+    assert not any("in the arena" in change.what for change in smaller.changes)
 
 
 def test_close_is_neither_yes_nor_no() -> None:
