@@ -239,7 +239,7 @@ def _add_layer(
     clip: tuple[int, int],
     dtypes: tuple[str, str, str] = ("int8", "int8", "int8"),
 ) -> Layer:
-    if shape[0] != 1:
+    if len(shape) == 4 and shape[0] != 1:
         raise IntegerFormError(
             f"batch size {shape[0]}", where=f"operator '{name}'", hint="only 1 is supported"
         )

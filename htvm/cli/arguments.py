@@ -41,7 +41,7 @@ def open_model(text: str) -> Model:
                 where=f"MODEL {_ZOO}{named}",
                 hint=f"e.g. {_ZOO}{named}@1",
             )
-        return zoo.build(name, int(seed or 0), scheme=scheme or "8-bit")  # type: ignore[arg-type]
+        return zoo.build(name, int(seed or 0), scheme=scheme or "8-bit")
     import htvm
 
     return htvm.load(text)

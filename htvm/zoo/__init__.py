@@ -1,15 +1,17 @@
-"""The MLPerf Tiny networks with seeded weights, and networks that were trained.
+"""The MLPerf Tiny networks and a transformer with seeded weights, and networks that were trained.
 
-The former are in DIANA's own number schemes, and need no file and no retargeting: their layers are
-in the form that the digital core executes, the analog core, or (by the published rule) one of
-both, so that a build for them computes exactly what the model says.  They stand in for trained
+The MLPerf Tiny networks are in DIANA's own number schemes, and need no file and no retargeting:
+their layers are in the form that the digital core executes, the analog core, or (by the published
+rule) one of both, so that a build for them computes exactly what the model says.  The transformer
+is in the Integer Transformer Accelerator's (`htvm.zoo.transformers`).  They stand in for trained
 models in tests and benchmarks of speed and size; they recognise nothing.  The trained ones
 recognise handwritten digits (`htvm.zoo.trained`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from byoc_dory.errors import ModelError
 from htvm.zoo import topologies
 from htvm.zoo.sketch import SCHEMES
 from htvm.zoo.trained import TRAINED, load_trained
+from htvm.zoo.transformers import LAYERS, encoder, gemm, single_head_attention
 
 if TYPE_CHECKING:
     from htvm.model import Model
@@ -29,13 +32,17 @@ __all__ = [
     "build",
     "digits",
     "ds_cnn",
+    "encoder",
+    "gemm",
     "mobilenet_v1",
     "names",
     "resnet8",
+    "single_head_attention",
     "sketch",
     "toyadmos",
 ]
 
+_ENCODER = "encoder"
 _NETWORKS = {
     "ds_cnn": topologies.ds_cnn,
     "ds_cnn_7x5": topologies.ds_cnn_7x5,
@@ -46,7 +53,10 @@ _NETWORKS = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of the networks with seeded weights; `TRAINED` has the others `build` takes."""
+    """The names of the networks that have a `sketch`.
+
+    `build` also takes those of `TRAINED`, and ``"encoder"``.
+    """
     return tuple(_NETWORKS)
 
 
@@ -60,7 +70,7 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
         raise ModelError(
             f"there is no network {name!r}",
             where="htvm.zoo",
-            hint=f"one of {', '.join((*names(), *TRAINED))}",
+            hint=f"one of {', '.join((*names(), _ENCODER, *TRAINED))}",
         )
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(
@@ -71,15 +81,16 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     return _NETWORKS[name](seed, scheme)
 
 
-def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: Scheme = "8-bit") -> Model:
+def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8-bit") -> Model:
     """The network called ``name`` as a model.
 
     Args:
-        name: one of `names`, or of `TRAINED`.
+        name: one of `names`, or of `TRAINED`, or ``"encoder"``.
         seed: of the weights; the same seed gives the same model everywhere.
         layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX);
             trained networks have the latter.
-        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.sketch`).
+        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.sketch`); of the encoder
+            the number of its layers instead, as text, or ``"8-bit"`` for all.
 
     Raises:
         ModelError: there is no such network or scheme; or it is a trained one, which has no other
@@ -94,10 +105,24 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: Scheme =
                 hint=f"leave both out; trained networks are {', '.join(TRAINED)}",
             )
         return load_trained(name)
-    drawn = sketch(name, seed, scheme)
+    if name == _ENCODER:
+        return encoder(_layers(scheme), seed=seed)
+    drawn = sketch(name, seed, cast("Scheme", scheme))
     from htvm.zoo.emit import model  # the compiler, which takes a second to import
 
     return model(drawn, layout)
+
+
+def _layers(scheme: str) -> int:
+    if scheme in ("8-bit", str(LAYERS)):
+        return LAYERS
+    if not re.fullmatch("[1-9][0-9]{0,3}", scheme):
+        raise ModelError(
+            f"an encoder has no scheme {scheme!r}",
+            where="htvm.zoo, network 'encoder'",
+            hint="give the number of layers: zoo:encoder:1",
+        )
+    return int(scheme)
 
 
 def resnet8(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.layer import Array
+from byoc_dory.rowwise import ItaSoftmax
 
-__all__ = ["average_pool", "conv2d", "dense", "requantize"]
+__all__ = ["average_pool", "conv2d", "dense", "ita_softmax", "matmul", "requantize"]
 
 Pad = tuple[int, int, int, int]
 
@@ -40,7 +41,33 @@ def conv2d(x: Array, weight: Array, stride: int, pad: Pad, depthwise: bool) -> A
 
 def dense(x: Array, weight: Array) -> Array:
     """Accumulators ``[n, K]`` of ``x`` ``[n, C]`` with ``weight`` ``[K, C]``."""
-    return (x.astype("float64") @ weight.astype("float64").T).astype("int64")
+    return matmul(x, weight.T)
+
+
+def matmul(a: Array, b: Array) -> Array:
+    """Products of matrices, ``[..., M, C]`` with ``[..., C, K]``."""
+    largest = int(np.abs(a).max(initial=0)) * int(np.abs(b.astype("int64")).max(initial=0))
+    # float32 adds integers up to 2**24 exactly, and does so twice as fast.
+    kind = "float32" if largest * a.shape[-1] <= 1 << 24 else "float64"
+    return (a.astype(kind) @ b.astype(kind)).astype("int64")
+
+
+def ita_softmax(x: Array, parameters: ItaSoftmax) -> Array:
+    """The accelerator's softmax of int8 rows ``[..., n]``; see `ItaSoftmax`."""
+
+    def steps(distance: Array) -> Array:
+        bits = parameters.step_bits
+        return np.minimum((distance + ((1 << bits) >> 1)) >> bits, 31)
+
+    width = parameters.group or x.shape[-1]
+    largest = np.full((*x.shape[:-1], 1), -128, "int64")
+    total = np.zeros_like(largest)
+    for start in range(0, x.shape[-1], width):
+        group = x[..., start : start + width]
+        raised = np.maximum(largest, group.max(axis=-1, keepdims=True))
+        added = (256 >> steps(raised - group)).sum(axis=-1, keepdims=True)
+        total, largest = (total >> steps(raised - largest)) + added, raised
+    return (parameters.numerator // total) >> steps(largest - x)
 
 
 def average_pool(x: Array) -> Array:

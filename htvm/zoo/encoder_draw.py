@@ -1,0 +1,256 @@
+"""Drawing an integer transformer in the arithmetic of the Integer Transformer Accelerator.
+
+Weights are drawn; a seeded sequence runs through the network in numpy, and every requantization
+gets the factor that makes most use of int8.  Attention averages over a sequence, and layers of
+random ones make its elements alike.  That they stay apart in this network is due to three things:
+biases centre each channel, as a trained network's normalisations do; the scores spread so far that
+some elements stand out; and what attention adds to its input is of half the input's size.
+
+All requantizations are ``clip((acc * mul + add) >> shift)`` with 8 bits of factor and half a step
+in the summand, which is rounding half up.  Everything is integer arithmetic (float32 where products
+are summed, which is exact below 2**24), so that a seed gives the same network on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.attention import Attention, Product, Scores
+from byoc_dory.errors import ModelError
+from byoc_dory.layer import Array
+from byoc_dory.rowwise import AffineNorm, ItaGelu, ItaSoftmax
+from htvm.zoo import forward
+
+__all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "Shape"]
+
+Scale = tuple[int, int, int]
+"""mul, shift and add."""
+
+_INT8 = (-128, 127)
+# Of the calibration outputs, one in so many may leave the int8 range; of the scores more, so that
+# some elements of a sequence stand out.
+_OUTLIERS = 1024
+_OUTLIERS_OF_SCORES = 16
+_PEAK = 127
+_PEAK_OF_ATTENTION = 64
+# A GELU of the step 1/32, which gives the same step with the opposite sign.
+_GELU = ItaGelu(b=-80, c=-7091, mul=148, shift=21, add=0)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of an encoder.
+
+    Attributes:
+        sequence: rows of the input, S.
+        embedding: columns of the input, E.
+        projection: columns of a head, P.
+        heads: of the attention.
+        feed_forward: columns between the two products of a feed-forward network.
+        stacked: feed-forward networks of a layer, one after the other.
+        activation: ``"relu"`` or ``"gelu"``.
+
+    Raises:
+        ModelError: if a size is not positive, or there is no such activation.
+    """
+
+    sequence: int = 128
+    embedding: int = 128
+    projection: int = 64
+    heads: int = 4
+    feed_forward: int = 512
+    stacked: int = 4
+    activation: str | None = "relu"
+
+    def __post_init__(self) -> None:
+        sizes = ("sequence", "embedding", "projection", "heads", "feed_forward", "stacked")
+        for role in sizes:
+            size, least = getattr(self, role), 0 if role == "stacked" else 1
+            if not isinstance(size, (int, np.integer)) or size < least:
+                raise ModelError(
+                    f"{role} cannot be {size!r}",
+                    where="htvm.zoo",
+                    hint=f"a whole number from {least} on",
+                )
+        check_activation(self.activation)
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward:
+    """``norm(x + outer(activation(inner(x))))``.
+
+    Attributes:
+        inner, outer: the products.
+        clip: of the inner one, from 0 on where a ReLU follows.
+        gelu: what follows the inner product instead.
+        residual: of the sum with the input.
+        norm: of that sum.
+    """
+
+    inner: Product
+    clip: tuple[int, int]
+    gelu: ItaGelu | None
+    outer: Product
+    residual: Scale
+    norm: AffineNorm
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderLayer:
+    """``norm(x + attention(x))`` and then ``stacked`` feed-forward networks.
+
+    Attributes:
+        attention: of several heads, whose results are accumulated.
+        residual: of the sum with the input.
+        norm: of that sum.
+        feed_forward: one after the other.
+    """
+
+    attention: Attention
+    residual: Scale
+    norm: AffineNorm
+    feed_forward: tuple[FeedForward, ...]
+
+
+class Drawer:
+    """Draws operators that read ``x``, int64 [S, E], and replace it by what they make of it.
+
+    Args:
+        seed: of weights and of the sequence that scales are chosen by.
+        rows, columns: of the network's input.
+    """
+
+    def __init__(self, seed: int, rows: int, columns: int) -> None:
+        self._rng = np.random.default_rng([5, seed])
+        self.x: Array = self._rng.integers(-128, 128, (rows, columns))
+
+    def encoder(self, shape: Shape, layers: int) -> Iterator[EncoderLayer]:
+        """The layers of an encoder, each drawn when it is asked for."""
+        for _ in range(layers):
+            x = self.x
+            attention = self.attention(shape)
+            residual, norm = self._normed(x)
+            stacked = []
+            for _ in range(shape.stacked):
+                stacked.append(self._feed_forward(shape))
+            yield EncoderLayer(attention, residual, norm, tuple(stacked))
+
+    def attention(self, shape: Shape) -> Attention:
+        """A multi-head attention."""
+        x, sizes = self.x, (shape.projection,) * shape.heads
+        query, queries = self._products(x, sizes)
+        key, keys = self._products(x, sizes)
+        value, values = self._products(x, sizes)
+        scores, contexts = self._attend(queries, keys, values)
+        output, parts = [], []
+        for context in contexts:
+            product, part = self.product(context, shape.embedding)
+            output.append(product)
+            parts.append(part)
+        accumulated = None
+        self.x = parts[0]
+        if shape.heads > 1:
+            total = np.sum(parts, axis=0)
+            accumulated = _fitted(total, peak=_PEAK_OF_ATTENTION)
+            self.x = _scaled(total, accumulated)
+        return Attention(query, key, value, scores, tuple(output), accumulated)
+
+    def product(self, x: Array, k: int, clip: tuple[int, int] = _INT8) -> tuple[Product, Array]:
+        """A product of ``x`` with drawn weights to ``k`` columns, and its results."""
+        weight = self._weights(k, x.shape[-1])
+        acc = forward.dense(x, weight)
+        mean = acc.sum(axis=0) // len(acc)
+        deviation = np.abs(acc - mean).sum(axis=0) // len(acc)
+        # Behind a ReLU most of a channel's values stay positive; see `htvm.zoo.sketch`.
+        low, high = (-64, 193) if clip[0] == 0 else (-64, 65)
+        bias = self._rng.integers(low, high, k) * deviation // 256 - mean
+        acc += bias
+        mul, shift, add = _fitted(np.maximum(acc, clip[0]))
+        made = Product(weight, bias.astype("int32"), mul, shift, add)
+        return made, _scaled(acc, (mul, shift, add), clip)
+
+    def activated(
+        self, x: Array, k: int, activation: str | None
+    ) -> tuple[Product, tuple[int, int], ItaGelu | None]:
+        """A product with an activation behind it: a clip, or a GELU.
+
+        Raises:
+            ModelError: there is no such activation.
+        """
+        check_activation(activation)
+        clip = (0, 127) if activation == "relu" else _INT8
+        made, self.x = self.product(x, k, clip)
+        if activation != "gelu":
+            return made, clip, None
+        self.x = _GELU.table().table.view("int8").astype("int64")[self.x]  # indexed by the byte
+        return made, clip, _GELU
+
+    def _products(
+        self, x: Array, sizes: tuple[int, ...]
+    ) -> tuple[tuple[Product, ...], list[Array]]:
+        made = [self.product(x, size) for size in sizes]
+        return tuple(product for product, _ in made), [result for _, result in made]
+
+    def _attend(
+        self, queries: list[Array], keys: list[Array], values: list[Array]
+    ) -> tuple[Scores, list[Array]]:
+        """Scores and contexts of all heads, requantized alike."""
+        pairs = zip(queries, keys, strict=True)
+        sums = np.stack([forward.matmul(q, k.swapaxes(-1, -2)) for q, k in pairs])
+        scale = _fitted(sums, _OUTLIERS_OF_SCORES)
+        softmax = ItaSoftmax()
+        rows = forward.ita_softmax(_scaled(sums, scale), softmax)
+        products = np.stack([forward.matmul(a, v) for a, v in zip(rows, values, strict=True)])
+        context = _fitted(products)
+        return Scores(scale, softmax, context), list(_scaled(products, context))
+
+    def _feed_forward(self, shape: Shape) -> FeedForward:
+        x = self.x
+        inner, clip, gelu = self.activated(x, shape.feed_forward, shape.activation)
+        outer, self.x = self.product(self.x, shape.embedding)
+        residual, norm = self._normed(x)
+        return FeedForward(inner, clip, gelu, outer, residual, norm)
+
+    def _normed(self, x: Array) -> tuple[Scale, AffineNorm]:
+        """Requantization of the sum with ``x``, and the norm behind it."""
+        total = self.x + x
+        residual = _fitted(total)
+        total = _scaled(total, residual)
+        rows, columns = total.shape
+        weight = self._rng.integers(48, 97, columns)
+        mean = total.sum(axis=0) // rows
+        bias = self._rng.integers(-16, 17, columns) * weight - mean * weight
+        mul, shift, add = _fitted(total * weight + bias)
+        bias += add // mul
+        self.x = np.clip(((total * weight + bias) * mul) >> shift, *_INT8)
+        return residual, AffineNorm(weight.astype("int32"), bias.astype("int32"), mul, shift)
+
+    def _weights(self, k: int, channels: int) -> Array:
+        # The sum of four uniform integers: bell-shaped, within int8, and no floating point.
+        drawn = self._rng.integers(-31, 32, (4, k, channels), dtype="int8")
+        return drawn.sum(axis=0, dtype="int8")
+
+
+def check_activation(activation: str | None) -> None:
+    """Raise `ModelError` where there is no such activation."""
+    if activation not in (None, "relu", "gelu"):
+        raise ModelError(
+            f"there is no activation {activation!r}", where="htvm.zoo", hint="relu, gelu"
+        )
+
+
+def _fitted(values: Array, outliers: int = _OUTLIERS, peak: int = _PEAK) -> Scale:
+    """The scale with which all but one in ``outliers`` of the values lie within the peak."""
+    magnitude = np.abs(values).reshape(-1)
+    place = magnitude.size - 1 - magnitude.size // outliers
+    largest = max(int(np.partition(magnitude, place)[place]), 1)
+    shift = max((255 * largest // peak).bit_length() - 1, 1)  # the factor has 8 bits, then
+    return (peak << shift) // largest, shift, 1 << (shift - 1)
+
+
+def _scaled(values: Array, scale: Scale, clip: tuple[int, int] = _INT8) -> Array:
+    mul, shift, add = scale
+    return np.clip((values * mul + add) >> shift, *clip)

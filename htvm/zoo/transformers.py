@@ -1,0 +1,113 @@
+"""Integer transformers with seeded weights, in the Integer Transformer Accelerator's arithmetic.
+
+`encoder` is the network of its evaluation (MobileBERT's encoder, without the bottlenecks): with
+four feed-forward networks a layer it has 4.43 GOp, two for each multiply-accumulate.  `gemm` and
+`single_head_attention` are the microbenchmarks.  All compute on int8 matrices (rows, columns),
+without batch axis; like the other networks here they recognise nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import ModelError
+from htvm.zoo.encoder_draw import Drawer, Shape
+
+if TYPE_CHECKING:
+    from htvm.model import Model
+
+__all__ = ["LAYERS", "encoder", "gemm", "single_head_attention"]
+
+LAYERS = 24
+"""Layers of `encoder` as published."""
+
+
+def encoder(
+    layers: int = LAYERS,
+    sequence: int = 128,
+    embedding: int = 128,
+    projection: int = 64,
+    heads: int = 4,
+    feed_forward: int = 512,
+    stacked: int = 4,
+    activation: str | None = "relu",
+    seed: int = 0,
+) -> Model:
+    """An encoder of transformer layers, int8 (sequence, embedding) to the same.
+
+    A layer is multi-head attention, ``stacked`` feed-forward networks behind it, and around each
+    of these a sum with its input and an affine normalization (MobileBERT's NoNorm).
+
+    Args:
+        layers: 24 as published; ``zoo:encoder:1`` has one.
+        sequence, embedding: rows and columns of the input.
+        projection: columns of a head.
+        heads: of the attention, at least 1.
+        feed_forward: columns inside the feed-forward networks.
+        stacked: feed-forward networks of a layer.
+        activation: between their two products, ``"relu"``, ``"gelu"`` or none.
+        seed: of the weights.  The first layers of two encoders that differ in ``layers`` only are
+            the same.
+
+    Raises:
+        ModelError: if a size is not positive, or there is no such activation.
+    """
+    _checked("layers", layers)
+    shape = Shape(sequence, embedding, projection, heads, feed_forward, stacked, activation)
+    drawer = Drawer(_seed(seed), sequence, embedding)
+    from htvm.zoo.encoder_emit import encoder_model
+
+    name = "encoder" if layers == LAYERS else f"encoder_{layers}"
+    return encoder_model(name, sequence, embedding, drawer.encoder(shape, layers))
+
+
+def single_head_attention(
+    sequence: int = 128, embedding: int = 128, projection: int = 64, seed: int = 0
+) -> Model:
+    """Attention of one head with its four products, int8 (sequence, embedding) to the same.
+
+    Raises:
+        ModelError: if a size is not positive.
+    """
+    shape = Shape(sequence, embedding, projection, heads=1)
+    attention = Drawer(_seed(seed), sequence, embedding).attention(shape)
+    from htvm.zoo.encoder_emit import attention_model
+
+    return attention_model("single_head_attention", sequence, embedding, attention)
+
+
+def gemm(rows: int, C: int, K: int, activation: str | None = None, seed: int = 0) -> Model:
+    """A product of an int8 matrix (rows, C) with constant weights, int8 (rows, K).
+
+    Args:
+        rows, C, K: sizes.
+        activation: behind it, ``"relu"``, ``"gelu"`` or none.
+        seed: of the weights.
+
+    Raises:
+        ModelError: if a size is not positive, or there is no such activation.
+    """
+    for role, size in (("rows", rows), ("C", C), ("K", K)):
+        _checked(role, size)
+    drawer = Drawer(_seed(seed), rows, C)
+    product, clip, gelu = drawer.activated(drawer.x, K, activation)
+    from htvm.zoo.encoder_emit import gemm_model
+
+    return gemm_model(f"gemm_{rows}x{C}x{K}", rows, product, clip, gelu)
+
+
+def _checked(role: str, size: int) -> None:
+    if not isinstance(size, (int, np.integer)) or size < 1:
+        raise ModelError(
+            f"{role} cannot be {size!r}", where="htvm.zoo", hint="a whole number from 1 on"
+        )
+
+
+def _seed(seed: int) -> int:
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ModelError(
+            f"the seed cannot be {seed!r}", where="htvm.zoo", hint="give a whole number from 0 on"
+        )
+    return int(seed)
