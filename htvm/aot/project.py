@@ -26,7 +26,7 @@ from htvm.sim.host import driver_sources
 from htvm.sim.host import model_sources as device_sources
 from htvm.sim.paths import runtime_c
 from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import RV32_FLAGS
+from htvm.sim.toolchain import rv32_flags
 
 __all__ = ["Arrays", "Golden", "Layout", "check_arrays", "project_files", "runtime_layout"]
 
@@ -146,7 +146,8 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         from htvm.aot.cpu import RV32_CFLAGS  # with it comes TVM
 
         kernel_flags = RV32_CFLAGS
-    split = RV32_FLAGS.index("-std=c11")
+    flags = rv32_flags(soc.host.isa)
+    split = flags.index("-std=c11")
     # The Makefile adds these itself, or leaves them to the user.
     own = {"-std=c11", "-O2", "-Wl,--gc-sections"}
     return render(
@@ -163,10 +164,11 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         rv32_sources=placed(layout.rv32),
         # The driver's and HAL's own folders are among those of both platforms.
         rv32_includes=[f for f in placed(layout.rv32_includes) if f != "runtime/include"],
+        isa=soc.host.isa,
         linker_script=_LINKER_SCRIPT,
         rv32_compilers="riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
-        zig_target=" ".join(RV32_FLAGS[:split]),
-        rv32_flags=" ".join(flag for flag in RV32_FLAGS[split:] if flag not in own),
+        zig_target=" ".join(flags[:split]),
+        rv32_flags=" ".join(flag for flag in flags[split:] if flag not in own),
     )
 
 

@@ -35,14 +35,16 @@ class IssResult:
     Attributes:
         exit_code: the program's; 0 is success.
         cycles: of the core, from its first instruction to the store that ended the run.
-        instructions: executed in these cycles.
+        instructions: executed in these cycles (by the first hart, where there are many).
         marks: (cycle, event) of each store to the machine's trace register.
         output: bytes the program printed.
         memory: contents of each address asked for, after the run.
         stack_used: bytes between the stack's top and the lowest stack pointer; None if no stack
             region was given.
         events: what the devices did, in the order in which they were told, and when the core
-            waited for them (unit "host").
+            waited for them (unit "host"); of many harts also when each but the first was at work
+            (unit "core1" and so on).
+        harts: instructions of each hart, where the cores have a scoreboard; empty elsewhere.
         seen: what was looked at; None if nothing was.
     """
 
@@ -54,6 +56,7 @@ class IssResult:
     memory: dict[int, bytes] = field(repr=False)
     stack_used: int | None
     events: tuple[dict[str, Any], ...] = field(repr=False)
+    harts: tuple[int, ...] = ()
     seen: Seen | None = None
 
 
@@ -154,6 +157,7 @@ def run_elf(
             events=tuple(
                 json.loads(text) for text in events.read_text(encoding="utf-8").splitlines()
             ),
+            harts=tuple(facts.get("harts", ())),
             seen=None if look is None else look.seen(facts, folder),
         )
 
@@ -165,6 +169,8 @@ def _machine_options(machine: Machine) -> list[str]:
     options += ["--putchar", f"{machine.putchar:#x}", "--exit", f"{machine.exit:#x}"]
     if machine.trace is not None:
         options += ["--trace", f"{machine.trace:#x}"]
+    if machine.harts != 1:
+        options += ["--harts", str(machine.harts)]
     return options
 
 

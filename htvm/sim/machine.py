@@ -25,7 +25,7 @@ class SocModel:
 
 @dataclass(frozen=True)
 class Machine:
-    """One simulated machine: an RV32IMC core, its RAMs and what else it can reach.
+    """One simulated machine: its harts, its RAMs and what else they can reach.
 
     Attributes:
         name: for messages and file names.
@@ -35,6 +35,12 @@ class Machine:
             with that code, anything else the code itself.
         trace: a word stored here is recorded with its cycle as a mark; None if there is none.
         soc_model: the devices; None if there are none.
+        isa: instruction set of its harts: "rv32" and letters.
+        harts: how many; all start at the program's entry.
+        l1: (first address, bytes) of the runtime's own part of a memory nearby, which has a
+            section ``.l1`` and, at its end, the stacks; None: the stack is at the end of the first
+            RAM.
+        worker_stack: bytes there for the stack of each hart but the first.
     """
 
     name: str
@@ -43,6 +49,10 @@ class Machine:
     exit: int
     trace: int | None = None
     soc_model: SocModel | None = None
+    isa: str = "rv32imc"
+    harts: int = 1
+    l1: tuple[int, int] | None = None
+    worker_stack: int = 0
 
 
 BARE = Machine(

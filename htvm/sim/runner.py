@@ -35,7 +35,7 @@ from htvm.sim.sizes import (
     tensor_bytes,
 )
 from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import HOST_FLAGS, RV32_FLAGS, Compiler, is_sealed, seal
+from htvm.sim.toolchain import HOST_FLAGS, Compiler, is_sealed, rv32_flags, seal
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -143,7 +143,7 @@ def build_rv32(
 
     def make(folder: Path, sources: list[Path]) -> None:
         own = {
-            path: _object(path, compiler, (*flags[path.name], *extra))
+            path: _object(path, compiler, (*flags[path.name], *extra), soc.host.isa)
             for path in sources
             if path.name in flags
         }
@@ -162,7 +162,7 @@ def build_rv32(
             "firmware.elf",
             files,
             soc,
-            ("rv32", *RV32_FLAGS, str(flags), *extra),
+            ("rv32", *rv32_flags(soc.host.isa), str(flags), *extra),
             compiler,
             cache_dir,
             make,
@@ -190,11 +190,11 @@ def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
     return {f"{program.name}_cpu.c": RV32_CFLAGS}
 
 
-def _object(path: Path, compiler: Compiler, flags: Sequence[str]) -> Path:
+def _object(path: Path, compiler: Compiler, flags: Sequence[str], isa: str) -> Path:
     # zig would drop everything nobody calls from an object file, too.
     flags = [*flags, "-c", "-Wl,--no-gc-sections"]
     return compiler.compile_rv32(
-        [path], path.with_suffix(".o"), rv32.include_folders(), None, flags
+        [path], path.with_suffix(".o"), rv32.include_folders(), None, flags, isa
     )
 
 

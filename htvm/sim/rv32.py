@@ -52,7 +52,7 @@ class MemoryUse:
         data: initialised variables.
         zeroed: variables that start as zero.
         uninitialised: section ``.noinit``, for example an arena.
-        stack: reserved for the stack.
+        stack: reserved for the stack, 0 where that is in another memory.
         limit: bytes there are.
     """
 
@@ -141,7 +141,7 @@ def linker_script(machine: Machine, stack_bytes: int = DEFAULT_STACK) -> str:
         stack_bytes: reserved at the end of the RAM; linking fails where they do not fit.
     """
     base, size = machine.ram[0]
-    return _render_script(base, size, stack_bytes)
+    return _render_script(machine, base, size, stack_bytes)
 
 
 def soc_header(machine: Machine) -> tuple[tuple[str, str], ...]:
@@ -206,7 +206,7 @@ def build_firmware(
     files = [*sources, *platform_sources()]
     folders = [out_dir, *includes, *include_folders()]
     try:
-        compiler.compile_rv32(files, elf, folders, script, flags)
+        compiler.compile_rv32(files, elf, folders, script, flags, machine.isa)
     except CompileError as error:
         if not any(message in error.output for message in _OVERFLOW_MESSAGES):
             raise
@@ -298,10 +298,36 @@ def run(
     )
 
 
-def _render_script(base: int, size: int, stack_bytes: int) -> str:
+_L1_SECTION = """\
+    .l1 (NOLOAD) :
+    {{
+        __l1_start = .;
+        *(.l1 .l1.*)
+        . = ALIGN(16);
+        __l1_end = .;
+    }} > L1
+
+    __last_hart = {last};
+    __worker_stack = {worker_stack};
+"""
+
+
+def _render_script(machine: Machine, base: int, size: int, stack_bytes: int) -> str:
     template = runtime_c() / "platform" / "rv32" / "link.ld.in"
     text = template.read_text(encoding="utf-8")
     values = {"@BASE@": f"{base:#010x}", "@SIZE@": str(size), "@STACK@": str(stack_bytes)}
+    if machine.l1 is None:
+        values["@STACK_TOP@"] = "(ORIGIN(L2) + LENGTH(L2)) & ~15"
+        values["@DATA_LIMIT@"] = "__stack_low"
+        values |= {"@L1_MEMORY@\n": "", "@L1_SECTION@\n": ""}
+    else:
+        start, room = machine.l1
+        last = machine.harts - 1
+        variables = room - stack_bytes - last * machine.worker_stack
+        values["@STACK_TOP@"] = f"{start + room:#010x}"
+        values["@DATA_LIMIT@"] = "ORIGIN(L2) + LENGTH(L2)"
+        values["@L1_MEMORY@"] = f"    L1 (rw) : ORIGIN = {start:#010x}, LENGTH = {variables}"
+        values["@L1_SECTION@\n"] = _L1_SECTION.format(last=last, worker_stack=machine.worker_stack)
     for name, value in values.items():
         text = text.replace(name, value)
     return text
@@ -338,7 +364,7 @@ def _memory_use(linked: Elf, machine: Machine, stack_bytes: int) -> MemoryUse:
         data=sizes.get(".data", 0),
         zeroed=sizes.get(".bss", 0),
         uninitialised=sizes.get(".noinit", 0),
-        stack=stack_bytes,
+        stack=stack_bytes if machine.l1 is None else 0,
         limit=machine.ram[0][1],
     )
 
@@ -355,9 +381,11 @@ def _measure(
     """Link once more with as much memory as there are addresses, to learn the sizes."""
     base, _ = machine.ram[0]
     script, elf = out_dir / "measure.ld", out_dir / "measure.elf"
-    script.write_text(_render_script(base, 2**32 - 16 - base, stack_bytes), encoding="utf-8")
+    script.write_text(
+        _render_script(machine, base, 2**32 - 16 - base, stack_bytes), encoding="utf-8"
+    )
     try:
-        compiler.compile_rv32(files, elf, folders, script, flags)
+        compiler.compile_rv32(files, elf, folders, script, flags, machine.isa)
         return _memory_use(read_elf(elf), machine, stack_bytes)
     finally:
         for file in (script, elf):

@@ -72,7 +72,7 @@ def check_l2(program: Program, soc: Soc) -> None:
         "constants": program.constant_bytes,
         "arena": program.plan.peak,
         "inputs and outputs": tensor_bytes((*program.inputs, *program.outputs)),
-        "stack": soc.host.stack,
+        "stack": soc.host.stack if soc.host.stack_memory == "L2" else 0,
     }
     need = sum(parts.values())
     if need <= limit:

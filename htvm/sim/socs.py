@@ -12,11 +12,16 @@ __all__ = ["machine_of"]
 
 
 def machine_of(soc: Soc) -> Machine:
-    """Return the simulated machine of a SoC: L2 as its RAM, its devices, simulator registers."""
+    """Return the simulated machine of a SoC: harts, memories they reach, devices, registers."""
     memory = soc.memory("L2")
+    near = [other for other in soc.memories if other.mapped]
+    stacks = [other for other in near if other.name == soc.host.stack_memory]
     return Machine(
         name=soc.name,
-        ram=((memory.base, memory.size),),
+        ram=(
+            (memory.base, memory.size),
+            *((other.base, other.size + other.reserved) for other in near),
+        ),
         putchar=soc.sim.putchar,
         exit=soc.sim.exit,
         trace=soc.sim.trace,
@@ -25,4 +30,8 @@ def machine_of(soc: Soc) -> Machine:
             includes=(runtime_c() / "soc" / soc.driver,),
             headers=(("htvm_soc.h", render(soc)),),
         ),
+        isa=soc.host.isa,
+        harts=soc.cluster.harts if soc.cluster is not None else 1,
+        l1=(stacks[0].end, stacks[0].reserved) if stacks else None,
+        worker_stack=soc.cluster.worker_stack if soc.cluster is not None else 0,
     )

@@ -21,17 +21,15 @@ from pathlib import Path
 from byoc_dory.errors import ToolchainError
 from htvm.sim.paths import cache_root
 
-__all__ = ["CompileError", "Compiler", "HOST_FLAGS", "RV32_FLAGS", "is_sealed", "seal"]
+__all__ = ["CompileError", "Compiler", "HOST_FLAGS", "is_sealed", "rv32_flags", "seal"]
 
 _log = logging.getLogger(__name__)
 
 HOST_FLAGS: tuple[str, ...] = ("-std=c11", "-O2")
 """Flags of every host build; ``flags`` of a call come after them."""
 
-RV32_FLAGS: tuple[str, ...] = (
-    "-target",
-    "riscv32-freestanding-none",
-    "-mcpu=generic_rv32+m+c+zicsr",
+_RV32_TARGET = ("-target", "riscv32-freestanding-none")
+_RV32_FLAGS = (
     "-mabi=ilp32",
     "-std=c11",
     "-O2",
@@ -46,7 +44,16 @@ RV32_FLAGS: tuple[str, ...] = (
     "-g0",
     "-Wl,--gc-sections",
 )
-"""Flags of every build for the simulated core."""
+
+
+def rv32_flags(isa: str = "rv32imc") -> tuple[str, ...]:
+    """Return the flags of every build for a simulated core.
+
+    Args:
+        isa: its instruction set, "rv32i" and the letters of extensions.
+    """
+    features = "".join(f"+{letter}" for letter in isa.removeprefix("rv32i"))
+    return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}+zicsr", *_RV32_FLAGS)
 
 
 _LONGEST_LINE = 300
@@ -67,7 +74,7 @@ class Compiler:
 
     Args:
         host: command that compiles and links C for this machine.
-        cross: command that compiles and links C for RV32IMC with :data:`RV32_FLAGS`.
+        cross: command that compiles and links C for RV32 with :func:`rv32_flags`.
         cache: folder for the compilers' own caches and for tools built once.
         timeout_s: seconds after which a compiler that does not answer is stopped.
     """
@@ -139,6 +146,7 @@ class Compiler:
         includes: Sequence[Path] = (),
         linker_script: Path | None = None,
         flags: Sequence[str] = (),
+        isa: str = "rv32imc",
     ) -> Path:
         """Compile and link C or assembly sources for the simulated core.
 
@@ -147,13 +155,14 @@ class Compiler:
             out: the ELF file.
             includes: include folders, searched in this order.
             linker_script: where sections go; the linker's default if not given.
-            flags: further flags, after :data:`RV32_FLAGS`.
+            flags: further flags, after those of :func:`rv32_flags`.
+            isa: the core's instruction set.
 
         Raises:
             CompileError: with the first errors in the message and everything in ``output``.
         """
         script = ("-T", str(linker_script)) if linker_script is not None else ()
-        return self._run((*self.cross, *RV32_FLAGS, *script), sources, out, includes, flags)
+        return self._run((*self.cross, *rv32_flags(isa), *script), sources, out, includes, flags)
 
     def built(
         self,

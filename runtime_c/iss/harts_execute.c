@@ -155,8 +155,8 @@ static void add_where(harts_t *all, const hart_t *hart, uint32_t pc)
         uint32_t value;                                                           \
         TURN();                                                                   \
         ALIGNED(addr, width);                                                     \
-        hart->last_effect = retired;                                              \
         if (addr - near_base < near_size) {                                       \
+            hart->last_effect = retired;                                          \
             p = near + (addr - near_base);                                        \
             cycle = near_access(all, addr, cycle, 1);                             \
             value = (read);                                                       \
@@ -169,6 +169,7 @@ static void add_where(harts_t *all, const hart_t *hart, uint32_t pc)
             size = (width);                                                       \
             goto read_register;                                                   \
         }                                                                         \
+        hart->last_effect = retired;                                              \
         cycle = far_access(hart, cycle);                                          \
         value = (read);                                                           \
         x[d->rd] = (extend);                                                      \

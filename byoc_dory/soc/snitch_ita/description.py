@@ -18,6 +18,7 @@ from byoc_dory.soc.base import (
     Soc,
     TargetSpec,
 )
+from byoc_dory.soc.snitch_ita.ita_core import ITA
 
 __all__ = ["soc"]
 
@@ -124,7 +125,7 @@ SNITCH_ITA = Soc(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
     ),
     dma=DMA,
-    accelerators=(),
+    accelerators=(ITA,),
     targets=(
         TargetSpec("snitch_ita", ()),
         TargetSpec("snitch_ita.cluster", ()),

@@ -9,6 +9,11 @@ static inline uint32_t htvm_hal_addr(const void *p)
     return htvm_host_address(p);
 }
 
+static inline void *htvm_hal_pointer(uint32_t addr)
+{
+    return htvm_host_pointer(addr);
+}
+
 static inline void htvm_hal_write(uint32_t addr, uint32_t value)
 {
     htvm_host_register_write(addr, value);

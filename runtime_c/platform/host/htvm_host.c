@@ -31,6 +31,11 @@ static struct {
     int input_count, output_count;
 } machine;
 
+#ifdef HTVM_L1_MAPPED
+/* What firmware has there, such as stacks, is elsewhere on this platform. */
+static _Alignas(64) uint8_t l1[HTVM_L1_SIZE];
+#endif
+
 static int note_segments(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -57,10 +62,25 @@ static bool in_image(uintptr_t start, uint64_t bytes)
     return false;
 }
 
+#ifdef HTVM_L1_MAPPED
+/* Offset in L1 of an address, UINT32_MAX if it is not there (its end is). */
+static uint32_t l1_offset(uintptr_t address, uintptr_t base)
+{
+    const bool inside = address >= base && address - base <= HTVM_L1_SIZE;
+    return inside ? (uint32_t)(address - base) : UINT32_MAX;
+}
+#endif
+
 /* L2 of this machine is the program's image: its lowest address is the base of L2. */
 static uint8_t *map(void *ctx, uint32_t addr, uint32_t bytes)
 {
     (void)ctx;
+#ifdef HTVM_L1_MAPPED
+    const uint32_t offset = l1_offset(addr, HTVM_L1_BASE);
+    if (offset != UINT32_MAX) {
+        return bytes <= HTVM_L1_SIZE - offset ? l1 + offset : NULL;
+    }
+#endif
     if (addr < HTVM_L2_BASE) {
         return NULL;
     }
@@ -84,11 +104,19 @@ static bool begin(void)
 uint32_t htvm_host_address(const void *p)
 {
     const uintptr_t start = (uintptr_t)p;
+#ifdef HTVM_L1_MAPPED
+    const uint32_t offset = l1_offset(start, (uintptr_t)l1);
+    if (offset != UINT32_MAX) {
+        return HTVM_L1_BASE + offset;
+    }
+#endif
     if (!in_image(start, 0) || start - machine.lowest > UINT32_MAX - HTVM_L2_BASE) {
         return 0;
     }
     return HTVM_L2_BASE + (uint32_t)(start - machine.lowest);
 }
+
+void *htvm_host_pointer(uint32_t addr) { return map(NULL, addr, 0); }
 
 void htvm_host_register_write(uint32_t addr, uint32_t value)
 {

@@ -28,6 +28,9 @@ int htvm_host_write(int index, const void *src, uint32_t bytes);
  * and heap).  0, which no device accepts, for any other pointer. */
 uint32_t htvm_host_address(const void *p);
 
+/* Pointer to a device address in L2 or in an L1 that cores reach themselves; NULL elsewhere. */
+void *htvm_host_pointer(uint32_t addr);
+
 void htvm_host_register_write(uint32_t addr, uint32_t value);
 uint32_t htvm_host_register_read(uint32_t addr);
 

@@ -15,6 +15,12 @@ static inline uint32_t htvm_hal_addr(const void *p)
     return (uint32_t)(uintptr_t)p;
 }
 
+/* Pointer to an address of memory that the core reaches itself. */
+static inline void *htvm_hal_pointer(uint32_t addr)
+{
+    return (void *)(uintptr_t)addr;
+}
+
 static inline void htvm_hal_write(uint32_t addr, uint32_t value)
 {
     HTVM_HAL_BARRIER();
@@ -34,6 +40,21 @@ static inline void htvm_hal_trace(uint32_t event)
 {
     htvm_hal_write(HTVM_SIM_TRACE, event);
 }
+
+#ifdef HTVM_CLUSTER_HARTS
+/* There are other harts: crt0.S starts them in this function, which never returns. */
+#define HTVM_HAL_HARTS 1
+_Noreturn void htvm_hart_main(uint32_t hart);
+
+/* Variables of the runtime that all harts reach quickly; zero at the start. */
+#define HTVM_HAL_L1 __attribute__((section(".l1")))
+
+/* Sleeps until woken; returns at once if that has happened since the last time. */
+static inline void htvm_hal_sleep(void)
+{
+    __asm__ volatile("wfi" ::: "memory");
+}
+#endif
 
 /* Ends the run with the low 16 bits of a code, 0 for success, as returning from main does. */
 _Noreturn void htvm_exit(int32_t code);

@@ -1,0 +1,33 @@
+/* A board's port: a skeleton to be filled in. */
+#include "htvm_port.h"
+
+/* For a debugger to look at: done becomes 1 at the end. */
+volatile struct {
+    uint32_t done;
+    int32_t code;
+    uint32_t elements, different;
+} htvm_port_outcome;
+
+void htvm_port_init(void)
+{
+    /* clocks, power, pads */
+}
+
+void htvm_port_result(int32_t code, uint32_t elements, uint32_t different)
+{
+    /* a LED, a serial line */
+    htvm_port_outcome.code = code;
+    htvm_port_outcome.elements = elements;
+    htvm_port_outcome.different = different;
+    htvm_port_outcome.done = 1;
+}
+
+/* Where the start-up code ends up when main returns. */
+_Noreturn void htvm_exit(int32_t code);
+
+_Noreturn void htvm_exit(int32_t code)
+{
+    (void)code;
+    for (;;) {
+    }
+}

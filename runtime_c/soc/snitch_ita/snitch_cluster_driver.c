@@ -1,0 +1,52 @@
+/* Running kernels on all compute cores; see snitch_cluster.h. */
+#include "snitch_cluster.h"
+
+#ifdef HTVM_HAL_HARTS
+
+#include "snitch_dma_core.h"
+
+/* Cluster control registers, by offset. */
+#define MASK (HTVM_CLUSTER_REGISTERS + 0u)    /* who meets at the barrier */
+#define BARRIER (HTVM_CLUSTER_REGISTERS + 4u) /* a read waits for all of them */
+#define WAKE (HTVM_CLUSTER_REGISTERS + 8u)
+
+#define ALL_CORES ((1u << SNITCH_CORES) - 1u)
+
+/* What the cores are told; none reads it again once it is at the barrier. */
+static HTVM_HAL_L1 volatile struct {
+    snitch_kernel_t kernel;
+    const void *args;
+} mailbox;
+
+void snitch_cluster_run(snitch_kernel_t kernel, const void *args)
+{
+    mailbox.kernel = kernel;
+    mailbox.args = args;
+    htvm_hal_write(MASK, ALL_CORES);
+    htvm_hal_write(WAKE, ALL_CORES & ~1u);
+    kernel(args, 0, SNITCH_CORES);
+    (void)htvm_hal_read(BARRIER);
+}
+
+_Noreturn void htvm_hart_main(uint32_t hart)
+{
+    if (hart >= SNITCH_CORES) {
+        snitch_dma_serve();
+    }
+    for (;;) {
+        htvm_hal_sleep();
+        mailbox.kernel(mailbox.args, hart, SNITCH_CORES);
+        (void)htvm_hal_read(BARRIER);
+    }
+}
+
+#else
+
+void snitch_cluster_run(snitch_kernel_t kernel, const void *args)
+{
+    for (uint32_t core = 0; core < SNITCH_CORES; core++) {
+        kernel(args, core, SNITCH_CORES);
+    }
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* Transfers; see snitch_dma.h.  A ticket is the number of the order, which the DMA counts, too. */
+#include "snitch_dma.h"
+
+#include "htvm_hal.h"
+#include "snitch_dma_core.h"
+#include "snitch_regs.h"
+
+#define REG(offset) (SNITCH_ITA_DMA_REGISTERS + (offset))
+
+static void program(const snitch_dma_t *what)
+{
+    htvm_hal_write(REG(SNITCH_DMA_SOURCE), htvm_hal_addr(what->from));
+    htvm_hal_write(REG(SNITCH_DMA_DEST), htvm_hal_addr(what->to));
+    htvm_hal_write(REG(SNITCH_DMA_BYTES), what->bytes);
+    htvm_hal_write(REG(SNITCH_DMA_ROWS), what->rows);
+    htvm_hal_write(REG(SNITCH_DMA_SOURCE_STRIDE), what->from_stride);
+    htvm_hal_write(REG(SNITCH_DMA_DEST_STRIDE), what->to_stride);
+    htvm_hal_write(REG(SNITCH_DMA_START), 1);
+}
+
+/* Polls until all orders up to this one are done. */
+static void await(uint32_t ticket)
+{
+    while ((int32_t)(htvm_hal_read(REG(SNITCH_REG_COMPLETED)) - ticket) < 0) {
+    }
+}
+
+#ifdef HTVM_HAL_HARTS
+
+#define DMA_CORE HTVM_CLUSTER_CORES /* the hart after the compute cores */
+#define WAKE (HTVM_CLUSTER_REGISTERS + 8u)
+
+enum { PLACES = 8 };
+
+/* Orders on their way to the DMA core: a ring in which each has the place of its number. */
+static HTVM_HAL_L1 struct {
+    snitch_dma_t order[PLACES];
+    volatile uint32_t ordered; /* by hart 0, since the start */
+} queue;
+
+uint32_t snitch_dma_start(const snitch_dma_t *what)
+{
+    const uint32_t ticket = queue.ordered + 1u;
+    await(ticket - PLACES); /* then its place is free */
+    queue.order[ticket % PLACES] = *what;
+    __asm__ volatile("" ::: "memory"); /* the order is there before it is counted */
+    queue.ordered = ticket;
+    htvm_hal_write(WAKE, 1u << DMA_CORE);
+    return ticket;
+}
+
+void snitch_dma_wait(uint32_t ticket)
+{
+    await(ticket);
+}
+
+void snitch_dma_wait_all(void)
+{
+    await(queue.ordered);
+}
+
+_Noreturn void snitch_dma_serve(void)
+{
+    uint32_t served = 0;
+    for (;;) {
+        htvm_hal_sleep();
+        while (served != queue.ordered) {
+            served++;
+            await(served - SNITCH_ITA_DMA_QUEUE_DEPTH); /* then the DMA has room */
+            program(&queue.order[served % PLACES]);
+        }
+    }
+}
+
+#else
+
+uint32_t snitch_dma_start(const snitch_dma_t *what)
+{
+    while (htvm_hal_read(REG(SNITCH_REG_ROOM)) == 0) {
+    }
+    program(what);
+    return htvm_hal_read(REG(SNITCH_REG_STARTED)); /* it has not grown if the order was refused */
+}
+
+void snitch_dma_wait(uint32_t ticket)
+{
+    await(ticket);
+}
+
+void snitch_dma_wait_all(void)
+{
+    await(htvm_hal_read(REG(SNITCH_REG_STARTED)));
+}
+
+#endif
