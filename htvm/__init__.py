@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
     from htvm.pipeline import build
+    from htvm.project import Project, open
     from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
     from htvm.target import targets
@@ -38,6 +39,7 @@ __all__ = [
     "LayerResult",
     "Model",
     "Module",
+    "Project",
     "RunResult",
     "TensorInfo",
     "__version__",
@@ -47,6 +49,7 @@ __all__ = [
     "explore",
     "fit",
     "load",
+    "open",
     "quantize",
     "targets",
     "zoo",
@@ -57,6 +60,7 @@ _HOMES = {
     "LayerResult": "htvm.result",
     "Model": "htvm.model",
     "Module": "htvm.module",
+    "Project": "htvm.project",
     "RunResult": "htvm.result",
     "TensorInfo": "htvm.model",
     "build": "htvm.pipeline",
@@ -64,6 +68,7 @@ _HOMES = {
     "explore": "htvm.exploration",
     "fit": "htvm.fitting",
     "load": "htvm.frontend",
+    "open": "htvm.project",
     "quantize": "htvm.quantization",
     "targets": "htvm.target",
 }

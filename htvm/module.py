@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from htvm.describe import explanation_of, report_of
 from htvm.inputs import Inputs, bind_inputs
-from htvm.result import LayerResult, RunResult
-from htvm.sim.causes import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -23,7 +21,8 @@ if TYPE_CHECKING:
     from htvm.progress import Progress
     from htvm.report.explain_types import Explanation
     from htvm.report.types import Report
-    from htvm.sim.runner import Built, RawResult, Sizes
+    from htvm.result import RunResult
+    from htvm.sim.runner import Built, Sizes
     from htvm.verification.golden import Golden
     from htvm.verification.types import Verification
     from patterns.dispatching import OperatorVerdict
@@ -116,11 +115,13 @@ class Module:
             SimulationError: the core trapped, or a device model complained.
         """
         from htvm.sim.noise import noise_settings
+        from htvm.sim.outcome import outcome
         from htvm.sim.runner import run
 
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
         settings = noise_settings(self.compiled.target, analog_noise, noise_seed)
-        self._last = self._result(run(self._built, arrays, settings))
+        raw = run(self._built, arrays, settings)
+        self._last = outcome(raw, self.compiled.program.steps, self.compiled.target.soc)
         return self._last
 
     def reference(self, inputs: Inputs) -> list[NDArray[np.generic]]:
@@ -171,35 +172,6 @@ class Module:
         own = None if golden is None else bind_golden(self.compiled.source.outputs, golden)
         return verify(self.compiled, arrays, own, progress=progress)
 
-    def _result(self, raw: RawResult) -> RunResult:
-        steps = self.compiled.program.steps
-        timeline = Timeline(raw.events)
-        spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
-        layers = tuple(
-            LayerResult(
-                step.layer,
-                step.accelerator,
-                step.kind,
-                None if span is None else span[1] - span[0],
-                step.predicted_cycles,
-                step.macs,
-                None if span is None else timeline.causes(*span),
-                None if span is None else span[0],
-            )
-            for step, span in zip(steps, spans, strict=True)
-        )
-        soc = self.compiled.target.soc
-        return RunResult(
-            outputs=list(raw.outputs),
-            cycles=raw.cycles,
-            latency_ms=None if raw.cycles is None else soc.cycles_to_ms(raw.cycles),
-            layers=layers,
-            stack_bytes=raw.stack_used,
-            units=timeline.busy(),
-            causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
-            timeline=() if raw.cycles is None else timeline.intervals(),
-        )
-
     # ------------------------------------------------------------------ looking
 
     def report(self) -> Report:
@@ -213,23 +185,33 @@ class Module:
     # ------------------------------------------------------------------ taking away
 
     def export(self, folder: str | Path, inputs: Inputs | None = None) -> Path:
-        """Write a self-contained C project with a Makefile and a main that checks a golden.
+        """Write a self-contained C project that builds with make or CMake and checks a golden.
 
         Args:
             folder: to be created; must not exist, be empty, or hold an earlier export.
             inputs: of the stored golden; seeded random inputs without.
 
         Returns:
-            The folder.
+            The folder, which `htvm.open` opens again.
 
         Raises:
             ExportError: the folder cannot be written; nothing is left behind.
             InputError: an input has a wrong name, shape or dtype.
         """
         from htvm.aot.export import export
+        from htvm.aot.manifest import Manifest
         from htvm.inputs import seeded_inputs
 
-        infos = self.compiled.source.inputs
+        compiled = self.compiled
+        infos = compiled.source.inputs
         arrays = seeded_inputs(infos) if inputs is None else bind_inputs(infos, inputs)
         golden = (arrays, self._reference(arrays))
-        return export(self.compiled.program, self.compiled.target.soc, Path(folder), golden)
+        manifest = Manifest.of(
+            compiled.program,
+            self.target,
+            compiled.options.l2_bytes,
+            report_of(compiled, self.platform, self._built.sizes, None),
+            self._built.sizes,
+            golden,
+        )
+        return export(compiled.program, compiled.target.soc, Path(folder), golden, manifest)

@@ -270,6 +270,8 @@ def model_sources(program: Program) -> dict[str, str]:
     Raises:
         UnsupportedError: a dtype without a C counterpart.
     """
+    if program.files is not None:
+        return dict(program.files)
     fields = template_fields(program)
     name = program.name
     files = {

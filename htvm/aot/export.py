@@ -18,10 +18,11 @@ from pathlib import Path
 
 from byoc_dory.errors import ExportError
 from byoc_dory.soc.base import Soc
+from htvm.aot.manifest import FILE, Manifest, manifest_text
 from htvm.aot.program import Program
 from htvm.aot.project import Golden, project_files
 
-__all__ = ["MANIFEST", "export", "write_project"]
+__all__ = ["MANIFEST", "check_files", "export", "write_project"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +32,9 @@ MANIFEST = ".htvm-manifest"
 _BUILT = "build"
 
 
-def export(program: Program, soc: Soc, folder: Path, golden: Golden) -> Path:
+def export(
+    program: Program, soc: Soc, folder: Path, golden: Golden, manifest: Manifest | None = None
+) -> Path:
     """Write a self-contained C project that checks a stored golden.
 
     Args:
@@ -39,6 +42,7 @@ def export(program: Program, soc: Soc, folder: Path, golden: Golden) -> Path:
         soc: what it was built for.
         folder: to be created; may exist if it is empty or holds an unchanged earlier export.
         golden: inputs of one inference and the outputs they must give, in the model's order.
+        manifest: what the export shall say about itself; without, it cannot be opened again.
 
     Returns:
         The folder.
@@ -47,7 +51,10 @@ def export(program: Program, soc: Soc, folder: Path, golden: Golden) -> Path:
         ExportError: the folder cannot be written, or holds something else; it is left as it was.
         InputError: the golden does not have the model's shapes and dtypes.
     """
-    return write_project(project_files(program, soc, golden), folder)
+    files = project_files(program, soc, golden, None if manifest is None else manifest.report)
+    if manifest is not None:
+        files[FILE] = manifest_text(manifest)
+    return write_project(files, folder)
 
 
 def write_project(files: Mapping[str, str], folder: Path) -> Path:
@@ -100,10 +107,7 @@ def _refuse_foreign(place: Path) -> None:
             where=str(place),
             hint=hint,
         )
-    known = {}
-    for line in (place / MANIFEST).read_text("utf-8", "replace").splitlines():
-        digest, _, name = line.partition("  ")
-        known[name] = digest
+    known = _known(place)
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place).as_posix()
         if path.is_dir() or name == MANIFEST or name.startswith(f"{_BUILT}/"):
@@ -113,6 +117,51 @@ def _refuse_foreign(place: Path) -> None:
             raise ExportError(
                 f"'{name}' {what} after the earlier export", where=str(place), hint=hint
             )
+
+
+def _known(place: Path) -> dict[str, str]:
+    """Digest of every file that was written, by its name."""
+    known = {}
+    for line in (place / MANIFEST).read_text("utf-8", "replace").splitlines():
+        digest, _, name = line.partition("  ")
+        known[name] = digest
+    return known
+
+
+def check_files(folder: Path, *needed: str) -> None:
+    """Refuse a folder that is not an export as it was written; files beside it do not matter.
+
+    Args:
+        folder: the export.
+        needed: names of files that must be among those written.
+
+    Raises:
+        ExportError: it is none, or a file is missing or was changed.
+    """
+    where, hint = str(folder), "name a folder that Module.export wrote"
+    if not folder.is_dir():
+        raise ExportError("there is no such folder", where=where, hint=hint)
+    if not (folder / MANIFEST).is_file():
+        raise ExportError(f"this is no export: it has no {MANIFEST}", where=where, hint=hint)
+    try:
+        known = _known(folder)
+        for name in needed:
+            if name not in known:
+                raise ExportError(
+                    f"this export has no {name} and cannot be opened", where=where,
+                    hint="export the model again with this version of htvm",
+                )  # fmt: skip
+        for name, digest in known.items():
+            path = folder / name
+            what = "is missing" if not path.is_file() else "was changed"
+            if not path.is_file() or _digest(path.read_bytes()) != digest:
+                raise ExportError(
+                    f"'{name}' {what}", where=where, hint="undo that, or export the model again"
+                )
+    except OSError as error:
+        raise ExportError(
+            f"cannot read the export: {error.strerror}", where=where, hint=hint
+        ) from error
 
 
 @contextlib.contextmanager

@@ -47,6 +47,8 @@ class Program:
         prototypes: one declaration per kernel, in order of first use.
         headers: C headers ``layers_source`` needs.
         aliases: (name, name of the tensor whose bytes it shares).
+        files: the model's C files, name to text, where they exist already: of an export that was
+            opened again.  ``None``: they are printed from the rest.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Program:
     prototypes: tuple[str, ...]
     headers: tuple[str, ...]
     aliases: tuple[tuple[str, str], ...]
+    files: Mapping[str, str] | None = None
 
     @property
     def constant_bytes(self) -> int:

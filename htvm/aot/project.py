@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from htvm.sim.host import model_sources as device_sources
 from htvm.sim.paths import runtime_c
 from htvm.sim.socs import machine_of
 from htvm.sim.toolchain import rv32_flags
+
+if TYPE_CHECKING:
+    from htvm.report.types import Report
 
 __all__ = ["Arrays", "Golden", "Layout", "check_arrays", "project_files", "runtime_layout"]
 
@@ -45,6 +48,7 @@ class Layout:
         driver, devices: C files of the SoC's drivers and device models.
         host, rv32: sources of the two platforms.
         rv32_includes: include folders of the firmware.
+        port: sources of the skeleton of a board's port.
         folders: all that is carried along, headers included.
     """
 
@@ -53,6 +57,7 @@ class Layout:
     host: tuple[str, ...]
     rv32: tuple[str, ...]
     rv32_includes: tuple[str, ...]
+    port: tuple[str, ...]
     folders: tuple[str, ...]
 
 
@@ -69,7 +74,8 @@ def runtime_layout(soc: Soc) -> Layout:
         host=names(sorted((root / "platform" / "host").glob("*.c"))),
         rv32=names(rv32.platform_sources()),
         rv32_includes=names(rv32.include_folders()),
-        folders=("include", f"soc/{soc.driver}", "platform/host", "platform/rv32"),
+        port=names(sorted((root / "platform" / "port").glob("*.c"))),
+        folders=("include", f"soc/{soc.driver}", "platform/host", "platform/rv32", "platform/port"),
     )
 
 
@@ -91,13 +97,16 @@ def check_arrays(what: str, infos: Sequence[TensorLike], arrays: Arrays) -> None
             )
 
 
-def project_files(program: Program, soc: Soc, golden: Golden) -> dict[str, str]:
+def project_files(
+    program: Program, soc: Soc, golden: Golden, report: Report | None = None
+) -> dict[str, str]:
     """Return the complete project: path inside the project -> text.
 
     Args:
         program: what to carry away.
         soc: what it was built for.
         golden: inputs of one inference and the outputs they must give.
+        report: of the build, whose sizes and tiles the README tells.
 
     Raises:
         InputError: the golden does not have the model's shapes and dtypes.
@@ -114,8 +123,10 @@ def project_files(program: Program, soc: Soc, golden: Golden) -> dict[str, str]:
     files[_LINKER_SCRIPT] = script
     files["runtime/include/htvm_soc.h"] = render_soc_header(soc)
     sources = sorted(name for name in files if name.startswith("model/") and name.endswith(".c"))
-    files["Makefile"] = _makefile(program, soc, layout, [s for s in sources if "/main_" not in s])
-    files["README.md"] = _readme(program, soc, layout)
+    sources = [name for name in sources if "/main_" not in name]
+    files["Makefile"] = _makefile(program, soc, layout, sources)
+    files["CMakeLists.txt"] = _cmake(program, soc, layout, sources)
+    files["README.md"] = _readme(program, soc, layout, report)
     return files
 
 
@@ -133,6 +144,7 @@ def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
         f"{name}_golden.c": render("golden.c.jinja", **known),
         "main_host.c": render("main_host.c.jinja", **known),
         "main_rv32.c": render("main_rv32.c.jinja", **known),
+        "main_bare.c": render("main_bare.c.jinja", **known),
     }
 
 
@@ -143,7 +155,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
     kernels = [name for name in sources if name == f"model/{program.name}_cpu.c"]
     kernel_flags: tuple[str, ...] = ()
     if kernels:
-        from htvm.aot.cpu import RV32_CFLAGS  # with it comes TVM
+        from htvm.aot.flags import RV32_CFLAGS
 
         kernel_flags = RV32_CFLAGS
     flags = rv32_flags(soc.host.isa)
@@ -162,6 +174,8 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         device_sources=placed(layout.devices),
         host_sources=placed(layout.host),
         rv32_sources=placed(layout.rv32),
+        # A board ends its runs in its own way.
+        bare_sources=[f for f in placed(layout.rv32) if not f.endswith("/platform.c")],
         # The driver's and HAL's own folders are among those of both platforms.
         rv32_includes=[f for f in placed(layout.rv32_includes) if f != "runtime/include"],
         isa=soc.host.isa,
@@ -172,18 +186,40 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
     )
 
 
-def _readme(program: Program, soc: Soc, layout: Layout) -> str:
+def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
+    def placed(names: Iterable[str]) -> list[str]:
+        return [f"runtime/{name}" for name in names]
+
+    golden = f"model/{program.name}_golden.c"
+    return render(
+        "CMakeLists.txt.jinja",
+        name=program.name,
+        NAME=program.name.upper(),
+        library_sources=[*(s for s in sources if s != golden), *placed(layout.driver)],
+        golden=golden,
+        includes=["model", "runtime/include"]
+        + ([f"runtime/soc/{soc.driver}"] if layout.driver else []),
+        device_sources=placed(layout.devices),
+        host_sources=placed(layout.host),
+    )
+
+
+def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None) -> str:
     known = template_fields(program)
     tensors = (*program.inputs, *program.outputs)
     io_bytes = sum(math.prod(t.shape) * np.dtype(t.dtype).itemsize for t in tensors)
+    rows = [None] * len(program.steps) if report is None else report.layers
     table = [
         {
             "layer": step.layer.replace("|", "\\|"),
             "where": place(step),
             "comment": step.comment.replace("|", "\\|"),
             "macs": step.macs,
+            "tile": "" if row is None else row.tile,
+            "tiles": "" if row is None or row.tiles is None else row.tiles,
+            "l1": "" if row is None or row.l1_bytes is None else row.l1_bytes,
         }
-        for step in program.steps
+        for step, row in zip(program.steps, rows, strict=True)
     ]
     return render(
         "README.md.jinja",
@@ -193,5 +229,7 @@ def _readme(program: Program, soc: Soc, layout: Layout) -> str:
         device_sources=layout.devices,
         method=program.plan.method,
         io_bytes=io_bytes,
+        stack_bytes=soc.host.stack,
+        report=report,
         table=table,
     )

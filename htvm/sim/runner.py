@@ -185,7 +185,7 @@ def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
     """Return the files that are compiled for the core with flags of their own."""
     if not program.cpu_source:
         return {}
-    from htvm.aot.cpu import RV32_CFLAGS  # with it comes TVM
+    from htvm.aot.flags import RV32_CFLAGS
 
     return {f"{program.name}_cpu.c": RV32_CFLAGS}
 

@@ -124,7 +124,7 @@ class FirmwareRun:
 def platform_sources() -> tuple[Path, ...]:
     """Return the sources that every firmware contains: start-up, end of run, missing libc."""
     folder = runtime_c() / "platform" / "rv32"
-    return tuple(folder / name for name in ("crt0.S", "memory.c", "platform.c"))
+    return tuple(folder / name for name in ("crt0.S", "memory.c", "real.c", "platform.c"))
 
 
 def include_folders() -> tuple[Path, ...]:

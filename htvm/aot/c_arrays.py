@@ -1,0 +1,62 @@
+"""Arrays read back from the C in which `htvm.aot.entry.c_array` printed them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.errors import ModelError
+
+__all__ = ["read_c_arrays"]
+
+_ARRAY = re.compile(r"\bconst (\w+) (\w+)\[(\d+)\] = \{\n(.*?)\n\};", re.S)
+_DTYPES = {
+    "int8_t": "int8",
+    "uint8_t": "uint8",
+    "int16_t": "int16",
+    "uint16_t": "uint16",
+    "int32_t": "int32",
+    "uint32_t": "uint32",
+    "int64_t": "int64",
+    "float": "float32",
+}
+# The smallest numbers are no literals in C.
+_LOWEST = {
+    "(-2147483647 - 1)": str(np.iinfo(np.int32).min),
+    "(-9223372036854775807LL - 1)": str(np.iinfo(np.int64).min),
+}
+
+
+def read_c_arrays(text: str, where: str) -> dict[str, npt.NDArray[Any]]:
+    """Return every array that is defined in a text, by its C name.
+
+    Args:
+        text: C as `htvm.aot.entry` prints it.
+        where: file name, for messages.
+
+    Raises:
+        ModelError: a definition is not as printed.
+    """
+    found = {}
+    for kind, name, size, body in _ARRAY.findall(text):
+        try:
+            array = _array(_DTYPES[kind], body)
+        except (KeyError, ValueError, OverflowError) as error:
+            raise ModelError(f"the array '{name}' cannot be read", where=where) from error
+        if array.size != int(size):
+            raise ModelError(f"the array '{name}' has {array.size} of {size} elements", where=where)
+        found[name] = array
+    return found
+
+
+def _array(dtype: str, body: str) -> npt.NDArray[Any]:
+    for printed, value in _LOWEST.items():
+        body = body.replace(printed, value)
+    words = [word.strip() for word in body.replace("\n", " ").split(",")]
+    words = words[:-1] if words and not words[-1] else words
+    if dtype == "float32":
+        return np.array([float.fromhex(word.removesuffix("f")) for word in words], np.float32)
+    return np.array([int(word.removesuffix("u")) for word in words], np.int64).astype(dtype)

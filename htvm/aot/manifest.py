@@ -1,0 +1,208 @@
+"""What an export says about itself, so that it can be opened again: ``htvm.json``.
+
+The document has ``schema`` (the version), ``kind`` and the fields of `Manifest`.  What the C files
+say is not repeated: constants are read from them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.arena import BufferUse, MemoryPlan
+from byoc_dory.emit.text import c_identifier
+from byoc_dory.errors import ExportError
+from htvm.aot.program import Program, Step
+from htvm.model import TensorInfo
+from htvm.report.types import Report
+from htvm.sim.sizes import Sizes
+
+__all__ = ["FILE", "SCHEMA", "Manifest", "StoredArray", "manifest_text", "read_manifest"]
+
+FILE = "htvm.json"
+
+SCHEMA = 1
+"""Version of the document: raised when a field goes or changes its meaning, not for new ones."""
+
+_KIND = "project"
+
+Array: TypeAlias = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array: dtype, shape, and its bytes (little-endian, C order) in base 64."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: str
+
+    @classmethod
+    def of(cls, array: Array) -> StoredArray:
+        """Store an array."""
+        little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
+        return cls(
+            array.dtype.name, array.shape, base64.b64encode(little.tobytes()).decode("ascii")
+        )
+
+    def array(self) -> Array:
+        """The array.
+
+        Raises:
+            ValueError: bytes, dtype and shape contradict each other.
+        """
+        dtype = np.dtype(self.dtype).newbyteorder("<")
+        data = base64.b64decode(self.data, validate=True)
+        if len(data) != math.prod(self.shape) * dtype.itemsize:
+            raise ValueError("bytes and shape contradict each other")
+        return np.frombuffer(data, dtype).reshape(self.shape).astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class ConstantFacts:
+    """A constant: its C symbol, comment and alignment."""
+
+    name: str
+    comment: str
+    align: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A build, without what its C files say.
+
+    Attributes:
+        htvm: version of the library that wrote it.
+        name: C prefix of the model.
+        target: what it was built for.
+        platform: of the build.
+        l2_bytes: size of L2 that was asked for; None for the target's own.
+        inputs, outputs: the interface.
+        steps: of the entry function.
+        buffers, plan: the arena.
+        constants: in the order of the C file.
+        prototypes, headers, aliases: as in `Program`.
+        sizes: of the linked program.
+        golden_inputs, golden_outputs: one inference.
+        report: of the build, without a run.
+    """
+
+    htvm: str
+    name: str
+    target: str
+    platform: Literal["rv32", "host"]
+    l2_bytes: int | None
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    steps: tuple[Step, ...]
+    buffers: tuple[BufferUse, ...]
+    plan: MemoryPlan
+    constants: tuple[ConstantFacts, ...]
+    prototypes: tuple[str, ...]
+    headers: tuple[str, ...]
+    aliases: tuple[tuple[str, str], ...]
+    sizes: Sizes
+    golden_inputs: tuple[StoredArray, ...] = field(repr=False)
+    golden_outputs: tuple[StoredArray, ...] = field(repr=False)
+    report: Report = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        target: str,
+        l2_bytes: int | None,
+        report: Report,
+        sizes: Sizes,
+        golden: tuple[Sequence[Array], Sequence[Array]],
+    ) -> Manifest:
+        """Describe a build; the report is one without a run."""
+        import htvm
+
+        platform = report.summary.platform
+        assert platform in ("rv32", "host")
+        return cls(
+            htvm=htvm.__version__,
+            name=program.name,
+            target=target,
+            platform=platform,
+            l2_bytes=l2_bytes,
+            inputs=tuple(_info(info) for info in program.inputs),
+            outputs=tuple(_info(info) for info in program.outputs),
+            steps=program.steps,
+            buffers=program.buffers,
+            plan=program.plan,
+            constants=tuple(ConstantFacts(c.name, c.comment, c.align) for c in program.constants),
+            prototypes=program.prototypes,
+            headers=program.headers,
+            aliases=program.aliases,
+            sizes=sizes,
+            golden_inputs=tuple(map(StoredArray.of, golden[0])),
+            golden_outputs=tuple(map(StoredArray.of, golden[1])),
+            report=report,
+        )
+
+
+def _info(info: Any) -> TensorInfo:
+    known = {"scale": getattr(info, "scale", None), "zero_point": getattr(info, "zero_point", None)}
+    return TensorInfo(info.name, tuple(info.shape), info.dtype, **known)
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The document; equal manifests give equal bytes."""
+    # As it will be read: where a field is a float, 256 becomes 256.0.
+    plain = msgspec.convert(msgspec.to_builtins(manifest), Manifest)
+    data = {"schema": SCHEMA, "kind": _KIND, **msgspec.to_builtins(plain)}
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read the document of an export.
+
+    Raises:
+        ExportError: it cannot be read, is none, or is of a newer schema than this version knows.
+    """
+    where = str(path)
+    hint = "name a folder that Module.export wrote"
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ExportError(
+            f"cannot read the export: {error.strerror}", where=where, hint=hint
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ExportError("this is not JSON", where=where, hint=hint) from error
+    if not isinstance(data, dict) or data.get("kind") != _KIND:
+        raise ExportError("this JSON describes no export", where=where, hint=hint)
+    version = data.get("schema")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ExportError(f"the export's schema is {version!r}", where=where, hint=hint)
+    if version > SCHEMA:
+        raise ExportError(
+            f"the export has schema {version}, this version reads up to {SCHEMA}",
+            where=where,
+            hint="open it with the version of htvm that wrote it, or a newer one",
+        )
+    try:
+        manifest = msgspec.convert(data, Manifest)
+        if c_identifier(manifest.name) != manifest.name:
+            raise ValueError(f"'{manifest.name}' is no name of a model")
+        for stored in (*manifest.golden_inputs, *manifest.golden_outputs):
+            stored.array()
+    except (msgspec.ValidationError, ValueError, TypeError, binascii.Error) as error:
+        raise ExportError(
+            f"the export's description is damaged: {str(error)[:200]}",
+            where=where,
+            hint="export the model again",
+        ) from error
+    return manifest

@@ -1,0 +1,57 @@
+"""A stored report, with the cycles of a run that was made later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from htvm.facts.energy import energy_of, step_energy
+from htvm.facts.units import units_of
+from htvm.report.types import LayerRow, Report
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.result import LayerResult, RunResult
+
+__all__ = ["with_run"]
+
+
+def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
+    """Return a report of the same build with what a run measured.
+
+    Args:
+        report: without a run.
+        result: of one.
+        soc: what was run on.
+    """
+    rows = tuple(
+        _row(row, measured, soc) for row, measured in zip(report.layers, result.layers, strict=True)
+    )
+    memory = report.summary.memory
+    if result.stack_bytes is not None:
+        memory = replace(memory, stack=result.stack_bytes)
+    summary = replace(
+        report.summary,
+        memory=memory,
+        cycles=result.cycles,
+        units=units_of(soc, result),
+        causes=result.causes,
+    )
+    return replace(
+        report,
+        summary=summary,
+        layers=rows,
+        timeline=result.timeline,
+        energy=energy_of(soc, rows),
+    )
+
+
+def _row(row: LayerRow, measured: LayerResult, soc: Soc) -> LayerRow:
+    energy = step_energy(soc, row.accelerator, row.kind, measured.cycles)
+    return replace(
+        row,
+        cycles=measured.cycles,
+        causes=measured.causes,
+        start=measured.start,
+        energy_uj=None if energy is None else energy[1],
+    )

@@ -1,0 +1,27 @@
+"""How long each unit of a SoC was busy in a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htvm.report.types import Unit
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.result import RunResult
+
+__all__ = ["units_of"]
+
+
+def units_of(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
+    """Return how long each unit of the SoC was busy in a run."""
+    causes = result.causes
+    if causes is None:
+        return ()
+    titles = {accelerator.name: accelerator.title for accelerator in soc.accelerators}
+    cores = tuple(
+        Unit(name, busy, titles.get(name, ""), busy) for name, busy in result.units if name != "dma"
+    )
+    devices = (Unit("dma", causes.dma, "transfers between L2 and L1", causes.dma_alone), *cores)
+    host = Unit("host", causes.host, "CPU kernels, layouts, drivers", causes.host_alone)
+    return (host, *(unit for unit in devices if unit.cycles))

@@ -1,0 +1,222 @@
+"""`open`: an exported build again, to be looked at, run and exported without the compiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htvm.errors import ExportError, TargetError
+from htvm.inputs import Inputs, bind_inputs
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.aot.manifest import Manifest
+    from htvm.aot.program import Program
+    from htvm.aot.project import Golden
+    from htvm.model import TensorInfo
+    from htvm.report.types import Report
+    from htvm.result import RunResult
+    from htvm.sim.runner import Built, Sizes
+
+__all__ = ["Project", "open"]
+
+_CHANGED = "undo the change, or export the model again"
+
+
+def open(path: str | Path) -> Project:
+    """Load an exported build again.
+
+    Args:
+        path: the folder that `Module.export` or ``htvm compile`` wrote.
+
+    Raises:
+        ExportError: it is no export, files are missing or changed, or it was written by a newer
+            version of the library.
+        TargetError: its target is not known here, or is described otherwise than it was.
+    """
+    from byoc_dory.soc.header import render
+    from byoc_dory.soc.registry import resolve
+    from htvm.aot.export import check_files
+    from htvm.aot.manifest import FILE, read_manifest
+
+    folder = Path(path)
+    check_files(folder, FILE)
+    manifest = read_manifest(folder / FILE)
+    soc = resolve(manifest.target, l2_bytes=manifest.l2_bytes).soc
+    if _text(folder / "runtime/include/htvm_soc.h") != render(soc):
+        raise TargetError(
+            f"the SoC of target '{manifest.target}' is described otherwise than when this was "
+            "exported",
+            where=str(folder),
+            hint="open it with the version that wrote it, or export the model again",
+        )
+    return Project(folder, manifest, _program(folder, manifest), soc)
+
+
+class Project:
+    """An exported build.
+
+    Attributes:
+        folder: where it was opened.
+        manifest: what it says about itself.
+        program: its C files and memory plan.
+        soc: what it was built for.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, program: Program, soc: Soc) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.program = program
+        self.soc = soc
+        self._built: Built | None = None
+        self._last: RunResult | None = None
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.folder)!r}, {self.name!r}, target={self.target!r})"
+
+    @property
+    def name(self) -> str:
+        """C prefix of the model; the entry function is ``<name>_run``."""
+        return self.manifest.name
+
+    @property
+    def target(self) -> str:
+        """Name of the target."""
+        return self.manifest.target
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """The model's inputs."""
+        return self.manifest.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """The model's outputs."""
+        return self.manifest.outputs
+
+    @property
+    def sizes(self) -> Sizes:
+        """Sizes of the linked program's parts when it was exported, in bytes."""
+        return self.manifest.sizes
+
+    @property
+    def golden(self) -> Golden:
+        """The stored inference: inputs and outputs, in the model's order."""
+        stored = (self.manifest.golden_inputs, self.manifest.golden_outputs)
+        inputs, outputs = ([each.array() for each in arrays] for arrays in stored)
+        return inputs, outputs
+
+    def run(self, inputs: Inputs | None = None) -> RunResult:
+        """Run one inference on the simulated SoC, with the C files as they were exported.
+
+        Args:
+            inputs: an array, a list, or a dict by input name; those of the stored golden without.
+
+        Returns:
+            Outputs, and where the cycles went.
+
+        Raises:
+            InputError: a name, shape or dtype is wrong.
+            SimulationError: the core trapped, or a device model complained.
+            ToolchainError: there is no C compiler, or it failed.
+        """
+        from htvm.sim.outcome import outcome
+        from htvm.sim.runner import build_host, build_rv32, run
+
+        arrays = self.golden[0] if inputs is None else bind_inputs(self.inputs, inputs)
+        if self._built is None:
+            make = build_rv32 if self.manifest.platform == "rv32" else build_host
+            self._built = make(self.program, self.soc)
+        self._last = outcome(run(self._built, arrays), self.program.steps, self.soc)
+        return self._last
+
+    def check(self) -> bool:
+        """Run the stored inference; whether every output element equals the stored one."""
+        found = self.run()
+        return all(map(np.array_equal, found.outputs, self.golden[1]))
+
+    def report(self) -> Report:
+        """Return the tables of the build; with cycles once `run` was called."""
+        from htvm.facts.rerun import with_run
+
+        stored = self.manifest.report
+        return stored if self._last is None else with_run(stored, self._last, self.soc)
+
+    def export(self, folder: str | Path, inputs: Inputs | None = None) -> Path:
+        """Write the project once more.
+
+        Args:
+            folder: to be created; must not exist, be empty, or hold an earlier export.
+            inputs: of the stored golden, whose outputs then are those of a run; the golden stays
+                as it is without.
+
+        Raises:
+            ExportError: the folder cannot be written; nothing is left behind.
+            InputError: an input has a wrong name, shape or dtype.
+        """
+        from htvm.aot.export import export
+        from htvm.aot.manifest import StoredArray
+
+        if inputs is None:
+            return export(self.program, self.soc, Path(folder), self.golden, self.manifest)
+        arrays = bind_inputs(self.inputs, inputs)
+        golden = (arrays, self.run(arrays).outputs)
+        manifest = replace(
+            self.manifest,
+            golden_inputs=tuple(map(StoredArray.of, golden[0])),
+            golden_outputs=tuple(map(StoredArray.of, golden[1])),
+        )
+        return export(self.program, self.soc, Path(folder), golden, manifest)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExportError(
+            "a file of the export cannot be read", where=str(path), hint=_CHANGED
+        ) from error
+
+
+def _program(folder: Path, manifest: Manifest) -> Program:
+    """The program as it was, its C files taken from the folder."""
+    from byoc_dory.region import Constant
+    from htvm.aot.c_arrays import read_c_arrays
+    from htvm.aot.program import Program
+
+    name = manifest.name
+    parts = (".h", ".c", "_kernels.h", "_layers.c", "_cpu.c", "_weights.h", "_weights.c")
+    files = {
+        f"{name}{part}": _text(folder / "model" / f"{name}{part}")
+        for part in parts
+        if (folder / "model" / f"{name}{part}").is_file()
+    }
+    weights = f"{name}_weights.c"
+    arrays = read_c_arrays(files.get(weights, ""), weights)
+    missing = [facts.name for facts in manifest.constants if facts.name not in arrays]
+    if missing:
+        raise ExportError(
+            f"the constant '{missing[0]}' is missing", where=f"{folder}/model/{weights}",
+            hint=_CHANGED,
+        )  # fmt: skip
+    return Program(
+        name=name,
+        inputs=manifest.inputs,
+        outputs=manifest.outputs,
+        steps=manifest.steps,
+        buffers=manifest.buffers,
+        constants=tuple(
+            Constant(facts.name, arrays[facts.name], facts.comment, facts.align)
+            for facts in manifest.constants
+        ),
+        plan=manifest.plan,
+        cpu_source=files.get(f"{name}_cpu.c", ""),
+        layers_source=files.get(f"{name}_layers.c", ""),
+        prototypes=manifest.prototypes,
+        headers=manifest.headers,
+        aliases=manifest.aliases,
+        files=files,
+    )

@@ -1,0 +1,51 @@
+"""From what a run left behind to what the user gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from htvm.result import LayerResult, RunResult
+from htvm.sim.causes import Timeline
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.aot.steps import Step
+    from htvm.sim.runner import RawResult
+
+__all__ = ["outcome"]
+
+
+def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
+    """Return the outputs of a run, and where its cycles went.
+
+    Args:
+        raw: what the run left behind.
+        steps: of the program.
+        soc: whose clock makes milliseconds of cycles.
+    """
+    timeline = Timeline(raw.events)
+    spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
+    layers = tuple(
+        LayerResult(
+            step.layer,
+            step.accelerator,
+            step.kind,
+            None if span is None else span[1] - span[0],
+            step.predicted_cycles,
+            step.macs,
+            None if span is None else timeline.causes(*span),
+            None if span is None else span[0],
+        )
+        for step, span in zip(steps, spans, strict=True)
+    )
+    return RunResult(
+        outputs=list(raw.outputs),
+        cycles=raw.cycles,
+        latency_ms=None if raw.cycles is None else soc.cycles_to_ms(raw.cycles),
+        layers=layers,
+        stack_bytes=raw.stack_used,
+        units=timeline.busy(),
+        causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
+        timeline=() if raw.cycles is None else timeline.intervals(),
+    )
