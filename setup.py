@@ -53,6 +53,8 @@ setup(
         "tflite>=2.18,<3",
         "flatbuffers>=24.3.25,<26",
         "jinja2>=3.1,<4",
+        # Reads saved reports, and says where one is wrong.
+        "msgspec>=0.19,<1",
         "click>=8.1,<9",
         "rich>=13.7,<16",
         # From an instruction to the line of C it comes from.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from htvm import errors
 
 if TYPE_CHECKING:
-    from htvm import zoo
+    from htvm import report, zoo
     from htvm.comparison import compare
     from htvm.exploration import explore
     from htvm.fitting import fit
@@ -51,6 +51,7 @@ __all__ = [
     "load",
     "open",
     "quantize",
+    "report",
     "targets",
     "zoo",
 ]
@@ -75,8 +76,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "zoo":
-        return importlib.import_module("htvm.zoo")
+    if name in ("report", "zoo"):
+        return importlib.import_module(f"htvm.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'htvm' has no attribute '{name}'")

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
 from byoc_dory.errors import TilingError
+from htvm.facts.energy import energy_of, step_energy
+from htvm.facts.maps import memory_maps
+from htvm.facts.network import machine_of, network_graph
+from htvm.facts.recipe import recipe_of
+from htvm.facts.traffic import Traffic, traffic_of
+from htvm.facts.units import units_of
 from htvm.placement import Estimator, executed_form
 from htvm.report.explain_types import Explanation, Offer, VerdictRow
 from htvm.report.shapes import describe
-from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary, Unit
+from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
     from byoc_dory.schedule import Schedule
-    from byoc_dory.soc.base import Soc
     from htvm.aot.program import Step
     from htvm.pipeline import Compiled, Platform
     from htvm.result import LayerResult, RunResult
@@ -48,9 +53,10 @@ def layer_rows(compiled: Compiled, result: RunResult | None) -> tuple[LayerRow, 
     used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
     steps = compiled.program.steps
     ran = [None] * len(steps) if result is None else list(result.layers)
+    moved = traffic_of(compiled.program, kernels)
     return tuple(
-        _layer_row(compiled, step, kernels.get(step.symbol), used.get(step.symbol), measured)
-        for step, measured in zip(steps, ran, strict=True)
+        _layer_row(compiled, step, kernels.get(step.symbol), used.get(step.symbol), traffic, each)
+        for step, traffic, each in zip(steps, moved, ran, strict=True)
     )
 
 
@@ -59,11 +65,14 @@ def _layer_row(
     step: Step,
     kernel: Kernel | None,
     l1_bytes: int | None,
+    traffic: Traffic,
     measured: LayerResult | None,
 ) -> LayerRow:
     names, known = step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
     schedule = None if kernel is None else kernel.schedule
+    cycles = None if measured is None else measured.cycles
+    energy = step_energy(compiled.target.soc, step.accelerator, step.kind, cycles)
     return LayerRow(
         name=" + ".join(names),
         op=_operator(compiled, step),
@@ -72,7 +81,7 @@ def _layer_row(
         if step.kind in ("layer", "cpu")
         else "",
         macs=step.macs,
-        cycles=None if measured is None else measured.cycles,
+        cycles=cycles,
         predicted_cycles=step.predicted_cycles or None,
         tile="" if schedule is None else ",".join(str(size) for size in astuple(schedule.tile)),
         tiles=None if schedule is None else schedule.tiles,
@@ -81,6 +90,12 @@ def _layer_row(
         l1_bytes=l1_bytes,
         source=compiled.source.sources.get(names[-1], ""),
         causes=None if measured is None else measured.causes,
+        kind=step.kind,
+        start=None if measured is None else measured.start,
+        l2_read=traffic.read,
+        l2_written=traffic.written,
+        l2_weights=traffic.weights,
+        energy_uj=None if energy is None else energy[1],
     )
 
 
@@ -111,6 +126,7 @@ def report_of(
     """Return the report of a build, with the cycles of ``result`` where it has any."""
     cycles = None if result is None else result.cycles
     cost = compiled.retargeted.report
+    rows = layer_rows(compiled, result)
     return Report(
         summary=Summary(
             network=compiled.source.name,
@@ -119,12 +135,12 @@ def report_of(
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,
-            units=() if result is None else _units(compiled.target.soc, result),
+            units=() if result is None else units_of(compiled.target.soc, result),
             causes=None if result is None else result.causes,
             policy=compiled.planned.policy if compiled.target.accelerators else "",
             schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
         ),
-        layers=layer_rows(compiled, result),
+        layers=rows,
         sqnr=tuple(
             SqnrRow(row.name, row.sqnr_db, compiled.source.sources.get(row.name, ""))
             for row in cost.layers
@@ -133,6 +149,12 @@ def report_of(
         l1=_l1_of(compiled),
         measured_on=cost.reason if cost.changed else "",
         same_decision=cost.agreement,
+        machine=machine_of(compiled.target),
+        timeline=() if result is None else result.timeline,
+        maps=memory_maps(compiled),
+        graph=network_graph(compiled),
+        energy=energy_of(compiled.target.soc, rows),
+        recipe=recipe_of(compiled, platform),
     )
 
 
@@ -153,19 +175,6 @@ def _l1_of(compiled: Compiled) -> tuple[L1Use, ...]:
         for plan in [code.plan]
         if plan is not None
     )
-
-
-def _units(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
-    causes = result.causes
-    if causes is None:
-        return ()
-    titles = {accelerator.name: accelerator.title for accelerator in soc.accelerators}
-    cores = tuple(
-        Unit(name, busy, titles.get(name, ""), busy) for name, busy in result.units if name != "dma"
-    )
-    devices = (Unit("dma", causes.dma, "transfers between L2 and L1", causes.dma_alone), *cores)
-    host = Unit("host", causes.host, "CPU kernels, layouts, drivers", causes.host_alone)
-    return (host, *(unit for unit in devices if unit.cycles))
 
 
 def explanation_of(compiled: Compiled) -> Explanation:

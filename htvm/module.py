@@ -178,6 +178,22 @@ class Module:
         """Return the tables of this build; with cycles once `run` was called on ``rv32``."""
         return report_of(self.compiled, self.platform, self._built.sizes, self._last)
 
+    def save_report(self, path: str | Path) -> Path:
+        """Write the report to a file whose suffix says how: ``report().save(path)``.
+
+        Args:
+            path: ends with ``.html``, ``.txt``, ``.csv``, ``.json``, ``.perfetto.json`` (a trace)
+                or ``.png``.
+
+        Returns:
+            The path.
+
+        Raises:
+            ExportError: the suffix is none of these, or the file cannot be written.
+            DependencyError: a figure is asked for and matplotlib is not installed.
+        """
+        return self.report().save(path)
+
     def explain(self) -> Explanation:
         """Return where each operator runs, why not elsewhere, and the estimated cycles."""
         return explanation_of(self.compiled)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from htvm.errors import ExportError
+from htvm.files import write_whole
 
 __all__ = ["SCHEMA", "print_json", "save_arrays"]
 
@@ -35,22 +35,6 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     Raises:
         ExportError: it cannot be written.
     """
-    hint = "name a file in a folder that exists and is writable"
-    try:
-        # The file a link points to, not the link.
-        place = path.resolve()
-        if place.exists() and not place.is_file():
-            # A folder, or a device, which the move below would replace.
-            raise ExportError(
-                "cannot write the outputs: this is no file", where=f"--out {path}", hint=hint
-            )
-        with tempfile.TemporaryDirectory(prefix=".htvm-", dir=place.parent) as folder:
-            partial = Path(folder) / "outputs.npz"
-            with partial.open("wb") as stream:
-                np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
-            partial.replace(place)
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ExportError(
-            f"cannot write the outputs: {reason}", where=f"--out {path}", hint=hint
-        ) from error
+    stream = io.BytesIO()
+    np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+    write_whole(path, stream.getvalue(), "the outputs", f"--out {path}")

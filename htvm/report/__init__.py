@@ -1,1 +1,11 @@
-"""Tables, JSON and CSV of what a build, a run or a comparison found."""
+"""Tables, pages, figures, JSON, CSV and traces of what a build, a run or a comparison found.
+
+Everything is drawn from plain frozen values; nothing here knows the compiler or the simulator.
+"""
+
+from __future__ import annotations
+
+from htvm.report.json_file import load, schema
+from htvm.report.save import save
+
+__all__ = ["load", "save", "schema"]

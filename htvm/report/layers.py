@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
+from htvm.report.accuracy import accuracy_text
 from htvm.report.table import (
     Column,
     Table,
@@ -21,11 +21,11 @@ from htvm.result import Causes
 
 __all__ = [
     "causes_table",
+    "energy_text",
     "l1_text",
     "layer_table",
     "memory_text",
     "report_csv",
-    "report_json",
     "report_text",
     "units_text",
 ]
@@ -47,6 +47,7 @@ def layer_table(report: Report) -> Table:
         Column("predicted", number=True),
         Column("%", number=True),
         Column("MAC/cycle", number=True),
+        Column("uJ", number=True),
         Column("tile (kcyx)"),
     )
     total = report.summary.cycles
@@ -65,6 +66,7 @@ def layer_table(report: Report) -> Table:
         "",
         ratio(macs, total),
         "",
+        "",
     )
     return Table(columns, rows, footer=footer)
 
@@ -81,6 +83,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
         count(row.predicted_cycles),
         share,
         rate,
+        "" if row.energy_uj is None else f"{row.energy_uj:.2f}",
         row.tile,
     )
 
@@ -204,14 +207,29 @@ def _cause_cells(causes: Causes) -> tuple[str, ...]:
     return tuple(count(value) for value in values)
 
 
+def energy_text(report: Report) -> str:
+    """The energy and what it is derived from; empty where there is none."""
+    energy = report.energy
+    if energy is None:
+        return ""
+    share = ratio(100 * energy.cycles, report.summary.cycles, 1)
+    whole = energy.cycles == report.summary.cycles
+    lines = [
+        f"energy: {energy.microjoules:.2f} uJ for {share} % of the cycles, "
+        + ("" if whole else "of the rest no power is known; ")
+        + "derived from",
+        *(f"  {power}" for power in energy.powers),
+    ]
+    return "\n".join(lines)
+
+
 def _headline(report: Report) -> str:
     summary = report.summary
     line = f"{summary.network} for {summary.target}, platform {summary.platform}"
     if summary.policy:
         line += f", policy {summary.policy}, schedule {summary.schedule}"
     if summary.cycles is None:
-        why = "this platform counts none" if summary.platform == "host" else "not run yet"
-        return f"{line}: no cycles, {why}"
+        return f"{line}: no cycles, {report.no_cycles}"
     return (
         f"{line}: {count(summary.cycles)} cycles = "
         f"{milliseconds(summary.latency_ms)} ms at {summary.clock_hz / 1e6:g} MHz"
@@ -247,20 +265,14 @@ def report_text(report: Report) -> str:
         text(layer_table(report)),
         text(causes_table(report)) if causes_table(report).rows else "",
         units_text(report.summary),
+        accuracy_text(report.layers),
+        energy_text(report),
         memory_text(report.summary.memory),
         l1_text(report.l1),
         _sqnr_text(report),
         "\n".join(report.summary.notes),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def report_json(report: Report) -> str:
-    """The whole report as JSON (the fields of `Report`, and the derived ``latency_ms``)."""
-    data = dataclasses.asdict(report)
-    data["summary"]["latency_ms"] = report.summary.latency_ms
-    data["summary"]["memory"]["total"] = report.summary.memory.total
-    return json.dumps(data, indent=2)
 
 
 def report_csv(report: Report) -> str:

@@ -8,8 +8,13 @@ A number that was not measured or predicted is ``None``, never zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from htvm.result import Causes
+from htvm.report.picture_types import Energy, Machine, MemoryMap, Node, Recipe
+from htvm.result import Causes, Interval
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "L1Use",
@@ -41,6 +46,13 @@ class LayerRow:
         tiles: number of tiles; None off accelerators.
         double_buffered: whether tiles are loaded and stored while others are computed.
         resident: which tensors it finds in L1 or leaves there, e.g. "input and output".
+        kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
+        start: cycle of the call, counted from that of the inference; None without cycles.
+        l2_read, l2_written: bytes of activations that it moves out of L2 and into it; None where
+            that is not known.  Of a CPU kernel: the sizes of what it reads and writes.
+        l2_weights: bytes of weights, biases and tables that it reads, as often as it reads them.
+        energy_uj: energy in microjoules, derived from a published average power; None where there
+            is none.
     """
 
     name: str
@@ -57,6 +69,17 @@ class LayerRow:
     tiles: int | None = None
     double_buffered: bool = False
     resident: str = ""
+    kind: str = ""
+    start: int | None = None
+    l2_read: int | None = None
+    l2_written: int | None = None
+    l2_weights: int | None = None
+    energy_uj: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The name, with what the step does for the layer where it does not compute it."""
+        return self.name if self.kind in ("", "layer", "cpu") else f"{self.name} ({self.kind})"
 
 
 @dataclass(frozen=True)
@@ -196,6 +219,12 @@ class Report:
         measured_on: the inputs that this was measured on, in words.
         same_decision: share of them, 0 to 1, with the source's largest output; None if the network
             decides nothing, or the scheme was not changed.
+        machine: what the SoC is; None where it is not known.
+        timeline: what each unit did when ("waiting": the host polls); empty without cycles.
+        maps: what lies where in L1 and in the arena of L2.
+        graph: the operators of the network, in execution order.
+        energy: of the run; None without cycles or powers.
+        recipe: how to make it again; None where that is not known.
     """
 
     summary: Summary
@@ -205,6 +234,19 @@ class Report:
     l1: tuple[L1Use, ...] = ()
     measured_on: str = ""
     same_decision: float | None = None
+    machine: Machine | None = None
+    timeline: tuple[Interval, ...] = ()
+    maps: tuple[MemoryMap, ...] = ()
+    graph: tuple[Node, ...] = ()
+    energy: Energy | None = None
+    recipe: Recipe | None = None
+
+    @property
+    def no_cycles(self) -> str:
+        """Why there are no cycles; empty where there are."""
+        if self.summary.cycles is not None:
+            return ""
+        return "this platform counts none" if self.summary.platform == "host" else "not run yet"
 
     def __str__(self) -> str:
         """The report as text."""
@@ -213,3 +255,14 @@ class Report:
         return report_text(self)
 
     __repr__ = __str__  # so that an interactive session shows the table
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report to a file whose suffix says how (see `htvm.report.save`).
+
+        Raises:
+            ExportError: the suffix is none of these, or the file cannot be written.
+            DependencyError: a figure is asked for and matplotlib is not installed.
+        """
+        from htvm.report.save import save
+
+        return save(self, path)

@@ -14,7 +14,8 @@ from htvm.report.compare import comparison_csv, comparison_json
 from htvm.report.compare_types import Agreement, Comparison, ComparisonRow
 from htvm.report.explain import explain_csv, explain_json
 from htvm.report.explain_types import Explanation, Offer, VerdictRow
-from htvm.report.layers import l1_text, memory_text, report_csv, report_json
+from htvm.report.json_file import report_json
+from htvm.report.layers import l1_text, memory_text, report_csv
 from htvm.report.published import published
 from htvm.report.table import Column, Table, text
 from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary, Unit

@@ -35,7 +35,7 @@ def command(
     model: str, target: str, policy: str | None, schedule: Any, out: Path, as_json: bool
 ) -> None:
     """Write a self-contained C project for MODEL into a folder."""
-    from htvm.report.layers import report_json
+    from htvm.report.json_file import report_json
 
     with shown_progress() as progress:
         module = htvm.build(

@@ -1,0 +1,55 @@
+"""Energy of steps, from the average powers of a SoC's description.
+
+A power holds while a set of accelerators is at work.  A step on an accelerator is charged its
+power from the call to the return; a step for which the description has no power has no energy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htvm.report.picture_types import Energy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from byoc_dory.soc.base import Power, Soc
+    from htvm.report.types import LayerRow
+
+__all__ = ["energy_of", "step_energy"]
+
+
+def step_energy(
+    soc: Soc, accelerator: str, kind: str, cycles: int | None
+) -> tuple[Power, float] | None:
+    """Return the power of a step and its energy in microjoules; None where there is neither.
+
+    Args:
+        soc: whose powers.
+        accelerator: what the step runs on, or what a conversion is for.
+        kind: of the step; conversions and copies are the host's work.
+        cycles: of the step; None where there are none.
+    """
+    power = soc.power("cpu" if kind in ("prologue", "epilogue", "copy") else accelerator)
+    if power is None or cycles is None:
+        return None
+    return power, power.milliwatts * soc.cycles_to_ms(cycles)
+
+
+def energy_of(soc: Soc, rows: Sequence[LayerRow]) -> Energy | None:
+    """Return the energy of all steps that have one; None where none has."""
+    total, covered = 0.0, 0
+    used: dict[Power, None] = {}
+    for row in rows:
+        found = step_energy(soc, row.accelerator, row.kind, row.cycles)
+        if found is None or row.cycles is None:
+            continue
+        power, energy = found
+        used[power] = None
+        total, covered = total + energy, covered + row.cycles
+    if not used:
+        return None
+    words = [
+        f"{' and '.join(power.units)}: {power.milliwatts:g} mW ({power.source})" for power in used
+    ]
+    return Energy(total, covered, tuple(words))

@@ -1,0 +1,65 @@
+"""What lies where in L1 and in the arena of L2, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htvm.report.picture_types import Block, MemoryMap
+
+if TYPE_CHECKING:
+    from byoc_dory.region import RegionCode
+    from htvm.pipeline import Compiled
+
+__all__ = ["memory_maps"]
+
+
+def memory_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
+    """Return a map for each memory that regions plan, then that of the arena."""
+    return (*_l1_maps(compiled), _arena_map(compiled))
+
+
+def _l1_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
+    """One map for each L1: regions run one after another, so their maps follow each other."""
+    soc = compiled.target.soc
+    number = {step.symbol: index for index, step in enumerate(compiled.program.steps)}
+    found: dict[str, list[Block]] = {}
+    for code in compiled.regions.values():
+        if code.plan is None or not code.plan.l1_map:
+            continue
+        memory = soc.accelerator(code.plan.layers[0].accelerator).l1
+        found.setdefault(memory, []).extend(_region_blocks(code, number))
+    maps = []
+    for memory, blocks in found.items():
+        peak = max(block.offset + block.bytes for block in blocks)
+        blocks.sort(key=lambda block: (block.first, block.offset))
+        maps.append(MemoryMap(memory, soc.memory(memory).size, peak, tuple(blocks)))
+    return tuple(maps)
+
+
+def _region_blocks(code: RegionCode, number: dict[str, int]) -> list[Block]:
+    assert code.plan is not None
+    steps = [number[kernel.symbol] for kernel in code.kernels if kernel.kind == "layer"]
+    return [
+        Block(
+            buffer.tensor,
+            buffer.offset,
+            buffer.bytes,
+            steps[buffer.first],
+            steps[buffer.last],
+            buffer.resident,
+        )
+        for buffer in code.plan.l1_map
+        if buffer.bytes
+    ]
+
+
+def _arena_map(compiled: Compiled) -> MemoryMap:
+    program = compiled.program
+    offsets = dict(program.plan.offsets)
+    blocks = [
+        Block(buffer.name, offsets[buffer.name], buffer.bytes, buffer.first, buffer.last)
+        for buffer in program.buffers
+        if buffer.bytes
+    ]
+    blocks.sort(key=lambda block: (block.first, block.offset))
+    return MemoryMap("L2 arena", program.plan.peak, program.plan.peak, tuple(blocks))

@@ -1,0 +1,41 @@
+"""The network as a graph, and the SoC as far as figures need it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htvm.report.picture_types import Core, Machine, Node
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Target
+    from htvm.pipeline import Compiled
+
+__all__ = ["machine_of", "network_graph"]
+
+
+def network_graph(compiled: Compiled) -> tuple[Node, ...]:
+    """Return the operators of the model as built, in execution order."""
+    from patterns.read import read_graph
+
+    placement = compiled.dispatch.placement
+    return tuple(
+        Node(
+            name=node.name,
+            op=node.kind,
+            accelerator=placement.get(node.name, "cpu"),
+            inputs=tuple(dict.fromkeys(node.inputs)),
+            macs=0 if node.layer is None else node.layer.macs,
+        )
+        for node in read_graph(compiled.retargeted.model.module)
+    )
+
+
+def machine_of(target: Target) -> Machine:
+    """Return what figures need to know of a target."""
+    soc = target.soc
+    return Machine(
+        title=soc.title,
+        host=soc.host.name,
+        cores=tuple(Core(core.name, core.title, core.peak_macs) for core in target.accelerators),
+        dma_bytes_per_cycle=None if soc.dma is None else float(soc.dma.bytes_per_cycle),
+    )

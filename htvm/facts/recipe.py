@@ -1,0 +1,54 @@
+"""How to make a build again: version, command, options, hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from htvm.report.picture_types import Recipe
+
+if TYPE_CHECKING:
+    from htvm.pipeline import Compiled, Platform
+
+__all__ = ["recipe_of"]
+
+
+def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
+    """Return what is known of how a build was made; the command is a line of Python."""
+    import htvm
+    from htvm.aot.entry import model_sources
+
+    digest = hashlib.sha256()
+    for name, text in sorted(model_sources(compiled.program).items()):
+        digest.update(name.encode() + b"\0" + text.encode() + b"\0")
+    options = [("target", compiled.target.name), ("platform", platform), *_options(compiled)]
+    given = ", ".join(f'{name}="{value}"' for name, value in options[:2])
+    tiling = compiled.options.tiling
+    if compiled.target.accelerators:
+        given += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
+    return Recipe(
+        version=htvm.__version__,
+        command=f"htvm.build(model, {given})",
+        options=tuple(options),
+        model=compiled.source.source,
+        program_sha256=digest.hexdigest(),
+    )
+
+
+def _options(compiled: Compiled) -> list[tuple[str, str]]:
+    options = compiled.options
+    found = [("cpu_kernels", str(options.cpu_kernels))]
+    if options.l2_bytes is not None:
+        found.append(("l2_bytes", str(options.l2_bytes)))
+    if compiled.target.accelerators:
+        found.append(("policy", compiled.planned.policy))
+        found += [
+            (field.name, _said(options.tiling, field.name)) for field in fields(options.tiling)
+        ]
+    return found
+
+
+def _said(options: object, name: str) -> str:
+    value = getattr(options, name)
+    return "default" if value is None else str(value)

@@ -1,0 +1,45 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from htvm.errors import ExportError
+
+__all__ = ["write_whole"]
+
+_HINT = "name a file in a folder that exists and is writable"
+
+
+def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Path:
+    """Write a file of exactly this name, or nothing at all.
+
+    Args:
+        path: of the file; one that is there is replaced, through links.
+        data: all of it.
+        what: what it is, for messages: "the report".
+        where: where the path was given, for messages; the path itself by default.
+
+    Returns:
+        The path.
+
+    Raises:
+        ExportError: it cannot be written.
+    """
+    where = where or str(path)
+    try:
+        # The file a link points to, not the link.
+        place = Path(path).resolve()
+        if place.exists() and not place.is_file():
+            # A folder, or a device, which the move below would replace.
+            raise ExportError(f"cannot write {what}: this is no file", where=where, hint=_HINT)
+        with tempfile.TemporaryDirectory(prefix=".htvm-", dir=place.parent) as folder:
+            partial = Path(folder) / "partial"
+            partial.write_bytes(data)
+            os.replace(partial, place)
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ExportError(f"cannot write {what}: {reason}", where=where, hint=_HINT) from error
+    return Path(path)

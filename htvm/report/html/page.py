@@ -1,0 +1,187 @@
+"""Fills the page's template with the figures and rows of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htvm.report.accuracy import accuracy_of, accuracy_text, error_of
+from htvm.report.html.graph import graph_of
+from htvm.report.html.parts import CAUSES, Part, cause_parts, stacked, unit_classes
+from htvm.report.html.roofline import roofline_of
+from htvm.report.html.timeline import timeline_of
+from htvm.report.table import count, milliseconds, ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import jinja2
+
+    from htvm.report.types import LayerRow, Report
+
+__all__ = ["report_html"]
+
+_LONGEST = 12  # steps that have a bar of their own under "where the cycles go"
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A figure of the summary: what it is, the number, and what is to be said about it."""
+
+    title: str
+    value: str
+    said: str = ""
+
+
+def report_html(report: Report) -> str:
+    """The page: styles, figures and script are inside, and nothing is fetched."""
+    classes = unit_classes(report)
+    template = _environment().get_template("page.html.jinja")
+    return template.render(
+        report=report,
+        summary=report.summary,
+        classes=classes,
+        legend=_legend(report, classes),
+        tiles=_tiles(report),
+        cause_names=CAUSES,
+        whole=_whole(report),
+        longest=_longest(report),
+        units=_units(report, classes),
+        rows=[_row(report, row, classes) for row in report.layers],
+        accuracy=accuracy_text(report.layers),
+        timeline=timeline_of(report, classes),
+        roofline=roofline_of(report, classes),
+        graph=graph_of(report.graph, classes),
+        memory=_memory(report),
+    )
+
+
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+    )
+    environment.filters.update(count=count, milliseconds=milliseconds, pc=lambda v: f"{v:.4f}")
+    return environment
+
+
+def _legend(report: Report, classes: Mapping[str, str]) -> dict[str, str]:
+    """What the colours of boxes say: where something runs -> class."""
+    names = [core.name for core in report.machine.cores] if report.machine else []
+    used = {row.accelerator for row in report.layers} | {n.accelerator for n in report.graph}
+    names += sorted(used - {"cpu", *names})
+    return {"cpu": "u-host"} | {name: classes[name] for name in names if name in used}
+
+
+def _tiles(report: Report) -> list[_Tile]:
+    summary, memory = report.summary, report.summary.memory
+    clock = f"at {summary.clock_hz / 1e6:g} MHz"
+    macs = sum(row.macs for row in report.layers)
+    tiles = [_Tile("latency", "–", f"no cycles: {report.no_cycles}")]
+    if summary.cycles is not None:
+        tiles = [
+            _Tile("cycles", count(summary.cycles), "of one inference, simulated"),
+            _Tile("latency", f"{milliseconds(summary.latency_ms)} ms", clock),
+        ]
+    rate = ratio(macs, summary.cycles)
+    tiles.append(_Tile("MACs", count(macs), f"{rate} per cycle" if rate else "of one inference"))
+    if report.energy is not None:
+        share = ratio(100 * report.energy.cycles, summary.cycles, 1)
+        said = f"of {share} % of the cycles, derived from published average powers"
+        tiles.append(_Tile("energy", _energy(report.energy.microjoules), said))
+    if memory.limit is not None:
+        free = memory.limit - memory.total
+        title, word = ("L2 fits", "free") if free >= 0 else ("L2 overflows", "too many")
+        said = f"of {count(memory.limit)} B, {count(abs(free))} B {word}"
+        tiles.append(_Tile(title, f"{count(memory.total)} B", said))
+    else:
+        tiles.append(_Tile("L2", f"{count(memory.total)} B", "no limit"))
+    accuracy = accuracy_of([row for row in report.layers if row.kind == "layer"])
+    if accuracy is not None:
+        said = f"median of {accuracy.steps} layers; worst {accuracy.worst} "
+        said += f"({100 * accuracy.worst_error:+.1f} %)"
+        tiles.append(_Tile("prediction off by", f"{100 * accuracy.median:.1f} %", said))
+    return tiles
+
+
+def _energy(microjoules: float) -> str:
+    return f"{microjoules:.2f} µJ" if microjoules < 1000 else f"{microjoules / 1000:.2f} mJ"
+
+
+def _whole(report: Report) -> tuple[Part, ...]:
+    causes = report.summary.causes
+    return () if causes is None else cause_parts(causes, causes.cycles)
+
+
+def _longest(report: Report) -> list[dict[str, Any]]:
+    """The steps that take longest, each a bar whose full width is that of the longest."""
+    known = [row for row in report.layers if row.causes is not None and row.cycles]
+    known.sort(key=lambda row: -(row.cycles or 0))
+    top = known[0].cycles or 1 if known else 1
+    return [
+        {
+            "name": row.label,
+            "cycles": row.cycles,
+            "share": ratio(100 * (row.cycles or 0), report.summary.cycles, 1),
+            "parts": cause_parts(row.causes, top) if row.causes is not None else (),
+        }
+        for row in known[:_LONGEST]
+    ]
+
+
+def _units(report: Report, classes: Mapping[str, str]) -> list[dict[str, Any]]:
+    cycles = report.summary.cycles
+    return [
+        {
+            "name": unit.name,
+            "what": unit.what,
+            "busy": unit.cycles,
+            "share": ratio(100 * unit.cycles, cycles, 1),
+            "charged": unit.charged,
+            "charged_share": ratio(100 * unit.charged, cycles, 1),
+            "classes": classes.get(unit.name, "u-host"),
+        }
+        for unit in report.summary.units
+    ]
+
+
+def _row(report: Report, row: LayerRow, classes: Mapping[str, str]) -> dict[str, Any]:
+    """What the tables say about a step, beside its fields."""
+    computes = row.kind in ("", "layer", "cpu")
+    peak = report.machine.peak_of(row.accelerator) if report.machine and computes else None
+    rate = row.macs / row.cycles if row.macs and row.cycles else None
+    error = error_of(row)
+    return {
+        "row": row,
+        "classes": classes.get(row.accelerator, "u-host") if computes else "u-host",
+        "share": ratio(None if row.cycles is None else 100 * row.cycles, report.summary.cycles, 1),
+        "rate": "" if rate is None else f"{rate:.2f}",
+        "utilisation": "" if rate is None or not peak else f"{100 * rate / peak:.1f}",
+        "error": "" if error is None else f"{100 * error:+.1f}".replace("-0.0", "0.0"),
+        "energy": "" if row.energy_uj is None else f"{row.energy_uj:.3f}",
+        "tiles": count(row.tiles) + (" ×2" if row.double_buffered else ""),
+        "held": row.resident.replace("input", "in").replace("output", "out").replace("ins", "in"),
+        "bar": () if row.causes is None else cause_parts(row.causes, row.causes.cycles),
+    }
+
+
+def _memory(report: Report) -> tuple[Part, ...]:
+    memory = report.summary.memory
+    whole = max(memory.total, memory.limit or 0)
+    return stacked(
+        [
+            ("l-0", "code", memory.code, "instructions and their read-only data"),
+            ("l-1", "constants", memory.constants, "weights, biases, tables"),
+            ("l-2", "arena", memory.arena, "intermediates and workspaces"),
+            ("l-3", "inputs and outputs", memory.io, "the caller's, and the runtime's variables"),
+            ("l-4", "stack", memory.stack, "reserved, or its high-water mark if a run measured it"),
+            ("l-5", "free", whole - memory.total, "of L2"),
+        ],
+        whole,
+    )

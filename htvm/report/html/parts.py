@@ -1,0 +1,84 @@
+"""Colours and words that figures and tables of the page share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from htvm.report.types import Report
+    from htvm.result import Causes
+
+__all__ = ["CAUSES", "Part", "cause_parts", "stacked", "unit_classes"]
+
+CAUSES: Mapping[str, tuple[str, str]] = {
+    "array": ("compute", "a core's array computes"),
+    "weights": ("weights", "a core loads weights"),
+    "trigger": ("trigger", "a core is busy with anything else"),
+    "dma_alone": ("DMA alone", "transfers that no core's work hides"),
+    "host_alone": ("host alone", "neither a core nor the DMA is busy"),
+}
+"""Causes that add up to the cycles: field of `Causes` -> its name and what it means."""
+
+_HUES = 8  # accelerators that have a colour of their own
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a bar.
+
+    Attributes:
+        classes: its colour.
+        name: what it is.
+        value: how much, in the bar's unit.
+        percent: width, of the place the bar has.
+        meaning: a sentence about it.
+    """
+
+    classes: str
+    name: str
+    value: int
+    percent: float
+    meaning: str = ""
+
+
+def stacked(parts: Sequence[tuple[str, str, int, str]], whole: float) -> tuple[Part, ...]:
+    """The parts (classes, name, value, meaning) of a bar that is full at ``whole``."""
+    return tuple(
+        Part(classes, name, value, 100.0 * value / whole if whole else 0.0, meaning)
+        for classes, name, value, meaning in parts
+        if value > 0
+    )
+
+
+def cause_parts(causes: Causes, whole: float) -> tuple[Part, ...]:
+    """The causes as a bar that is full at ``whole`` cycles."""
+    return stacked(
+        [
+            (f"c-{field}", name, getattr(causes, field), meaning)
+            for field, (name, meaning) in CAUSES.items()
+        ],
+        whole,
+    )
+
+
+def unit_classes(report: Report) -> dict[str, str]:
+    """Accelerator -> class of its colour; the host is grey, the DMA has the colour of transfers.
+
+    Cores of one kind that differ by a number ("core0", "core1") share a colour.
+    """
+    from htvm.report.lanes import lanes_of
+
+    names = [core.name for core in report.machine.cores] if report.machine else []
+    names += [row.accelerator for row in report.layers]
+    names += [node.accelerator for node in report.graph]
+    names += [lane.name for lane in lanes_of(report)]
+    classes = {"cpu": "u-host", "host": "u-host", "dma": "u-dma"}
+    kinds: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        kind = name.rstrip("0123456789") or name
+        if name not in classes:
+            kinds.setdefault(kind, f"u-{len(kinds) % _HUES}")
+            classes[name] = kinds[kind]
+    return classes

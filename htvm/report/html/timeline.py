@@ -1,0 +1,157 @@
+"""The timeline, and the memory maps below it: rows over one axis that can be stretched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from htvm.report.html.svg import Drawing
+from htvm.report.lanes import Lane, Span, coarse, lanes_of
+from htvm.report.table import count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from htvm.report.picture_types import MemoryMap
+    from htvm.report.types import Report
+
+__all__ = ["Box", "MapRow", "Strip", "Timeline", "timeline_of"]
+
+# Rectangles of all lanes together: a page with more is slow to show and large.
+_MOST = 20_000
+_LANE = 10  # height of a lane in the drawing's units
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in a row; places and sizes in percent of the row.
+
+    Attributes:
+        classes: its colour.
+        name: what is written on it.
+        tip: what is said when the pointer rests on it.
+    """
+
+    left: float
+    width: float
+    classes: str
+    name: str
+    tip: str
+    bottom: float = 0.0
+    height: float = 100.0
+
+
+@dataclass(frozen=True)
+class Strip:
+    """What one unit did."""
+
+    name: str
+    said: str
+    drawing: Markup
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """What lies where in a memory: boxes whose bottom and height are bytes."""
+
+    name: str
+    said: str
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All rows.
+
+    Attributes:
+        length: of the axis, in cycles or, without cycles, in steps.
+        unit: "cycles" or "steps".
+        clock_hz: clock of the cycles.
+        gap: intervals as close as this, in cycles, are drawn as one.
+    """
+
+    length: int
+    unit: str
+    clock_hz: int
+    steps: tuple[Box, ...]
+    strips: tuple[Strip, ...]
+    maps: tuple[MapRow, ...]
+    gap: int
+
+
+def timeline_of(report: Report, classes: Mapping[str, str]) -> Timeline:
+    """The rows of a report; over steps instead of cycles where there are none."""
+    cycles = report.summary.cycles
+    places = _places(report)
+    length = cycles or max(1, len(report.layers))
+    lanes, gap = coarse(lanes_of(report), _MOST)
+    steps = tuple(
+        Box(
+            *_across(start, end, length),
+            classes.get(row.accelerator if row.kind in ("", "layer", "cpu") else "cpu", "u-host"),
+            row.label,
+            f"{row.label} on {row.accelerator}: {row.shape}"
+            + (f", {count(row.cycles)} cycles" if row.cycles is not None else ""),
+        )
+        for row, (start, end) in zip(report.layers, places, strict=True)
+    )
+    return Timeline(
+        length=length,
+        unit="cycles" if cycles else "steps",
+        clock_hz=report.summary.clock_hz,
+        steps=steps,
+        strips=tuple(_strip(lane, length, classes) for lane in lanes),
+        maps=tuple(_map(entry, places, length) for entry in report.maps if entry.blocks),
+        gap=gap,
+    )
+
+
+def _places(report: Report) -> list[Span]:
+    """From where to where each step goes on the axis."""
+    if not report.summary.cycles:
+        return [(index, index + 1) for index in range(len(report.layers))]
+    return [(row.start or 0, (row.start or 0) + (row.cycles or 0)) for row in report.layers]
+
+
+def _across(start: int, end: int, length: int) -> tuple[float, float]:
+    return 100.0 * start / length, 100.0 * (end - start) / length
+
+
+def _strip(lane: Lane, length: int, classes: Mapping[str, str]) -> Strip:
+    """One path for all spans of a lane, in cycles; the page stretches it."""
+    drawing = Drawing(length, _LANE, f"{lane.name} over time", "lane", stretch=True)
+    parts, at = [], 0
+    for start, end in lane.spans:
+        # Relative, from the corner the last rectangle was closed at.
+        parts.append(f"m{start - at} 0h{end - start}v{_LANE}h{start - end}z")
+        at = start
+    if parts:
+        drawing.add("path", classes.get(lane.name, "u-host"), d="M0 0" + "".join(parts))
+    share = 100.0 * lane.busy / length
+    return Strip(lane.name, f"{share:.1f} % busy", drawing.markup())
+
+
+def _map(entry: MemoryMap, places: list[Span], length: int) -> MapRow:
+    """The map, as high as what is used."""
+    boxes = []
+    for block in entry.blocks:
+        start, end = places[block.first][0], places[block.last][1]
+        left, width = _across(start, end, length)
+        boxes.append(
+            Box(
+                left,
+                width,
+                "m-stays" if block.resident else "m-tile",
+                block.name,
+                f"{block.name}: {count(block.bytes)} B at {count(block.offset)}"
+                + (", stays in L1" if block.resident else ""),
+                100.0 * block.offset / entry.peak,
+                100.0 * block.bytes / entry.peak,
+            )
+        )
+    said = f"{count(entry.peak)} B"
+    if entry.limit != entry.peak:
+        said = f"{count(entry.peak)} of {count(entry.limit)} B"
+    return MapRow(entry.memory, said, tuple(boxes))

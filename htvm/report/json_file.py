@@ -1,0 +1,100 @@
+"""Reports as JSON with a versioned schema, written and read again.
+
+The document has ``schema`` (the version), ``kind`` (``"report"``) and the fields of `Report`, with
+what derives from them: ``latency_ms`` and ``total`` of the memory.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htvm.errors import InputError
+
+if TYPE_CHECKING:
+    from htvm.report.types import Report
+
+__all__ = ["SCHEMA", "load", "report_json", "schema"]
+
+SCHEMA = 1
+"""Version of the document: raised when a field goes or changes its meaning, not for new ones."""
+
+_KIND = "report"
+
+
+def report_json(report: Report, indent: int | None = 2) -> str:
+    """The whole report as JSON; ``indent=None`` gives one line."""
+    import msgspec
+
+    summary = report.summary
+    data = {"schema": SCHEMA, "kind": _KIND, **msgspec.to_builtins(report)}
+    data["summary"]["latency_ms"] = summary.latency_ms
+    data["summary"]["memory"]["total"] = summary.memory.total
+    return json.dumps(data, indent=indent, allow_nan=False)
+
+
+def load(path: str | Path) -> Report:
+    """Read a report that was saved as ``.json``.
+
+    Raises:
+        InputError: it cannot be read, is no report, has a field of a wrong kind, or has a newer
+            schema than this version of the library knows.
+    """
+    import msgspec
+
+    from htvm.report.types import Report
+
+    where = f"file '{path}'"
+    data = _checked(_document(Path(path), where), where)
+    try:
+        return msgspec.convert(data, Report)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"this is no report: {str(error)[:200]}",
+            where=where,
+            hint=f"the fields are those of schema {SCHEMA} (htvm.report.schema())",
+        ) from error
+
+
+def _document(path: Path, where: str) -> Any:
+    hint = "give a report that was saved as .json"
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # an impossible name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read the report: {reason}", where=where, hint=hint) from error
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError("this is not JSON", where=where, hint=hint) from error
+
+
+def _checked(data: Any, where: str) -> dict[str, Any]:
+    """The document if it is a report of a schema that is known."""
+    hint = "give a report that was saved as .json"
+    if not isinstance(data, dict) or data.get("kind") != _KIND:
+        raise InputError("this JSON is no report", where=where, hint=hint)
+    version = data.get("schema")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise InputError(f"the report's schema is {version!r}", where=where, hint=hint)
+    if version > SCHEMA:
+        raise InputError(
+            f"the report has schema {version}, this version reads up to {SCHEMA}",
+            where=where,
+            hint="read it with the version of htvm that wrote it, or a newer one",
+        )
+    return data
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the document."""
+    import msgspec
+
+    from htvm.report.types import Report
+
+    (found,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    document = parts["Report"]
+    document["properties"] |= {"schema": {"const": SCHEMA}, "kind": {"const": _KIND}}
+    document["required"] = ["schema", "kind", *document["required"]]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "$defs": parts}

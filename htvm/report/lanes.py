@@ -1,0 +1,98 @@
+"""The timeline of a run: what the host, the DMA and each accelerator did when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from htvm.report.types import Report
+
+__all__ = ["HOST", "Lane", "Span", "coarse", "lanes_of"]
+
+Span: TypeAlias = tuple[int, int]
+"""First cycle, and the cycle behind the last."""
+
+HOST = "host"
+_WAITING = "waiting"
+_DMA = "dma"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One unit at work.
+
+    Attributes:
+        name: "host", "dma", or an accelerator.
+        spans: when, in order, apart from each other.
+    """
+
+    name: str
+    spans: tuple[Span, ...]
+
+    @property
+    def busy(self) -> int:
+        """Cycles in which it works."""
+        return sum(end - start for start, end in self.spans)
+
+
+def lanes_of(report: Report) -> tuple[Lane, ...]:
+    """The lanes of a report: the host, the DMA, then accelerators and cores by name.
+
+    The host works whenever it does not wait.  Empty without cycles.
+    """
+    cycles = report.summary.cycles
+    if not cycles:
+        return ()
+    spans: dict[str, list[Span]] = {}
+    for interval in report.timeline:
+        spans.setdefault(interval.unit, []).append((interval.start, min(interval.end, cycles)))
+    waiting = _joined(spans.pop(_WAITING, []))
+    spans.pop(HOST, None)
+    own = Lane(HOST, tuple(_gaps(waiting, cycles)))
+    names = sorted(spans, key=lambda name: (name != _DMA, _natural(name)))
+    return (own, *(Lane(name, tuple(_joined(spans[name]))) for name in names))
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sorts core2 before core10."""
+    parts = re.findall(r"\d+|\D+", name)
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+
+
+def _joined(spans: Iterable[Span], gap: int = 0) -> list[Span]:
+    """The spans in order, those joined that overlap or are at most ``gap`` apart."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if end <= start:
+            continue
+        if found and start - found[-1][1] <= gap:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _gaps(spans: Sequence[Span], end: int) -> Iterable[Span]:
+    """What the spans leave of 0..end."""
+    at = 0
+    for first, last in spans:
+        if first > at:
+            yield at, first
+        at = last
+    if at < end:
+        yield at, end
+
+
+def coarse(lanes: Sequence[Lane], most: int) -> tuple[tuple[Lane, ...], int]:
+    """The lanes with at most so many spans in all, and the gap in cycles up to which they join.
+
+    Gaps are closed from the smallest on, and no more than needed (within a factor of two).
+    """
+    gap = 0
+    while sum(len(lane.spans) for lane in lanes) > most:
+        gap = max(1, 2 * gap)
+        lanes = [Lane(lane.name, tuple(_joined(lane.spans, gap))) for lane in lanes]
+    return tuple(lanes), gap

@@ -1,0 +1,41 @@
+"""Where each layer lies under the roofline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from htvm.report.types import Report
+
+__all__ = ["Point", "points_of"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One layer on an accelerator.
+
+    Attributes:
+        intensity: multiply-accumulates per byte that it moves out of L2 and into it.
+        rate: multiply-accumulates per cycle.
+    """
+
+    name: str
+    accelerator: str
+    intensity: float
+    rate: float
+    cycles: int
+
+
+def points_of(report: Report) -> tuple[Point, ...]:
+    """The layers on accelerators that multiply, were simulated, and whose bytes are known."""
+    points = []
+    for row in report.layers:
+        moved = [row.l2_read, row.l2_written, row.l2_weights]
+        total = sum(size for size in moved if size is not None)
+        if row.kind != "layer" or not row.cycles or not row.macs or not total:
+            continue
+        points.append(
+            Point(row.name, row.accelerator, row.macs / total, row.macs / row.cycles, row.cycles)
+        )
+    return tuple(points)

@@ -1,0 +1,99 @@
+"""Reports as files: the suffix says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from htvm.errors import ExportError
+from htvm.files import write_whole
+
+if TYPE_CHECKING:
+    from htvm.report.types import Report
+
+__all__ = ["FORMATS", "format_of", "save"]
+
+
+def _text(report: Report) -> bytes:
+    return f"{report}\n".encode()
+
+
+def _html(report: Report) -> bytes:
+    from htvm.report.html import report_html
+
+    return report_html(report).encode()
+
+
+def _csv(report: Report) -> bytes:
+    from htvm.report.layers import report_csv
+
+    return report_csv(report).encode()
+
+
+def _json(report: Report) -> bytes:
+    from htvm.report.json_file import report_json
+
+    return f"{report_json(report)}\n".encode()
+
+
+def _trace(report: Report) -> bytes:
+    from htvm.report.trace import report_trace
+
+    return f"{report_trace(report)}\n".encode()
+
+
+def _png(report: Report) -> bytes:
+    from htvm.report.figures import report_png
+
+    return report_png(report)
+
+
+FORMATS: Mapping[str, Callable[[Report], bytes]] = {
+    ".html": _html,
+    ".txt": _text,
+    ".csv": _csv,
+    ".perfetto.json": _trace,
+    ".json": _json,
+    ".png": _png,
+}
+"""What a file's name may end with; of several that fit, the first counts."""
+
+
+def format_of(path: str | Path, where: str = "") -> str:
+    """Return the suffix that says how a file is written.
+
+    Raises:
+        ExportError: its name ends otherwise.
+    """
+    name = Path(path).name.lower()
+    for suffix in FORMATS:
+        if name.endswith(suffix) and name != suffix:
+            return suffix
+    raise ExportError(
+        f"'{name}' does not say which kind of report to write",
+        where=where or str(path),
+        hint=f"end the name with {', '.join(FORMATS)}",
+    )
+
+
+def save(report: Report, path: str | Path, *, form: str = "", where: str = "") -> Path:
+    """Write a report to a file, whole or not at all.
+
+    Args:
+        report: what to write.
+        path: the file; its suffix says how: ``.html`` (one page with everything), ``.txt``,
+            ``.csv`` (the steps), ``.json`` (everything, see `htvm.report.load`),
+            ``.perfetto.json`` (the timeline as a trace), ``.png`` (timeline, maps, roofline).
+        form: one of these suffixes, if the name shall not say it.
+        where: where the path was given, for messages.
+
+    Returns:
+        The path.
+
+    Raises:
+        ExportError: the suffix is none of these, or the file cannot be written.
+        DependencyError: a figure is asked for and matplotlib is not installed.
+    """
+    form = form or format_of(path, where)
+    return write_whole(path, FORMATS[form](report), "the report", where)
