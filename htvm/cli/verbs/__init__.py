@@ -15,6 +15,7 @@ VERBS = (
     "compare",
     "explain",
     "fit",
+    "report",
     "explore",
     "targets",
 )

@@ -1,0 +1,149 @@
+"""``htvm report``: one build and its run, as a page, tables, figures or data."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+import htvm
+from htvm.cli import options
+from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.terminal import shown_progress
+from htvm.errors import ExportError, InputError
+from htvm.inputs import bind_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from htvm.report.types import Report
+
+__all__ = ["command"]
+
+_FORMS = {
+    "html": ".html",
+    "txt": ".txt",
+    "csv": ".csv",
+    "json": ".json",
+    "trace": ".perfetto.json",
+    "png": ".png",
+}
+
+# What a saved report has settled.
+_BUILD = ("target", "policy", "schedule", "platform", "given")
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm report zoo:resnet8 --out resnet8.html",
+        "htvm report kws.onnx -t diana.digital -o kws.html -o kws.perfetto.json -o kws.json",
+        "htvm report kws.json --out kws.png",
+    )
+)
+@options.model
+@options.target
+@options.policy
+@options.schedule
+@options.platform
+@options.given_input
+@click.option(
+    "--out",
+    "-o",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File to write, as its suffix says: .html, .txt, .csv, .json, .perfetto.json (a trace), "
+    ".png; may be repeated.  Without, the text is printed.",
+)
+@click.option("--format", "form", type=click.Choice(list(_FORMS)), help="Instead of the suffix.")
+@options.common
+def command(
+    model: str,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    platform: Any,
+    given: str,
+    outs: tuple[Path, ...],
+    form: str | None,
+    as_json: bool,
+) -> None:
+    """Build MODEL, run it once, and say where cycles, bytes and energy go.
+
+    MODEL may also be a report that was saved as .json.
+    """
+    from htvm.report.json_file import report_json
+
+    suffixes = _suffixes(outs, form)
+    if model.lower().endswith(".json"):
+        _refuse_build_options()
+        report = htvm.report.load(model)
+    else:
+        opened = open_model(model)
+        inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+        with shown_progress() as progress:
+            module = htvm.build(
+                opened, target=target, platform=platform, policy=policy, schedule=schedule,
+                progress=progress,
+            )  # fmt: skip
+            with progress.stage("simulating"):
+                module.run(inputs)
+        report = _with_command(module.report(), model)
+    for path, suffix in zip(outs, suffixes, strict=True):
+        htvm.report.save(report, path, form=suffix, where=f"--out {path}")
+    if as_json:
+        click.echo(report_json(report))
+    elif not outs:
+        click.echo(str(report))
+    for path in outs:
+        click.echo(f"written: {path}", err=True)
+
+
+def _suffixes(outs: Sequence[Path], form: str | None) -> list[str]:
+    """What each file is written as; whatever is wrong with that is said before the work begins."""
+    from htvm.report.save import format_of
+
+    if form and not outs:
+        raise ExportError(
+            f"a {form} needs a file to be written to", where="--format", hint="add --out FILE"
+        )
+    return [_FORMS[form] if form else format_of(path, f"--out {path}") for path in outs]
+
+
+def _refuse_build_options() -> None:
+    """Refuse choices of a build beside a saved report, in which they are made already."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        chosen = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
+        if parameter.name in _BUILD and chosen:
+            raise InputError(
+                "a saved report is of one build and one run, nothing of which can be chosen",
+                where=parameter.opts[0],
+                hint="leave it out, or give the model instead of the report",
+            )
+
+
+def _with_command(report: Report, model: str) -> Report:
+    """The report with this command line, and the hash of the model's file if it has one."""
+    if report.recipe is None:
+        return report
+    context = click.get_current_context()
+    words = ["htvm", "report", model]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in _BUILD and value is not None:
+            words += [max(parameter.opts, key=len), str(value)]
+    path = Path(model)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    known = replace(
+        report.recipe,
+        command=shlex.join([*words, "--out", "report.html"]),
+        model=model,
+        model_sha256=digest,
+    )
+    return replace(report, recipe=known)
