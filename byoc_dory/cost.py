@@ -312,15 +312,28 @@ def cpu_operator_cycles(kind: str, read: int, written: int, soc: Soc) -> int | N
         soc: whose host.
     """
     cost = soc.host.cost
-    if kind in ("average_pool", "max_pool"):
+    if kind in _WINDOWS:
         return round(cost.pool_element * read)
-    if kind == "softmax":
+    if kind in _SOFTMAXES:
         return round(cost.softmax_element * written)
     if kind == "reshape":
         return 0
-    if kind in ("convert", "pad"):
+    if kind in _MOVES:
         return round(cost.move_element * written)
+    if kind in ("quantize", "dequantize") or kind.startswith("real"):
+        return round(cost.real_element * max(read, written))
+    if kind == "add":
+        # Of a form that no pattern describes.
+        return round(cost.add_element * written)
     return None
+
+
+_WINDOWS = ("average_pool", "max_pool", "mean", "onnx_average", "tflite_mean", "total")
+_SOFTMAXES = ("softmax", "onnx_softmax", "integer_softmax", "ita_softmax")
+_MOVES = (
+    "cast", "concat", "convert", "interleave", "nearest", "pad", "pad_axes", "rescale", "slice",
+    "table", "transpose",
+)  # fmt: skip
 
 
 def layout_cycles(size: int, soc: Soc) -> int:

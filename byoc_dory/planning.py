@@ -14,14 +14,14 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
-from byoc_dory.residency.choices import Tiler
+from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
 
-__all__ = ["alone", "plan_region", "tile_layer"]
+__all__ = ["alone", "cycles_like", "plan_region", "tile_layer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -155,6 +155,46 @@ def tile_layer(
 
         return quickest(problem, cycles, accelerator.objectives.values(), options)
     return solve(problem, _objective(accelerator, options.tiles_for), options)
+
+
+def cycles_like(
+    layer: Layer,
+    plan: LayerPlan | None,
+    soc: Soc,
+    accelerator: Accelerator,
+    options: TilingOptions,
+) -> int:
+    """Predicted cycles of a layer with the residents of another's plan, at its own best tile.
+
+    It is how a layer of other sizes would do in the place of the one that was planned.
+
+    Args:
+        layer: that the accelerator takes.
+        plan: whose residents are assumed where they fit; ``None`` assumes none.
+        soc: description of the SoC.
+        accelerator: what runs the layer.
+        options: choices of the tiler.
+
+    Raises:
+        TargetError: the objective is unknown.
+        TilingError: no tile fits.
+    """
+    if options.schedule == "published":
+        solution = tile_layer(layer, soc, accelerator, options)
+        problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
+        own = alone(layer, solution, accelerator.name, problem)
+        return accelerator.plan_cost(layer, own, soc, options)
+    none = (False,) * len(layer.inputs)
+    find = none if plan is None or len(plan.resident_inputs) != len(none) else plan.resident_inputs
+    leave = plan is not None and plan.resident_output
+    reads = tuple(tensor.name for tensor in layer.inputs)
+    offer = Offer(_tiler(layer, accelerator, soc, options), reads, find, leave, 0)
+    same = [
+        choice.cycles
+        for choice in offer.choices
+        if (choice.resident_inputs, choice.resident_output) == (find, leave)
+    ]
+    return min(same or [choice.cycles for choice in offer.choices])
 
 
 def alone(

@@ -127,6 +127,7 @@ class HostCost:
         pool_element: cycles per element that a pool's windows read.
         softmax_element: cycles per element of a softmax.
         move_element: cycles per element of a conversion, padding or concatenation.
+        real_element: cycles per element of an operator in reals, which are computed in software.
         layout_byte: cycles per byte that enters or leaves an accelerator's layout.
     """
 
@@ -138,6 +139,7 @@ class HostCost:
     pool_element: float
     softmax_element: float
     move_element: float
+    real_element: float
     layout_byte: float
 
 

@@ -39,7 +39,7 @@ def l2_level(compiled: Compiled) -> Level:
     parts += [
         Part("arena", plan.peak, _arena_note(program)),
         Part("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"),
-        Part("stack", soc.host.stack, "reserved"),
+        Part("stack", soc.host.stack if soc.host.stack_memory == "L2" else 0, "reserved"),
         Part("inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER),
         Part("layers' descriptors", descriptor_bytes(compiled), "estimated"),
     ]

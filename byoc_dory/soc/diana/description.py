@@ -55,6 +55,8 @@ HOST = Host(
         pool_element=3.0,
         softmax_element=60.0,
         move_element=6.0,
+        # Derived on the simulated host: dequantize 130, quantize 440 (no floating-point unit).
+        real_element=260.0,
         layout_byte=3.8,
     ),
 )

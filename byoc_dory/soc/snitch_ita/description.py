@@ -71,6 +71,7 @@ HOST = Host(
         pool_element=10.0,
         softmax_element=180.0,
         move_element=18.0,
+        real_element=400.0,
         layout_byte=12.0,
     ),
     timing=TIMING,
