@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,13 +17,17 @@ HOST = "host"
 DMA = "dma"
 """Unit of transfers."""
 
+_HART = re.compile(r"core[0-9]+")
+"""Units of harts other than the host: what they do is the host's work, done by many at once."""
+
 
 class Timeline:
     """The events of a run.
 
     Args:
-        events: as the device models wrote them down: unit, start and end in cycles; of a core also
-            the cycles of array and weights.  Two cores never work at the same time.
+        events: as the device models wrote them down: unit, start and end in cycles; of an
+            accelerator also the cycles of array and weights.  Two of them never work at the same
+            time.  Those of harts beside the host ("core1" and so on) have no cause of their own.
     """
 
     def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -36,7 +41,11 @@ class Timeline:
         program all devices are idle.
         """
         events = self._events[bisect_left(self._starts, begin) : bisect_left(self._starts, end)]
-        cores = [event for event in events if event["unit"] not in (HOST, DMA)]
+        cores = [
+            event
+            for event in events
+            if event["unit"] not in (HOST, DMA) and not _HART.fullmatch(event["unit"])
+        ]
         transfers = [event for event in events if event["unit"] == DMA]
         array = sum(event["array"] for event in cores)
         weights = sum(event["weights"] for event in cores)
