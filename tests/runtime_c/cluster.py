@@ -41,7 +41,7 @@ DMA_ENGINE = SOC.dma
 DMA = SOC.dma.registers
 ITA = CORE.registers
 
-STATUS, ERROR, ROOM, STARTED, COMPLETED, AWAIT = 0x00, 0x04, 0x08, 0x0C, 0x10, 0x14
+STATUS, ERROR, ROOM, STARTED, COMPLETED = 0x00, 0x04, 0x08, 0x0C, 0x10
 LINEAR, QK, AV = 1, 2, 3
 NO_BIAS, BIAS_COLS, BIAS_ROWS = 0, 1, 2
 IDENTITY, GELU, RELU = 0, 1, 2
@@ -122,7 +122,7 @@ class Cluster:
         return self.now - start
 
     def events(self) -> list[dict[str, Any]]:
-        """What the devices did and who waited."""
+        """What the devices did."""
         libc = ctypes.CDLL(None)
         libc.fopen.restype = ctypes.c_void_p
         libc.fclose.argtypes = [ctypes.c_void_p]
@@ -155,7 +155,7 @@ class Cluster:
     ) -> None:
         """Queue a transfer between device addresses."""
         values = (source, dest, size, rows, source_stride, dest_stride, 1)
-        for offset, value in zip(range(0x18, 0x34, 4), values, strict=True):
+        for offset, value in zip(range(0x14, 0x30, 4), values, strict=True):
             self.write(DMA + offset, value)
 
     def program(
@@ -197,7 +197,7 @@ class Cluster:
             out[1],
             1,
         )
-        for offset, word in zip(range(0x18, 0x50, 4), words, strict=True):
+        for offset, word in zip(range(0x14, 0x4C, 4), words, strict=True):
             self.write(ITA + offset, word)
 
     def wait_for_context(self) -> None:

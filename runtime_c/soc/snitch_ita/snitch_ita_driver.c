@@ -43,8 +43,7 @@ uint32_t snitch_ita_program(const snitch_ita_task_t *task)
 
 int32_t snitch_ita_wait_for(uint32_t number)
 {
-    htvm_hal_write(ITA(REG_AWAIT), number);
-    while (htvm_hal_read(ITA(REG_AWAIT)) != 0) {
+    while ((int32_t)(htvm_hal_read(ITA(REG_COMPLETED)) - number) < 0) {
     }
     return (int32_t)htvm_hal_read(ITA(REG_ERROR));
 }

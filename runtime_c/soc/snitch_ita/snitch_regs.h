@@ -6,8 +6,7 @@
  * while it runs.  Addresses are those the harts see, in L1 (the TCDM) as in L2.
  *
  * Both devices count their orders, so that a program can wait for one while others are under way:
- * it writes the order's number, which STARTED was after its start, into AWAIT, and then reads AWAIT
- * until that is 0.  One hart at a time may use a device.
+ * order number n, which STARTED was after its start, is done once (int32_t)(COMPLETED - n) >= 0.
  */
 #ifndef SNITCH_REGS_H
 #define SNITCH_REGS_H
@@ -20,7 +19,6 @@
 #define SNITCH_REG_ROOM 0x08u      /* read: how many more orders may be given now */
 #define SNITCH_REG_STARTED 0x0Cu   /* read: orders taken since reset, modulo 2^32 */
 #define SNITCH_REG_COMPLETED 0x10u /* read: orders done or dropped since reset, modulo 2^32 */
-#define SNITCH_REG_AWAIT 0x14u     /* write: an order's number; read: how many are left up to it */
 
 #define SNITCH_STATUS_IDLE 0u
 #define SNITCH_STATUS_BUSY 1u /* until the last order is done */
@@ -42,13 +40,13 @@
  * the set-up SNITCH_ITA_DMA_CALL_CYCLES and, for each row, its bytes over
  * SNITCH_ITA_DMA_BYTES_PER_CYCLE, rounded up.  An error drops those that are left.  With one row
  * the strides do not matter.  Rows may be read again (stride 0), but not be written twice. */
-#define SNITCH_DMA_SOURCE 0x18u
-#define SNITCH_DMA_DEST 0x1Cu
-#define SNITCH_DMA_BYTES 0x20u         /* of a row */
-#define SNITCH_DMA_ROWS 0x24u          /* at least 1 */
-#define SNITCH_DMA_SOURCE_STRIDE 0x28u /* bytes from one row to the next */
-#define SNITCH_DMA_DEST_STRIDE 0x2Cu
-#define SNITCH_DMA_START 0x30u /* writing anything queues */
+#define SNITCH_DMA_SOURCE 0x14u
+#define SNITCH_DMA_DEST 0x18u
+#define SNITCH_DMA_BYTES 0x1Cu         /* of a row */
+#define SNITCH_DMA_ROWS 0x20u          /* at least 1 */
+#define SNITCH_DMA_SOURCE_STRIDE 0x24u /* bytes from one row to the next */
+#define SNITCH_DMA_DEST_STRIDE 0x28u
+#define SNITCH_DMA_START 0x2Cu /* writing anything queues */
 
 /* ITA: a task is a product of matrices of bytes, all of them in L1,
  *
@@ -79,20 +77,20 @@
  *   GELU         b (16 bits, signed)            c (16 bits, signed)
  *
  * REQUANT1 and GELU are of the activation; identity ignores both, ReLU ignores GELU. */
-#define SNITCH_ITA_SIZE0 0x18u
-#define SNITCH_ITA_SIZE1 0x1Cu
-#define SNITCH_ITA_MODE 0x20u
-#define SNITCH_ITA_REQUANT0 0x24u
-#define SNITCH_ITA_REQUANT1 0x28u
-#define SNITCH_ITA_GELU 0x2Cu
-#define SNITCH_ITA_LEFT 0x30u
-#define SNITCH_ITA_LEFT_STRIDE 0x34u
-#define SNITCH_ITA_RIGHT 0x38u
-#define SNITCH_ITA_RIGHT_STRIDE 0x3Cu
-#define SNITCH_ITA_BIAS 0x40u
-#define SNITCH_ITA_OUT 0x44u
-#define SNITCH_ITA_OUT_STRIDE 0x48u
-#define SNITCH_ITA_START 0x4Cu /* writing anything starts, or queues */
+#define SNITCH_ITA_SIZE0 0x14u
+#define SNITCH_ITA_SIZE1 0x18u
+#define SNITCH_ITA_MODE 0x1Cu
+#define SNITCH_ITA_REQUANT0 0x20u
+#define SNITCH_ITA_REQUANT1 0x24u
+#define SNITCH_ITA_GELU 0x28u
+#define SNITCH_ITA_LEFT 0x2Cu
+#define SNITCH_ITA_LEFT_STRIDE 0x30u
+#define SNITCH_ITA_RIGHT 0x34u
+#define SNITCH_ITA_RIGHT_STRIDE 0x38u
+#define SNITCH_ITA_BIAS 0x3Cu
+#define SNITCH_ITA_OUT 0x40u
+#define SNITCH_ITA_OUT_STRIDE 0x44u
+#define SNITCH_ITA_START 0x48u /* writing anything starts, or queues */
 
 /* Operations.  QK and AV take 64 rows at a time (SNITCH_ITA_ITA_TILE), because ITA holds the
  * statistics of so many: QK notes for each row of its int8 result the maximum and the sum of the

@@ -54,16 +54,11 @@ typedef struct {
     uint32_t error;
     snitch_order_t queue[SNITCH_ORDERS];
     size_t queued, depth;
-    uint32_t started, completed, awaited;
-    /* The last access if it was a read that told the program to wait. */
-    bool waiting;
-    uint32_t wait_offset;
-    uint64_t waiting_since;
-    size_t wait_event; /* index of the last event of a wait for this device */
+    uint32_t started, completed;
 } snitch_device_t;
 
-/* One entry of the timeline; times in cycles.  Unit "host" has those in which a program waits: from
- * the read that finds a device busy to the one that does not. */
+/* One entry of the timeline; times in cycles.  Who waits is not told: harts poll side by side, and
+ * only the simulator knows which. */
 typedef struct {
     const char *unit, *what;
     uint64_t start, end, issued;

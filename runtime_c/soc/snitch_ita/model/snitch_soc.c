@@ -7,9 +7,6 @@
 
 #define WINDOW (SNITCH_REGISTERS * 4u)
 
-/* Unit of the events in which a program waits; `what` is the unit it waits for. */
-static const char HOST[] = "host";
-
 htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
 {
     htvm_soc_t *soc = calloc(1, sizeof *soc);
@@ -93,35 +90,6 @@ void snitch_record(htvm_soc_t *soc, snitch_event_t event)
     soc->events[soc->event_count++] = event;
 }
 
-/* Notes the time since the device's last access if that was a read that told the program to wait,
- * and this one asks again. */
-static void note_wait(htvm_soc_t *soc, snitch_device_t *device, uint32_t offset, bool wait)
-{
-    if (device->waiting && device->wait_offset == offset && soc->now > device->waiting_since) {
-        snitch_event_t *last = soc->event_count == 0 ? NULL : &soc->events[device->wait_event];
-        if (last != NULL && last->unit == HOST && last->what == device->unit &&
-            last->end == device->waiting_since) {
-            last->end = soc->now; /* polls of one wait are one event */
-        } else {
-            device->wait_event = soc->event_count;
-            snitch_record(soc, (snitch_event_t){.unit = HOST,
-                                                .what = device->unit,
-                                                .start = device->waiting_since,
-                                                .end = soc->now});
-        }
-    }
-    device->waiting = wait;
-    device->wait_offset = offset;
-    device->waiting_since = soc->now;
-}
-
-/* Orders that are not done up to the one that is awaited. */
-static uint32_t left(const snitch_device_t *device)
-{
-    const uint32_t ahead = device->awaited - device->completed;
-    return ahead <= (uint32_t)device->queued ? ahead : 0;
-}
-
 static uint32_t status(const snitch_device_t *device)
 {
     if (device->error != SNITCH_ERROR_NONE) {
@@ -133,7 +101,6 @@ static uint32_t status(const snitch_device_t *device)
 uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
 {
     uint32_t value = 0;
-    bool wait = false;
     snitch_device_t *device = device_at(soc, addr);
     if (device == NULL) {
         return 0;
@@ -143,14 +110,12 @@ uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
     switch (offset) {
     case SNITCH_REG_STATUS:
         value = status(device);
-        wait = value == SNITCH_STATUS_BUSY;
         break;
     case SNITCH_REG_ERROR:
         value = device->error;
         break;
     case SNITCH_REG_ROOM:
         value = (uint32_t)(device->depth - device->queued);
-        wait = value == 0;
         break;
     case SNITCH_REG_STARTED:
         value = device->started;
@@ -158,15 +123,10 @@ uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
     case SNITCH_REG_COMPLETED:
         value = device->completed;
         break;
-    case SNITCH_REG_AWAIT:
-        value = left(device);
-        wait = value != 0;
-        break;
     default:
         snitch_complain(soc, device, SNITCH_ERROR_OPERATION,
                         "read of register 0x%08" PRIX32 " (4 B), which cannot be read", addr);
     }
-    note_wait(soc, device, offset, wait);
     return value;
 }
 
@@ -177,13 +137,10 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
         return;
     }
     advance(soc, now);
-    device->waiting = false;
     const uint32_t offset = addr - device->base;
     if (offset == SNITCH_REG_STATUS) {
         device->error = SNITCH_ERROR_NONE;
-    } else if (offset == SNITCH_REG_AWAIT) {
-        device->awaited = value;
-    } else if (offset % 4u != 0 || offset < SNITCH_REG_AWAIT || offset > device->start) {
+    } else if (offset % 4u != 0 || offset <= SNITCH_REG_COMPLETED || offset > device->start) {
         snitch_complain(soc, device, SNITCH_ERROR_OPERATION,
                         "write to 0x%08" PRIX32 " (4 B), which is no register to write", addr);
     } else if (offset != device->start) {

@@ -81,6 +81,7 @@ static void test_contexts(void)
     CHECK_EQ(snitch_ita_wait_for(fourth), 0);
     CHECK_EQ(bench_read(bench, ITA + SNITCH_REG_COMPLETED), 4);
     CHECK_EQ(fourth, 4);
+    CHECK_EQ(snitch_ita_wait_for(first), 0);
     bench_free(bench);
 }
 
