@@ -112,7 +112,7 @@ def _surplus(problem: TilingProblem, tile: Tile) -> int:
 
 
 def _map_bytes(problem: TilingProblem) -> int:
-    return problem.y.size * round_up(problem.x.size, problem.round_x)
+    return round_up(problem.y.size, problem.round_y) * round_up(problem.x.size, problem.round_x)
 
 
 @dataclass(frozen=True)

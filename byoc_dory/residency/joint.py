@@ -189,9 +189,10 @@ def _candidates(
             if name in (tensor.name for tensor in other.inputs)
         ]
         size = round_up(stored[name], ALIGNMENT)
-        if not tilers[first].problem.may_stay:
-            continue
-        if name in leaving or not readers or size >= limit:
+        willing = tilers[first].problem.may_stay and all(
+            tilers[reader].problem.may_find for reader in readers
+        )
+        if name in leaving or not readers or size >= limit or not willing:
             continue
         found.append(Stay(name, size, first, max(readers)))
     return tuple(found)

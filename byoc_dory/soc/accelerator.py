@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Accelerator", "DigitalCore", "Expander", "Scheme", "Toolkit"]
 
-Scheme: TypeAlias = Literal["shift", "ternary"]
+Scheme: TypeAlias = Literal["shift", "ternary", "mul_shift"]
 """The arithmetic of an accelerator.  ``shift``: int8 weights, one right shift (`Shift`);
-``ternary``: weights -1, 0, 1 and converters behind the columns (`AnalogRequant`)."""
+``ternary``: weights -1, 0, 1 and converters behind the columns (`AnalogRequant`); ``mul_shift``:
+int8 weights, a multiplier of 8 bits before the right shift (`MulShift`, and so `Shift`)."""
 
 
 class Toolkit(Protocol):

@@ -249,7 +249,7 @@ def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
     if axis is problem.x:
         return {step, max(step, problem.round_x)}
     # Rows in pairs fill granules of the DMA that are larger than a row.
-    return {step, max(step, 2)}
+    return {step, max(step, 2), max(step, problem.round_y)}
 
 
 def _rounded(

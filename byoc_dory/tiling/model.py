@@ -171,17 +171,23 @@ class TilingModel:
         p = self.problem
         k, c, y, x = (self.sizes[name] for name in "kcyx")
         pitch = self._round_up("pitch", self._columns_in(), p.ix, p.round_x)
-        rows = self._rows_in()
-        area_limit = p.iy * pitch.upper
-        area = self._product("area_in", pitch, rows, p.iy)
+        rows, most_rows = self._rows_in(), p.iy
+        if p.round_y > 1:
+            blocks_in = self._round_up("rows", rows, p.iy, p.round_y)
+            rows, most_rows = p.round_y * blocks_in.expr, p.round_y * blocks_in.upper
+        area_limit = most_rows * pitch.upper
+        area = self._product("area_in", pitch, rows, most_rows)
         channels = self._blocks(k if p.channels_follow_k else c, p.round_c)
         used_in = (p.copies * p.round_c * p.round_x) * self._product(
             "in", channels, area, area_limit
         )
 
         columns = self._blocks(x, p.round_x)
-        out_limit = columns.upper * y.upper
-        area_out = self._product("area_out", columns, y.expr, y.upper)
+        blocks_out = self._blocks(y, p.round_y)
+        out_limit = columns.upper * p.round_y * blocks_out.upper
+        area_out = self._product(
+            "area_out", columns, p.round_y * blocks_out.expr, p.round_y * blocks_out.upper
+        )
         blocks = self._blocks(k, p.round_k)
         maps = self._product("out", blocks, area_out, out_limit)
         used_out = p.round_x * (1 + p.sums) * (p.round_k * maps + p.extra_maps * area_out)

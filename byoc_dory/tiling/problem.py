@@ -66,8 +66,9 @@ class TilingProblem:
     more than the whole input, and the whole input when y is not tiled; columns alike, plus
     ``crop`` columns when x is tiled.  Then, in bytes::
 
-        in  = copies * round(channels, round_c) * iy * round(ix, round_x)
-        out = (round(k, round_k) + extra_maps) * y * round(x, round_x) * (4 if c < C else 1 + sums)
+        in  = copies * round(channels, round_c) * round(iy, round_y) * round(ix, round_x)
+        out = (round(k, round_k) + extra_maps) * round(y, round_y) * round(x, round_x)
+              * (4 if c < C else 1 + sums)
         weights = weight_fixed + round(k, round_k) / round_k * (c * weight_channel + weight_block)
 
     Weights lie in a memory of their own, or with ``weights_in_l1`` beside the activations.
@@ -84,7 +85,7 @@ class TilingProblem:
         crop: columns by which a tile's input may start early because of DMA alignment.
         channels_follow_k: see above; c is then not a dimension of its own.
         copies: input operands of the layer's shape (2 for an add).
-        round_k, round_c, round_x, extra_maps: see the formulas.
+        round_k, round_c, round_y, round_x, extra_maps: see the formulas.
         weight_channel, weight_block, weight_fixed: see the formulas, in bytes.
         sums: bytes of an output's sum that lie in L1 beside it until the accelerator has done all
             passes over its input channels.
@@ -96,7 +97,8 @@ class TilingProblem:
             says nothing.
         whole_operands: bytes of each further operand, which L1 holds as a whole beside any tile.
         scratch: bytes of L1 that every tile needs besides, once.
-        may_stay: whether the result can be kept in L1 as a whole.
+        may_find: whether operands may lie in L1 as a whole.
+        may_stay: whether the result can be kept there.
         block_k: weights of this many channels are stored as one block: other tiles of k than its
             multiples are possible, but leave blocks partly empty.
     """
@@ -118,6 +120,7 @@ class TilingProblem:
     copies: int = 1
     round_k: int = 1
     round_c: int = 1
+    round_y: int = 1
     round_x: int = 1
     extra_maps: int = 0
     weight_channel: int = 0
@@ -130,11 +133,12 @@ class TilingProblem:
     weights_in_l1: bool = False
     whole_operands: tuple[int, ...] = ()
     scratch: int = 0
+    may_find: bool = True
     may_stay: bool = True
 
     def __post_init__(self) -> None:
-        powers = (self.round_k, self.round_c, self.round_x, self.k.step, self.c.step)
-        for value in (*powers, self.y.step, self.x.step):
+        powers = (self.round_k, self.round_c, self.round_y, self.round_x)
+        for value in (*powers, *(axis.step for axis in self.axes)):
             if value < 1 or value & (value - 1):
                 raise ValueError(f"{self.name}: {value} is not a power of two")
         if self.channels_follow_k and self.c.tiled:
@@ -160,13 +164,14 @@ class TilingProblem:
         """Bytes of the input tile (of all operands) in L1."""
         channels = k if self.channels_follow_k else c
         pitch = _round_up(self.columns_in(x), self.round_x)
-        return self.copies * _round_up(channels, self.round_c) * self.rows_in(y) * pitch
+        rows = _round_up(self.rows_in(y), self.round_y)
+        return self.copies * _round_up(channels, self.round_c) * rows * pitch
 
     def out_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of the output tile in L1; int32 partial sums while c is tiled."""
         maps = _round_up(k, self.round_k) + self.extra_maps
         element = 1 + self.sums + 3 * (c < self.c.size)
-        return maps * y * _round_up(x, self.round_x) * element
+        return maps * _round_up(y, self.round_y) * _round_up(x, self.round_x) * element
 
     def weight_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of the tile in the weight memory."""

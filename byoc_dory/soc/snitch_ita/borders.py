@@ -1,0 +1,79 @@
+"""C for the host's conversions between a source model's layout and rows of channels (NHWC)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
+from byoc_dory.tensor import Tensor
+
+__all__ = ["epilogue", "native", "prologue"]
+
+# Host cycles of a byte, roughly: two accesses to L2 that wait.
+_BYTE_CYCLES = 24
+
+
+def native(tensor: Tensor) -> bool:
+    """Whether a tensor's bytes lie row by row, channels innermost."""
+    if tensor.layout in ("NHWC", "C") or len(tensor.shape) == 1:
+        return True
+    channels, rows, columns = tensor.shape
+    return channels == 1 or rows * columns == 1
+
+
+def prologue(tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None) -> Kernel:
+    """The function that brings a source tensor into rows, through a function of bytes if any."""
+    source = tensor.name if mapped is None else mapped.source
+    table = None
+    if mapped is not None:
+        table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
+    return _conversion(tensor, symbol, "prologue", source, target, table)
+
+
+def epilogue(tensor: Tensor, source: str, symbol: str) -> Kernel:
+    """The function that brings a result into the layout of ``tensor``."""
+    return _conversion(tensor, symbol, "epilogue", source, tensor.name, None)
+
+
+def _conversion(
+    tensor: Tensor,
+    symbol: str,
+    kind: Literal["prologue", "epilogue"],
+    source: str,
+    target: str,
+    table: Constant | None,
+) -> Kernel:
+    signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
+    moves = not native(tensor)
+    planes = tensor.shape[0] if moves else 1
+
+    def value(element: str) -> str:
+        return element if table is None else f"(int8_t){table.name}[(uint8_t){element}]"
+
+    text = ENVIRONMENT.get_template("border.c.jinja").render(
+        what=kind,
+        tensor=tensor,
+        direction=f"{source} to {target}",
+        table=table,
+        signature=signature,
+        planes=planes,
+        pixels=tensor.elements // planes,
+        inward=kind == "prologue",
+        value=value,
+    )
+    return Kernel(
+        symbol=symbol,
+        layer_name=tensor.name,
+        kind=kind,
+        source=text,
+        prototype=f"{signature};",
+        inputs=(source,),
+        outputs=(target,),
+        constants=() if table is None else (table,),
+        layer=None,
+        plan=None,
+        schedule=None,
+        predicted_cycles=tensor.elements * _BYTE_CYCLES,
+        accelerator="cpu",
+    )

@@ -1,0 +1,151 @@
+"""Constants of a layer as the cluster's kernels read them: one block for each range of columns.
+
+A block has, in this order and each part aligned to 4 bytes: biases, multipliers, addends and shifts
+of its columns (the last three where they differ from column to column), weights ``[k][fy][fx][c]``,
+and a table of 256 bytes where a function follows.  The block of a shorter last range has the places
+of a full one.  Functions of rows have a block of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.layer import Layer
+from byoc_dory.rowwise import (
+    AffineNorm,
+    ItaGelu,
+    LayerNorm,
+    RmsNorm,
+    RowFunction,
+    TableMap,
+    TableSoftmax,
+)
+from byoc_dory.soc.base import round_up
+from byoc_dory.soc.snitch_ita.requant import mul_shift
+from byoc_dory.tensor import Array
+
+__all__ = ["BLOCK_ALIGN", "Block", "block_of", "byte_table", "function_bytes", "pack"]
+
+BLOCK_ALIGN = 16
+
+
+@dataclass(frozen=True)
+class Block:
+    """Byte offsets in a block, -1 where it has no such part.
+
+    Attributes:
+        bias, muls, adds, shifts, weights, table: see the module.
+        bytes: of the block, a multiple of 16.
+    """
+
+    bias: int
+    muls: int
+    adds: int
+    shifts: int
+    weights: int
+    table: int
+    bytes: int
+
+
+def byte_table(function: RowFunction | None) -> TableMap | None:
+    """A function of single bytes as a table; None for any other."""
+    if isinstance(function, ItaGelu):
+        return function.table()
+    return function if isinstance(function, TableMap) else None
+
+
+def per_channel(layer: Layer) -> bool:
+    """Whether columns have requantizations of their own."""
+    requant = mul_shift(layer)
+    return requant is not None and max(map(len, (requant.mul, requant.shift, requant.add))) > 1
+
+
+def block_of(layer: Layer, k: int) -> Block:
+    """Where the parts of a block of ``k`` columns lie."""
+    at = 0
+
+    def part(there: bool, size: int) -> int:
+        nonlocal at
+        if not there:
+            return -1
+        place = at
+        at += round_up(size, 4)
+        return place
+
+    own = per_channel(layer)
+    each = 0 if layer.weight is None else layer.weight[0].size
+    return Block(
+        bias=part(layer.bias is not None, 4 * k),
+        muls=part(own, 4 * k),
+        adds=part(own, 4 * k),
+        shifts=part(own, k),
+        weights=part(True, each * k),
+        table=part(layer.function is not None, 256),
+        bytes=round_up(at, BLOCK_ALIGN),
+    )
+
+
+def pack(layer: Layer, tile_k: int) -> Array:
+    """All blocks of a layer with weights, one after another; uint8."""
+    block = block_of(layer, tile_k)
+    blocks = []
+    for start in range(0, layer.K, tile_k):
+        blocks.append(_block(layer, block, start, min(tile_k, layer.K - start)))
+    return np.concatenate(blocks)
+
+
+def _block(layer: Layer, block: Block, start: int, size: int) -> Array:
+    image = np.zeros(block.bytes, np.uint8)
+
+    def put(place: int, values: Array, dtype: str) -> None:
+        if place >= 0:
+            data = np.ascontiguousarray(values.astype(dtype)).reshape(-1).view(np.uint8)
+            image[place : place + data.size] = data
+
+    columns = slice(start, start + size)
+    if layer.bias is not None:
+        put(block.bias, layer.bias[columns], "<i4")
+    requant = mul_shift(layer)
+    assert requant is not None and layer.weight is not None
+    put(block.muls, _each(requant.mul, layer.K)[columns], "<i4")
+    put(block.adds, _each(requant.add, layer.K)[columns], "<i4")
+    put(block.shifts, _each(requant.shift, layer.K)[columns], "<u1")
+    weights = layer.weight[columns].transpose(0, 2, 3, 1)  # [k][fy][fx][c]
+    if layer.op == "depthwise":
+        weights = layer.weight[columns, 0].transpose(1, 2, 0)  # [fy][fx][c]
+    put(block.weights, weights, "<i1")
+    table = byte_table(layer.function)
+    if table is not None:
+        put(block.table, table.table, "<u1")
+    return image
+
+
+def _each(values: tuple[int, ...], count: int) -> Array:
+    array = np.asarray(values, np.int64)
+    return np.broadcast_to(array, (count,)) if array.size == 1 else array
+
+
+def row_constants(function: RowFunction) -> Array:
+    """The block of a function of rows; uint8, empty if it needs none."""
+    table = byte_table(function)
+    parts: list[Array] = []
+    if table is not None:
+        parts = [table.table.astype(np.uint8)]
+    elif isinstance(function, TableSoftmax):
+        parts = [np.asarray(function.exponentials, "<u4").view(np.uint8)]
+    elif isinstance(function, LayerNorm | AffineNorm):
+        parts = [function.weight.astype("<i4").view(np.uint8)]
+        parts.append(function.bias.astype("<i4").view(np.uint8))
+    elif isinstance(function, RmsNorm):
+        parts = [function.weight.astype("<i4").view(np.uint8)]
+    if not parts:
+        return np.zeros(0, np.uint8)
+    data = np.concatenate(parts)
+    return np.pad(data, (0, round_up(data.size, BLOCK_ALIGN) - data.size))
+
+
+def function_bytes(function: RowFunction) -> int:
+    """Bytes of the block of a function of rows."""
+    return int(row_constants(function).size)

@@ -1,0 +1,155 @@
+"""Tiles of a layer on the cores: the tiling problem, and where everything lies under a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byoc_dory.geometry import channel_tiles, spatial_tiles
+from byoc_dory.layer import Layer
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
+from byoc_dory.soc.snitch_ita.cluster_packing import BLOCK_ALIGN, block_of, function_bytes
+from byoc_dory.soc.snitch_ita.walk import Operand, Result, Walk, Weights
+from byoc_dory.tiling.problem import Axis, TilingProblem
+
+__all__ = ["matrices", "operand_names", "tiling_problem", "walk_of"]
+
+_COLUMN_STEP = 4  # outputs that a kernel computes side by side
+
+
+def matrices(layer: Layer) -> tuple[int, int]:
+    """(matrices, rows of each) of a matmul."""
+    return layer.oy, layer.ox
+
+
+def _units(layer: Layer) -> tuple[int, int, int]:
+    """(units of y, bytes of one in an operand, in the result), where tiles are ranges of units."""
+    if layer.op == "matmul":
+        batch, rows = matrices(layer)
+        if batch > 1:
+            return batch, rows * layer.C, rows * layer.K
+        return rows, layer.C, layer.K
+    if layer.op in ("add", "rows"):
+        units = layer.oy
+        return units, layer.C * layer.ix, layer.K * layer.ox
+    return layer.oy, layer.ix * layer.C, layer.ox * layer.K
+
+
+def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
+    """What a tile of this layer needs of L1: ranges of rows, and of columns where weights have
+    them."""
+    units, in_unit, out_unit = _units(layer)
+    common: dict[str, Any] = {
+        "name": layer.name,
+        "l1_limit": min(l1_budget, soc.memory(core.l1).size),
+        "weight_limit": 0,
+        "weights_in_l1": True,
+    }
+    if layer.weight is None:
+        whole = ()
+        if layer.op == "matmul":
+            whole = (layer.inputs[1].elements,)
+        constants = 0 if layer.function is None else function_bytes(layer.function)
+        return TilingProblem(
+            k=Axis(out_unit, tiled=False),
+            c=Axis(in_unit, tiled=False),
+            y=Axis(units),
+            x=Axis(1, tiled=False),
+            iy=units,
+            ix=1,
+            fy=1,
+            fx=1,
+            stride=(1, 1),
+            copies=len(layer.inputs) - len(whole),
+            whole_operands=whole,
+            weight_fixed=constants,
+            **common,
+        )
+    one, two = block_of(layer, 4), block_of(layer, 8)
+    each = layer.weight[0].size
+    # Everything of a column that is not its weights; what does not grow with columns, and the slack
+    # of alignments, once.
+    per_column = -(-(two.bytes - one.bytes) // 4) - each + BLOCK_ALIGN // 4
+    table = 256 if layer.function is not None else 0
+    return TilingProblem(
+        k=Axis(layer.K, tiled=layer.op != "depthwise", step=_COLUMN_STEP),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy),
+        x=Axis(layer.ox, tiled=False),
+        iy=layer.iy,
+        ix=layer.ix,
+        fy=layer.fy,
+        fx=layer.fx,
+        stride=layer.stride,
+        weight_channel=layer.fy * layer.fx if layer.op != "depthwise" else 0,
+        weight_block=per_column + (each if layer.op == "depthwise" else 0),
+        weight_fixed=table + 2 * BLOCK_ALIGN,
+        **common,
+    )
+
+
+def operand_names(layer: Layer) -> tuple[str, ...]:
+    """Names of the operands in C."""
+    if layer.op == "matmul":
+        return ("in", "second")
+    if len(layer.inputs) == 1:
+        return ("in",)
+    return tuple(f"in{number}" for number in range(len(layer.inputs)))
+
+
+def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
+    """The tiles of a layer under a plan."""
+    tile = plan.solution.tile
+    units, in_unit, out_unit = _units(layer)
+    convolves = layer.op in ("conv2d", "depthwise")
+    stride, pad, fy = (layer.stride[0], layer.pad[0], layer.fy) if convolves else (1, 0, 1)
+    y_tiles = spatial_tiles(units, tile.y, layer.iy if convolves else units, fy, stride, pad, 1)
+    has_columns = layer.weight is not None
+    width = layer.K if has_columns else out_unit
+    k_tiles = channel_tiles(width, tile.k)
+    tiles = len(y_tiles) * len(k_tiles)
+    most_rows = max(y.in_size for y in y_tiles)
+    operands = []
+    for number, name in enumerate(operand_names(layer)):
+        whole = layer.op == "matmul" and number == 1
+        size = layer.inputs[number].elements if whole else most_rows * in_unit
+        operands.append(
+            Operand(
+                name=name,
+                whole=whole,
+                resident=plan.resident_inputs[number],
+                place=plan.l1_inputs[number],
+                rows=1 if whole else (layer.iy if convolves else units),
+                row_bytes=size if whole else in_unit,
+                pitch=size if whole else in_unit,
+                buffer=size,
+                buffers=1 if whole else min(plan.buffers, len(y_tiles)),
+            )
+        )
+    block = _block_bytes(layer, tile.k)
+    buffers = min(plan.buffers, len(k_tiles))
+    per_y = layer.ox if has_columns else 1
+    return Walk(
+        y_tiles=y_tiles,
+        k_tiles=k_tiles,
+        per_y=per_y,
+        operands=tuple(operands),
+        weights=Weights(plan.l1_weights, block, buffers) if block else None,
+        result=Result(
+            resident=plan.resident_output,
+            place=plan.l1_output,
+            row_bytes=width,
+            pitch=tile.k,
+            buffer=max(y.out_size for y in y_tiles) * per_y * tile.k,
+            buffers=min(plan.buffers, tiles),
+        ),
+        scratch=plan.l1_weights + buffers * block,
+        double=plan.buffers > 1,
+    )
+
+
+def _block_bytes(layer: Layer, k: int) -> int:
+    if layer.weight is not None:
+        return block_of(layer, k).bytes
+    return 0 if layer.function is None else function_bytes(layer.function)

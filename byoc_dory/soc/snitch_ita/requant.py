@@ -1,0 +1,63 @@
+"""Requantizations as the cluster's kernels and ITA take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.layer import Layer
+from byoc_dory.requantization import MulShift, Shift
+
+__all__ = ["ItaRequant", "ita_requant", "leaves_32_bits", "mul_shift"]
+
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ItaRequant:
+    """``saturate(((acc * mult) >> shift, rounded half up) + add)``."""
+
+    mult: int
+    shift: int
+    add: int
+
+
+def mul_shift(layer: Layer) -> MulShift | None:
+    """The layer's requantization as multiplication, addition and shift; None if it is another."""
+    if isinstance(layer.requant, Shift):
+        return MulShift((1,), (layer.requant.shift,), (0,))
+    return layer.requant if isinstance(layer.requant, MulShift) else None
+
+
+def ita_requant(mul: int, shift: int, add: int, max_shift: int) -> ItaRequant | str:
+    """``(acc * mul + add) >> shift`` as ITA computes it, or what ITA cannot do."""
+    if not 0 <= mul <= 255:
+        return f"the multiplier is {mul}, not in 0..255"
+    if not 0 <= shift <= max_shift:
+        return f"the shift is {shift}, not in 0..{max_shift}"
+    half = (1 << shift) >> 1
+    offset, rest = divmod(add - half, 1 << shift)
+    if rest:
+        return f"the addend {add} does not round half up: {half} plus a multiple of {1 << shift}"
+    if not -128 <= offset <= 127:
+        return f"the addend {add} is an offset of {offset}, not in -128..127"
+    return ItaRequant(mul, shift, offset)
+
+
+def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
+    """Whether ``acc * mul + add`` may leave 32 bits for some input."""
+    low, high = layer.input_range
+    unsigned = any(tensor.dtype == "uint8" for tensor in layer.inputs)
+    largest = 255 if unsigned else max(-low, high)
+    if layer.weight is not None:
+        bias = 0 if layer.bias is None else np.abs(layer.bias.astype(np.int64))
+        weights = np.abs(layer.weight.astype(np.int64)).reshape(layer.K, -1).sum(1)
+        sums = weights * largest + bias
+    elif layer.op == "matmul":
+        sums = np.full(1, layer.C * largest * 128, np.int64)
+    else:
+        sums = np.full(1, len(layer.inputs) * largest, np.int64)
+    mul = np.abs(np.asarray(requant.mul, np.int64))
+    add = np.abs(np.asarray(requant.add, np.int64))
+    return bool((sums * mul + add > _INT32_MAX).any())
