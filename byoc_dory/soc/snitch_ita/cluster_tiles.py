@@ -47,7 +47,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         "weights_in_l1": True,
     }
     if layer.weight is None:
-        whole = ()
+        whole: tuple[int, ...] = ()
         if layer.op == "matmul":
             whole = (layer.inputs[1].elements,)
         constants = 0 if layer.function is None else function_bytes(layer.function)

@@ -18,6 +18,7 @@ from byoc_dory.soc.base import (
     Soc,
     TargetSpec,
 )
+from byoc_dory.soc.snitch_ita.cluster_core import CLUSTER_CORES
 from byoc_dory.soc.snitch_ita.ita_core import ITA
 
 __all__ = ["soc"]
@@ -126,10 +127,10 @@ SNITCH_ITA = Soc(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
     ),
     dma=DMA,
-    accelerators=(ITA,),
+    accelerators=(ITA, CLUSTER_CORES),
     targets=(
-        TargetSpec("snitch_ita", ()),
-        TargetSpec("snitch_ita.cluster", ()),
+        TargetSpec("snitch_ita", ("ita", "cluster"), "latency"),
+        TargetSpec("snitch_ita.cluster", ("cluster",)),
         TargetSpec("snitch_ita.cpu", ()),
     ),
     driver="snitch_ita",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.accelerator import Accelerator, Scheme
 
 __all__ = ["ITA", "Ita"]
 
@@ -40,6 +40,10 @@ class Ita(Accelerator):
         divide_cycles: of one reciprocal.
         attention_cycles: of each turn from QK to AV, beyond tiles and reciprocals.
         drain_cycles: from the last array cycle until the result is in L1.
+        softmax_numerator: what the reciprocals of a softmax are of.
+        program_cycles: host cycles of programming a task.
+        order_cycles, wait_cycles: of ordering a transfer, and of waiting for what is done.
+        call_cycles: of a layer's function, besides.
     """
 
     lanes: int
@@ -60,6 +64,16 @@ class Ita(Accelerator):
     divide_cycles: int
     attention_cycles: int
     drain_cycles: int
+    softmax_numerator: int
+    program_cycles: int
+    order_cycles: int
+    wait_cycles: int
+    call_cycles: int
+
+    @property
+    def scheme(self) -> Scheme:
+        """Multiplication, addition and shift, one each."""
+        return "mul_shift"
 
     @property
     def peak_macs(self) -> float:
@@ -120,5 +134,11 @@ ITA = Ita(
     # embedding 128, projection 64, when everything else is charged; it is not explained.
     attention_cycles=400,
     drain_cycles=21,  # public code: 7 stages of pipeline, 14 entries of the output's queue
+    softmax_numerator=65280,  # public code: 255 * 256
+    # derived: measured on our simulator, of our drivers.
+    program_cycles=60,
+    order_cycles=40,
+    wait_cycles=20,
+    call_cycles=40,
 )
 """ITA in numbers; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""

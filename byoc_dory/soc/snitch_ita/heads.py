@@ -1,0 +1,86 @@
+"""Multi-head attention as the layers that ITA and the cores execute it in.
+
+Products and heads run on ITA.  Where one output product takes all heads side by side, so do those
+of queries, keys and values, and the heads are computed in one layer.  Where each head has an output
+product of its own (as published for ITA), so has everything before it, and the cores add the int8
+results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from byoc_dory.attention import Attention, Product
+from byoc_dory.layer import Layer, add_layer
+from byoc_dory.matrices import attend_layer, gemm_layer
+from byoc_dory.requantization import MulShift
+from byoc_dory.tensor import Tensor
+
+__all__ = ["heads_of"]
+
+
+def heads_of(layer: Layer, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
+    """The layers of an ``mha`` layer, each with its accelerator's name; the last has its output."""
+    attention = layer.attention
+    assert attention is not None
+    if attention.joined:
+        return tuple((part, ita) for part in _joined(layer, attention))
+    parts: list[tuple[Layer, str]] = []
+    results = []
+    for head in range(attention.heads):
+        for part in _head(layer, attention, head):
+            parts.append((part, ita))
+        results.append(parts[-1][0].output)
+    parts.append((_sum(layer, attention, results), cores))
+    return tuple(parts)
+
+
+def _joined(layer: Layer, attention: Attention) -> tuple[Layer, ...]:
+    source = layer.inputs[0]
+    query = _product(f"{layer.name}.query", source, _stacked(attention.query))
+    key = _product(f"{layer.name}.key", source, _stacked(attention.key))
+    value = _product(f"{layer.name}.value", source, _stacked(attention.value), transposed=True)
+    context = attend_layer(
+        f"{layer.name}.context", query.output, key.output, value.output, attention.scores
+    )
+    context = replace(context, groups=attention.heads)
+    output = _product(layer.name, context.output, attention.output[0])
+    return query, key, value, context, replace(output, output=layer.output)
+
+
+def _head(layer: Layer, attention: Attention, head: int) -> tuple[Layer, ...]:
+    name, source = f"{layer.name}.head{head}", layer.inputs[0]
+    query = _product(f"{name}.query", source, attention.query[head])
+    key = _product(f"{name}.key", source, attention.key[head])
+    value = _product(f"{name}.value", source, attention.value[head], transposed=True)
+    context = attend_layer(
+        f"{name}.context", query.output, key.output, value.output, attention.scores
+    )
+    output = _product(f"{name}.output", context.output, attention.output[head])
+    return query, key, value, context, output
+
+
+def _sum(layer: Layer, attention: Attention, results: list[Tensor]) -> Layer:
+    assert attention.accumulate is not None
+    mul, shift, add = attention.accumulate
+    requant = MulShift((mul,), (shift,), (add,))
+    total = add_layer(layer.name, results[0], results[-1], layer.output.name, requant=requant)
+    return replace(total, inputs=tuple(results), output=layer.output)
+
+
+def _product(name: str, source: Tensor, product: Product, transposed: bool = False) -> Layer:
+    requant = MulShift((product.mul,), (product.shift,), (product.add,))
+    return gemm_layer(
+        name, source, product.weight, product.bias, requant=requant, transposed=transposed
+    )
+
+
+def _stacked(products: tuple[Product, ...]) -> Product:
+    first = products[0]
+    return replace(
+        first,
+        weight=np.concatenate([product.weight for product in products]),
+        bias=np.concatenate([product.bias for product in products]),
+    )

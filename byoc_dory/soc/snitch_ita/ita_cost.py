@@ -1,0 +1,40 @@
+"""Cycles of one tile on ITA, without what its transfers and orders cost."""
+
+from __future__ import annotations
+
+from byoc_dory.geometry import ChannelTile, SpatialTile
+from byoc_dory.layer import Layer
+from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.snitch_ita.ita_core import Ita
+from byoc_dory.soc.snitch_ita.pipeline import Overheads, device_cycles
+from byoc_dory.soc.snitch_ita.walk import Walk
+
+__all__ = ["layer_cycles", "tile_cycles"]
+
+
+def layer_cycles(layer: Layer, walk: Walk, core: Ita, soc: Soc) -> int:
+    """Predicted cycles of a layer: tasks, transfers, and what hides behind what."""
+    assert soc.dma is not None
+    overheads = Overheads(
+        core.order_cycles, core.wait_cycles, core.program_cycles, core.call_cycles
+    )
+    # A task that waits in the second context has its first weights loaded.
+    ahead = walk.double and walk.tiles > 1
+    fill = core.fill_cycles + core.drain_cycles
+
+    def compute(tile: int) -> int:
+        exposed = 0 if ahead and tile else fill
+        return exposed + tile_cycles(layer, *walk.at(tile), core)
+
+    return device_cycles(walk, soc.dma, overheads, compute)
+
+
+def tile_cycles(layer: Layer, y: SpatialTile, k: ChannelTile, core: Ita) -> int:
+    """Cycles of a tile."""
+    rows = round_up(y.out_size, core.tile)
+    if layer.op == "attend":
+        keys = round_up(layer.inputs[1].shape[1], core.tile)
+        size = round_up(layer.K // layer.groups, core.tile)
+        turns = rows // core.tile * layer.groups
+        return turns * core.attention_turn_cycles(keys, size)
+    return core.product_cycles(rows, round_up(k.size, core.tile), round_up(layer.C, core.tile))

@@ -1,0 +1,185 @@
+"""What ITA takes: each rule's docstring is its public statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from byoc_dory.attention import Attention, Product
+from byoc_dory.layer import Layer
+from byoc_dory.rowwise import ItaGelu, ItaSoftmax
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.snitch_ita.ita_core import Ita
+from byoc_dory.soc.snitch_ita.requant import ita_requant, mul_shift
+from byoc_dory.soc.snitch_ita.rules import ACCEPTED, smallest_tile_fits
+from byoc_dory.tensor import Array
+from byoc_dory.verdict import Refused, Rule, Verdict
+
+__all__ = ["RULES", "softmax_refusal"]
+
+
+def operator_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """The operator is a product with constant weights, or multi-head attention."""
+    if layer.op in ("gemm", "mha", "attend"):
+        return ACCEPTED
+    return Refused(f"the operator is {layer.op}")
+
+
+def data_are_int8(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """Operands, results and weights are int8, biases fit 24 bits."""
+    for tensor in (*layer.inputs, layer.output):
+        if tensor.dtype != "int8":
+            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
+    limit = 1 << (8 * core.bias_bytes - 1)
+    for weight, bias in _constants(layer):
+        if weight.dtype != "int8":
+            return Refused(f"weights are {weight.dtype}")
+        if bias is not None and bias.size and not -limit <= bias.min() <= bias.max() < limit:
+            worst = int(bias[np.abs(bias.astype(np.int64)).argmax()])
+            return Refused(f"a bias is {worst}, more than {8 * core.bias_bytes} bits")
+    return ACCEPTED
+
+
+def sizes_are_at_most_512(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """Rows, columns and summed lengths are at most 512."""
+    sizes = {"rows": layer.oy, "columns": layer.K, "summed elements": layer.C}
+    attention = layer.attention
+    if attention is not None:
+        sizes["columns of a head"] = attention.head_size
+        if attention.joined:
+            sizes["columns of all heads"] = attention.heads * attention.head_size
+    if layer.op == "attend":
+        sizes["keys"] = layer.inputs[1].shape[1]
+    for what, size in sizes.items():
+        if size > core.max_dim:
+            return Refused(f"there are {size} {what}, more than {core.max_dim}")
+    return ACCEPTED
+
+
+def heads_are_whole_tiles(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """The head size of attention is a multiple of 64."""
+    size = None
+    if layer.attention is not None:
+        size = layer.attention.head_size
+    elif layer.op == "attend":
+        size = layer.K // layer.groups
+    if size is not None and size % core.tile:
+        return Refused(f"the head size is {size}, not a multiple of {core.tile}")
+    return ACCEPTED
+
+
+def requantization_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """Requantization is one 8-bit multiplier, one shift, rounding half up, and an int8 offset."""
+    if layer.op == "gemm":
+        requant = mul_shift(layer)
+        if requant is None:
+            return Refused(f"the requantization is {type(layer.requant).__name__}")
+        if max(map(len, (requant.mul, requant.shift, requant.add))) > 1:
+            return Refused("each channel has a requantization of its own")
+        wanted = [(requant.mul[0], requant.shift[0], requant.add[0])]
+    elif layer.attention is not None:
+        wanted = _of_attention(layer.attention)
+    else:
+        assert layer.scores is not None
+        wanted = [layer.scores.scores, layer.scores.context]
+    for mul, shift, add in wanted:
+        found = ita_requant(mul, shift, add, core.max_shift)
+        if isinstance(found, str):
+            return Refused(found)
+    return ACCEPTED
+
+
+def activation_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """Behind a product come ReLU or ITA's GELU, not both, and no other clip than to int8."""
+    if layer.op != "gemm":
+        return ACCEPTED
+    if layer.function is not None:
+        if not isinstance(layer.function, ItaGelu):
+            return Refused(f"the activation is {type(layer.function).__name__}")
+        if layer.clip != (-128, 127):
+            return Refused(f"the clip range before the activation is {list(layer.clip)}")
+        limit = 1 << 15
+        gelu = layer.function
+        if not (-limit <= gelu.b <= 0 and -limit <= gelu.c < limit):
+            return Refused(f"the activation's b and c are {gelu.b} and {gelu.c}, not 16 bits")
+        if not (0 <= gelu.mul <= 255 and 0 <= gelu.shift <= core.max_shift):
+            return Refused(f"the activation's multiplier is {gelu.mul}, its shift {gelu.shift}")
+        return ACCEPTED
+    if layer.clip not in ((-128, 127), (0, 127)):
+        return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
+    return ACCEPTED
+
+
+def softmax_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """The softmax is that of the accelerator: groups of 16, values up to 255."""
+    scores = layer.scores
+    if layer.attention is not None:
+        scores = layer.attention.scores
+    if scores is None:
+        return ACCEPTED
+    reason = softmax_refusal(scores.softmax, core)
+    return ACCEPTED if reason is None else Refused(reason)
+
+
+def softmax_refusal(softmax: ItaSoftmax, core: Ita) -> str | None:
+    """What ITA cannot do of a softmax."""
+    if softmax.group != core.softmax_group:
+        return f"the softmax takes groups of {softmax.group}, not of {core.softmax_group}"
+    if softmax.step_bits not in (0, core.softmax_shift):
+        return f"the softmax halves each {2**softmax.step_bits} steps"
+    if softmax.numerator != core.softmax_numerator:
+        return f"the softmax' numerator is {softmax.numerator}, not {core.softmax_numerator}"
+    return None
+
+
+def heads_are_alike(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """Heads that one product takes side by side are requantized alike."""
+    attention = layer.attention
+    if attention is None or not attention.joined:
+        return ACCEPTED
+    for what in ("query", "key", "value"):
+        kinds = {(p.mul, p.shift, p.add) for p in getattr(attention, what)}
+        if len(kinds) > 1:
+            return Refused(f"the heads' {what} products have {len(kinds)} requantizations")
+    return ACCEPTED
+
+
+def tiles_fit(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+    """The smallest tile fits L1."""
+    for part, name in core.expand(layer, soc):
+        home = soc.accelerator(name)
+        verdict = smallest_tile_fits(part, home, soc)
+        if isinstance(verdict, Refused):
+            return verdict
+    return ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_is_known,
+    data_are_int8,
+    sizes_are_at_most_512,
+    heads_are_whole_tiles,
+    requantization_is_itas,
+    activation_is_known,
+    softmax_is_itas,
+    heads_are_alike,
+    tiles_fit,
+)
+
+
+def _products(attention: Attention) -> tuple[Product, ...]:
+    return (*attention.query, *attention.key, *attention.value, *attention.output)
+
+
+def _constants(layer: Layer) -> Iterator[tuple[Array, Array | None]]:
+    if layer.weight is not None:
+        yield layer.weight, layer.bias
+    if layer.attention is not None:
+        for product in _products(layer.attention):
+            yield product.weight, product.bias
+
+
+def _of_attention(attention: Attention) -> list[tuple[int, int, int]]:
+    found = [(p.mul, p.shift, p.add) for p in _products(attention)]
+    return [*found, attention.scores.scores, attention.scores.context]
