@@ -53,7 +53,7 @@ def layer_rows(compiled: Compiled, result: RunResult | None) -> tuple[LayerRow, 
     used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
     steps = compiled.program.steps
     ran = [None] * len(steps) if result is None else list(result.layers)
-    moved = traffic_of(compiled.program, kernels)
+    moved = traffic_of(compiled.program, kernels, compiled.target.soc)
     return tuple(
         _layer_row(compiled, step, kernels.get(step.symbol), used.get(step.symbol), traffic, each)
         for step, traffic, each in zip(steps, moved, ran, strict=True)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from byoc_dory.schedule import Schedule
-from byoc_dory.steps import Load, Store
+from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.steps import AnalogTrigger, ConvTrigger, Load, Store
 from htvm.sim.sizes import tensor_bytes
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
+    from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program, Step
 
 __all__ = ["Traffic", "traffic_of"]
@@ -31,7 +33,7 @@ class Traffic:
     weights: int | None = None
 
 
-def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]:
+def traffic_of(program: Program, kernels: Mapping[str, Kernel], soc: Soc) -> list[Traffic]:
     """Return what each step of a program moves.
 
     A layer whose schedule is known moves its tiles, halos included; any other step is charged
@@ -40,6 +42,7 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
     Args:
         program: the steps.
         kernels: what the steps of regions were made from, by symbol.
+        soc: what the program is for.
     """
     sizes = {("buffer", buffer.name): buffer.bytes for buffer in program.buffers}
     sizes |= {("constant", entry.name): int(entry.data.nbytes) for entry in program.constants}
@@ -47,7 +50,7 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
         sizes |= {(kind, f"{kind}_{i}"): tensor_bytes((t,)) for i, t in enumerate(tensors)}
     lives = {buffer.name: (buffer.first, buffer.last) for buffer in program.buffers}
     return [
-        _of_layer(kernel, schedule)
+        _of_layer(kernel, schedule, soc)
         if (kernel := kernels.get(step.symbol)) is not None
         and isinstance(schedule := kernel.schedule, Schedule)
         else _of_operands(step, index, kernel, sizes, lives)
@@ -55,14 +58,25 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
     ]
 
 
-def _of_layer(kernel: Kernel, schedule: Schedule) -> Traffic:
-    """Bytes of the DMA's transfers; weights come with every trigger."""
-    read = written = 0
-    for loads, _, store in schedule.work():
+def _of_layer(kernel: Kernel, schedule: Schedule, soc: Soc) -> Traffic:
+    """Bytes of the DMA's transfers, and of the weights that come with every trigger."""
+    core = soc.accelerator(kernel.accelerator)
+    places = len(schedule.y_tiles) * len(schedule.x_tiles)
+    read = written = channels = 0
+    slices = 1
+    for loads, trigger, store in schedule.work():
         read += sum(_moved(load) for load in loads)
         written += 0 if store is None else _moved(store)
-    times = len(schedule.y_tiles) * len(schedule.x_tiles)
-    return Traffic(read, written, times * _constant_bytes(kernel))
+        if isinstance(trigger, ConvTrigger) and trigger.depthwise:
+            channels += trigger.k
+        elif isinstance(trigger, AnalogTrigger) and trigger.vector:
+            slices = max(slices, -(-trigger.k // trigger.slice))
+    if channels and isinstance(core, DigitalCore):
+        # A trigger for each channel, with a block of weights that channels share.
+        weights = channels * core.conv_weight_bytes(1, 1, schedule.fy, schedule.fx)
+    else:
+        weights = places * slices * _constant_bytes(kernel)
+    return Traffic(read, written, weights)
 
 
 def _moved(transfer: Load | Store) -> int:

@@ -48,13 +48,40 @@ def load(path: str | Path) -> Report:
     where = f"file '{path}'"
     data = _checked(_document(Path(path), where), where)
     try:
-        return msgspec.convert(data, Report)
+        report: Report = msgspec.convert(data, Report)
     except msgspec.ValidationError as error:
         raise InputError(
             f"this is no report: {str(error)[:200]}",
             where=where,
             hint=f"the fields are those of schema {SCHEMA} (htvm.report.schema())",
         ) from error
+    objection = _contradiction(report)
+    if objection:
+        raise InputError(
+            f"this report contradicts itself: {objection}",
+            where=where,
+            hint="give a report as it was saved",
+        )
+    return report
+
+
+def _contradiction(report: Report) -> str:
+    """What figures could not be drawn of; empty if nothing."""
+    summary, steps = report.summary, len(report.layers)
+    if summary.clock_hz <= 0:
+        return f"a clock of {summary.clock_hz} Hz"
+    if summary.cycles is not None and summary.cycles <= 0:
+        return f"{summary.cycles} cycles"
+    for entry in report.maps:
+        for block in entry.blocks:
+            if not 0 <= block.first <= block.last < steps:
+                return f"'{block.name}' lives from step {block.first} to {block.last} of {steps}"
+            if block.offset < 0 or block.bytes < 0 or block.offset + block.bytes > entry.peak:
+                return f"'{block.name}' lies outside the {entry.peak} B of {entry.memory}"
+    for interval in report.timeline:
+        if not 0 <= interval.start <= interval.end:
+            return f"'{interval.unit}' works from cycle {interval.start} to {interval.end}"
+    return ""
 
 
 def _document(path: Path, where: str) -> Any:

@@ -71,7 +71,7 @@ def format_of(path: str | Path, where: str = "") -> str:
         if name.endswith(suffix) and name != suffix:
             return suffix
     raise ExportError(
-        f"'{name}' does not say which kind of report to write",
+        f"'{path}' does not say which kind of report to write",
         where=where or str(path),
         hint=f"end the name with {', '.join(FORMATS)}",
     )
