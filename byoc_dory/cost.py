@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from byoc_dory.layer import Layer
+from byoc_dory.rowwise import ItaGelu, TableMap
 from byoc_dory.schedule import Schedule
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.analog_core import AnalogCore
@@ -292,7 +293,11 @@ def cpu_cycles(layer: Layer, soc: Soc) -> int:
     """Rough cycles of the layer on the host, for verdicts (runs measure the real ones)."""
     cost = soc.host.cost
     if layer.op == "add":
-        return round(cost.add_element * layer.output.elements)
+        return round(cost.add_element * layer.output.elements * (len(layer.inputs) - 1))
+    if layer.op == "rows":
+        looked_up = isinstance(layer.function, TableMap | ItaGelu)
+        each = cost.move_element if looked_up else cost.softmax_element
+        return round(each * layer.output.elements)
     if layer.op == "dense":
         each = cost.dense_mac
     elif layer.op == "depthwise":

@@ -17,12 +17,13 @@ import numpy as np
 
 from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import PolicyError, TilingError
-from byoc_dory.layer import AnalogRequant, Layer, Shift
+from byoc_dory.layer import AnalogRequant, Layer, MulShift, Shift
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
-from htvm.quantization.read import is_ternary_scheme
+from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
+from htvm.quantization.retarget import has_multipliers
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from patterns.read import Node
 
 __all__ = ["Estimator", "Placement", "executed_form", "place"]
+
+_OF_MAPS = ("conv2d", "depthwise", "dense", "add")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +78,17 @@ def place(
     chosen = target.policy if policy is None else policy
     check_policy(chosen)
     layers = _layers(nodes)
-    # Layers in a ternary core's form cannot be retargeted again.
-    final = is_ternary_scheme(tuple(nodes))
+    final = _is_final(tuple(nodes), target)
     asked = _Asked(target, Estimator(target.soc, options), final=final)
     estimates = callable(chosen) or "latency" in (chosen, target.policy)
-    offers = {layer.name: asked.candidates(layer, estimates) for layer in layers}
-    infos = _infos(layers)
+    asked_about = {name: asked.candidates(layer, estimates) for name, layer in layers.items()}
+    # Of matrices, only what an accelerator takes is somebody's choice.
+    offers = {
+        name: candidates
+        for name, candidates in asked_about.items()
+        if layers[name].op in _OF_MAPS or any(c.accepted for c in candidates[:-1])
+    }
+    infos = _infos([layers[name] for name in offers])
     places: dict[str, str] = {}
     if isinstance(chosen, Mapping):
         _check_layers(chosen, offers)
@@ -98,6 +106,14 @@ def place(
     for name, candidates in offers.items():
         places[name] = _checked(_ask(chosen, infos[name], candidates), name, candidates, "it")
     return Placement("a function", places, offers, frozenset(places), final)
+
+
+def _is_final(nodes: tuple[Node, ...], target: Target) -> bool:
+    """Whether retargeting leaves every layer as it is, by what its form is."""
+    # Layers in a ternary core's form cannot be retargeted again.
+    return is_ternary_scheme(nodes) or (
+        has_multipliers(target.accelerators) and is_mul_shift_scheme(nodes)
+    )
 
 
 def _named(policy: str, final: bool) -> Decide:
@@ -118,10 +134,10 @@ def _named(policy: str, final: bool) -> Decide:
 # ------------------------------------------------------------------------------ layers
 
 
-def _layers(nodes: Sequence[Node]) -> list[Layer]:
+def _layers(nodes: Sequence[Node]) -> dict[str, Layer]:
     """The layers as they will be after retargeting, which takes paddings into them."""
     pads = {node.name: node for node in nodes if node.kind == "pad"}
-    return [_behind_pad(node.layer, pads) for node in nodes if node.layer is not None]
+    return {node.name: _behind_pad(node.layer, pads) for node in nodes if node.layer is not None}
 
 
 def _behind_pad(layer: Layer, pads: Mapping[str, Node]) -> Layer:
@@ -158,16 +174,20 @@ def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
 
     Shapes are the layer's own; types, weights, requantization and clip satisfy the arithmetic of
     the accelerator's scheme, so that only rules about shapes can object.  Layers for which no such
-    form exists (an add has no ternary one) keep their shift form.
+    form exists (an add has no ternary one) keep their shift form.  Layers of matrices are not
+    retargeted: their form is the one they have.
     """
+    if layer.op not in _OF_MAPS:
+        return layer
     rectified = layer.relu
+    requant = MulShift((1,), (0,)) if accelerator.scheme == "mul_shift" else Shift(0)
     common: dict[str, Any] = {
         "inputs": tuple(replace(tensor, dtype="int8") for tensor in layer.inputs),
         "output": replace(layer.output, dtype="int8"),
         "clip": (0, 127) if rectified else (-128, 127),
     }
     if layer.weight is None:
-        return replace(layer, requant=Shift(0), **common)
+        return replace(layer, requant=requant, **common)
     if isinstance(accelerator, AnalogCore):
         return replace(
             layer,
@@ -177,7 +197,7 @@ def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
             input_range=accelerator.activation_range,
             **common,
         )
-    return replace(layer, bias=np.zeros(layer.K, np.int32), requant=Shift(0), **common)
+    return replace(layer, bias=np.zeros(layer.K, np.int32), requant=requant, **common)
 
 
 # ------------------------------------------------------------------------------ asking

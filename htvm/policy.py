@@ -44,7 +44,8 @@ class LayerInfo:
 
     Attributes:
         name: of the layer, as in reports.
-        op: ``conv2d``, ``depthwise``, ``dense`` or ``add``.
+        op: ``conv2d``, ``depthwise``, ``dense``, ``add``, or of layers of matrices ``gemm``,
+            ``matmul``, ``rows`` or ``mha``.
         K, C: output and input channels.
         iy, ix, oy, ox: input and output height and width (1 for vectors).
         fy, fx: kernel height and width.
@@ -94,6 +95,7 @@ class Candidate:
     cycles: int | None = None
 
 
+_EIGHT_BITS: tuple[Scheme, ...] = ("shift", "mul_shift")
 _CPU_ERROR = 1.4  # tests/soc/test_host_cost.py holds the estimates to 40 %
 
 Decide: TypeAlias = Callable[[LayerInfo, Sequence[Candidate]], str]
@@ -147,8 +149,10 @@ def _preferring(candidates: Sequence[Candidate], scheme: Scheme) -> str:
     of 8 bits gives those layers to a ternary one.
     """
     kinds = {c.scheme for c in candidates}
-    schemes = [scheme, "shift"] if "shift" in kinds else [scheme, "ternary"]
-    for wanted in schemes:
+    eight_bits: list[Scheme] = [kind for kind in _EIGHT_BITS if kind in kinds]
+    ternary: list[Scheme] = ["ternary"]
+    first = eight_bits if scheme == "shift" else [scheme]
+    for wanted in (*first, *(eight_bits or ternary)):
         for candidate in candidates:
             if candidate.scheme == wanted and candidate.accepted:
                 return candidate.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import IntegerFormError
@@ -11,10 +11,12 @@ from patterns import arithmetic, table_map
 from patterns.analog import read_analog_conv2d, read_analog_dense
 from patterns.conv import read_conv2d
 from patterns.elementwise import read_add, read_onnx_add, read_tflite_add
-from patterns.gemm import read_dense
+from patterns.gemm import read_dense, read_linear
+from patterns.matrix import Operand, accumulate_layer, row_layer
 from patterns.node import Attribute
 from patterns.primitive import dtype_of, kind_of, parameters_of, shape_of
 from patterns.requantize import read_clip, read_requantize
+from patterns.rescale import read_rescale
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -24,7 +26,12 @@ __all__ = ["layer_and_attrs"]
 
 
 def layer_and_attrs(
-    module: IRModule, kind: str, value: Expr, slots: Mapping[str, Expr]
+    module: IRModule,
+    kind: str,
+    value: Expr,
+    slots: Mapping[str, Expr],
+    inputs: Sequence[Operand],
+    output: Operand,
 ) -> tuple[Layer | None, dict[str, Attribute]]:
     """What a node of that kind carries: its layer, if it has one, and its attributes.
 
@@ -33,6 +40,8 @@ def layer_and_attrs(
         kind: of the operator, as `patterns.recognise.recognised` finds it.
         value: what the operator's last variable is bound to.
         slots: what its pattern matched.
+        inputs: the tensors it reads.
+        output: the tensor it computes.
 
     Raises:
         IntegerFormError: if its parameters are none of the integer form's.
@@ -58,6 +67,11 @@ def layer_and_attrs(
         }
     elif kind == "linear":
         attrs = {"requant": read_requantize(slots), "clip": read_clip(slots)}
+        return read_linear(slots), attrs
+    elif kind == "accumulate":
+        return accumulate_layer(attrs, inputs, output), attrs
+    elif kind == "rescale":
+        attrs |= read_rescale(value)
     elif kind == "reshape":
         attrs = {"shape": shape_of(value)}
     elif kind == "pad":
@@ -68,7 +82,7 @@ def layer_and_attrs(
         attrs |= table_map.read_table_map(value)
     elif kind in ("tflite_binary", "onnx_binary"):
         attrs |= arithmetic.read_binary(value)
-    return None, attrs
+    return row_layer(kind, value, attrs, inputs, output), attrs
 
 
 def _pad(value: Call) -> dict[str, Attribute]:

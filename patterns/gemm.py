@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Requant, Tensor
+from byoc_dory.matrices import gemm_layer, matrix
 from patterns.conv import accumulator_bound
 from patterns.match import Match
 from patterns.names import emit, tensor_name
@@ -35,6 +37,7 @@ __all__ = [
     "dense_sums",
     "dense_sums_pattern",
     "read_dense",
+    "read_linear",
     "vector_shape",
 ]
 
@@ -52,12 +55,11 @@ def dense(
 ) -> Var:
     """Write a fully connected layer of int8 or uint8 ``x`` (1, C) in the integer form.
 
-    More than one row is possible: a product of matrices, ``linear`` instead of ``dense``, which is
-    no `Layer`.
+    More than one row is possible: a product of matrices, ``linear`` instead of ``dense``.
 
     Args:
         bb: where to write, inside a dataflow block.
-        x: int8 or uint8 (1, C), or (rows, C).
+        x: int8 or uint8 (1, C), or (rows, C), or (1, rows, C).
         weight: int8 ``[K, C]`` or ``[K, C, 1, 1]``.
         bias: int32 ``[K]``, with the input's zero point already folded in.
         requant: to int8, output zero point included.
@@ -129,6 +131,22 @@ def read_dense(slots: Mapping[str, Expr]) -> Layer:
         bias=slots["bias"].value.numpy().reshape(-1),
         requant=read_requantize(slots),
         clip=read_clip(slots),
+    )
+
+
+def read_linear(slots: Mapping[str, Expr]) -> Layer:
+    """The layer of a match of `dense_pattern` that has several rows: a product of matrices."""
+    matmul = slots["matmul"]
+    name, shape = tensor_name(matmul), shape_of(matmul.args[0])
+    *rows, channels = shape
+    return gemm_layer(
+        name,
+        matrix(tensor_name(slots["x"]), prod(rows), channels, dtype_of(matmul.args[0])),
+        np.ascontiguousarray(slots["weight"].value.numpy().T),
+        slots["bias"].value.numpy().reshape(-1),
+        requant=read_requantize(slots),
+        clip=read_clip(slots),
+        dtype=dtype_of(slots["cast"]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from patterns.primitive import Parameter
 
-__all__ = ["PRIMITIVES", "divide", "gelu", "hard_swish"]
+__all__ = ["PRIMITIVES", "divide", "gelu", "hard_swish", "tabulated"]
 
 PRIMITIVES = {
     "integer_divide": "divide",
@@ -149,3 +149,32 @@ def divide(bb: BlockBuilder, x: Expr, numerator: int, denominator: int, *, name:
 
     parameters: dict[str, Parameter] = {"numerator": numerator, "denominator": denominator}
     return _element_wise(bb, x, "integer_divide", working, function, parameters, name)
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+def tabulated(kind: str, attrs: Mapping[str, Any], dtype: str) -> list[int] | None:
+    """What a GELU or hard swish makes of each byte of ``dtype``; ``None`` for other kinds.
+
+    Args:
+        kind: of the operator.
+        attrs: parameters of its PrimFunc.
+        dtype: of what it reads, int8 or uint8.
+
+    Returns:
+        256 integers, by the byte of the argument in two's complement.
+    """
+    values = np.arange(256, dtype="uint8").view(dtype).tolist()
+    if kind == "gelu":
+        return [_gelu_of(x, attrs["b"], attrs["one"]) for x in values]
+    if kind == "hard_swish":
+        three, six, sixth = attrs["three"], attrs["six"], attrs["sixth"]
+        return [x * min(max(x + three, 0), six) * sixth for x in values]
+    return None
+
+
+def _gelu_of(x: int, b: int, one: int) -> int:
+    flat = one - (min(abs(x), -b) + b) ** 2
+    signed = flat if x > 0 else -flat if x < 0 else 0
+    return x * ((one + signed) >> 1)

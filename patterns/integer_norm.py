@@ -13,15 +13,26 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.rowwise import AffineNorm, LayerNorm, RmsNorm
 from patterns.primitive import call_primitive, dtype_of, primitive, shape_of
 from patterns.rescale import constant_of
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Expr, Var
+    from collections.abc import Mapping
+
+    from tvm.relax import BlockBuilder, Call, Expr, Var
 
     from byoc_dory.layer import Array
 
-__all__ = ["PRIMITIVES", "affine_norm", "layer_norm", "rms_norm"]
+__all__ = [
+    "PRIMITIVES",
+    "affine_norm",
+    "layer_norm",
+    "read_affine_norm",
+    "read_layer_norm",
+    "read_rms_norm",
+    "rms_norm",
+]
 
 PRIMITIVES = {
     "integer_affine_norm": "affine_norm",
@@ -212,3 +223,29 @@ def affine_norm(
     func = primitive("integer_affine_norm", inputs, body, {"mul": mul, "shift": shift})
     args = [x, relax.const(w, "int32"), relax.const(b, "int32")]
     return call_primitive(bb, func, args, shape, "int8", name, last=True)
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+def _constants(call: Call) -> list[Array]:
+    """The constants of a call of one of these functions, in order."""
+    return [argument.value.numpy() for argument in list(call.args[1])[1:]]
+
+
+def read_layer_norm(call: Call, attrs: Mapping[str, Any]) -> LayerNorm:
+    """The function of a call that `layer_norm` wrote, and its parameters."""
+    weight, bias = _constants(call)
+    return LayerNorm(weight, bias, attrs["shift"])
+
+
+def read_rms_norm(call: Call, attrs: Mapping[str, Any]) -> RmsNorm:
+    """The function of a call that `rms_norm` wrote, and its parameters."""
+    (weight,) = _constants(call)
+    return RmsNorm(weight, attrs["shift"])
+
+
+def read_affine_norm(call: Call, attrs: Mapping[str, Any]) -> AffineNorm:
+    """The function of a call that `affine_norm` wrote, and its parameters."""
+    weight, bias = _constants(call)
+    return AffineNorm(weight, bias, attrs["mul"], attrs["shift"])

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.rowwise import TableSoftmax
 from patterns.primitive import call_primitive, dtype_of, primitive, shape_of
 from patterns.requantize import int_constant
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Expr, Var
+    from collections.abc import Mapping
+
+    from tvm.relax import BlockBuilder, Call, Expr, Var
 
     from patterns.primitive import Parameter
 
-__all__ = ["PRIMITIVES", "exponentials", "integer_softmax"]
+__all__ = ["PRIMITIVES", "exponentials", "integer_softmax", "read_integer_softmax"]
 
 PRIMITIVES = {"integer_softmax": "integer_softmax"}
 """Kind of the PrimFunc -> kind of the operator."""
@@ -100,6 +103,11 @@ def integer_softmax(
     func = primitive("integer_softmax", inputs, body, attributes)
     args = [x, int_constant(table)]
     return call_primitive(bb, func, args, shape, "uint8", name, last=True)
+
+
+def read_integer_softmax(call: Call, attrs: Mapping[str, Any]) -> TableSoftmax:
+    """The function of a call that `integer_softmax` wrote, and its parameters."""
+    return TableSoftmax(tuple(call.args[1][1].value.numpy().tolist()), attrs["levels"])
 
 
 def _checked_exponentials(

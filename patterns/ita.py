@@ -7,7 +7,7 @@ requantized once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +18,18 @@ from byoc_dory.rowwise import ItaGelu, ItaSoftmax
 from patterns.primitive import call_primitive, dtype_of, extents, primitive, shape_of
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Expr, Var
+    from tvm.relax import BlockBuilder, Call, Expr, Var
 
     from patterns.primitive import Parameter
 
-__all__ = ["PRIMITIVES", "accumulate", "ita_gelu", "ita_softmax"]
+__all__ = [
+    "PRIMITIVES",
+    "accumulate",
+    "ita_gelu",
+    "ita_softmax",
+    "read_ita_gelu",
+    "read_ita_softmax",
+]
 
 PRIMITIVES = {
     "accumulate": "accumulate",
@@ -88,6 +95,12 @@ def ita_softmax(
     }
     func = primitive("ita_softmax", [("x", shape, dtype_of(x))], body, attributes)
     return call_primitive(bb, func, [x], shape, dtype, name, last=True)
+
+
+def read_ita_softmax(call: Call, attrs: Mapping[str, Any]) -> ItaSoftmax:
+    """The function of a call that `ita_softmax` wrote, and its parameters."""
+    del call
+    return ItaSoftmax(attrs["group"], attrs["step_bits"], attrs["numerator"])
 
 
 def _softmax(source: te.Tensor, parameters: ItaSoftmax, width: int, dtype: str) -> te.Tensor:
@@ -235,6 +248,12 @@ def ita_gelu(bb: BlockBuilder, x: Expr, parameters: ItaGelu, *, name: str) -> Va
     # The table of a `TableMap` is indexed by bytes, from 0 to 127 and then from -128 to -1.
     table = np.roll(parameters.table().table.view("int8"), 128)
     return call_primitive(bb, func, [x, relax.const(table, "int8")], shape, "int8", name, last=True)
+
+
+def read_ita_gelu(call: Call, attrs: Mapping[str, Any]) -> ItaGelu:
+    """The function of a call that `ita_gelu` wrote, and its parameters."""
+    del call
+    return ItaGelu(attrs["b"], attrs["c"], attrs["mul"], attrs["shift"], attrs["add"])
 
 
 # ------------------------------------------------------------------------------ sum of heads

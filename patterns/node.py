@@ -10,6 +10,8 @@ from byoc_dory.layer import Layer, Requant
 
 __all__ = ["Attribute", "Node"]
 
+_OF_MAPS = ("conv2d", "depthwise", "dense", "add")
+
 Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
 
 
@@ -27,7 +29,9 @@ class Node:
         output: name of the tensor it computes, equal to ``name``.
         input_shapes, output_shape: in the source's layout, batch included, in elements.
         input_dtypes, output_dtype: numpy names of the element types.
-        layer: for ``conv2d``, ``depthwise``, ``dense`` and ``add``.
+        layer: of maps and vectors for ``conv2d``, ``depthwise``, ``dense`` and ``add``; of matrices
+            for ``linear``, ``accumulate``, functions of rows (softmax, norms and GELU in integers)
+            and a ``convert`` that is a table of bytes.
         attrs: what a layer does not tell, or for kinds without layer everything:
             ``add`` in TFLite's arithmetic: ``multipliers``, ``shifts``, ``zero_points`` (first
             operand, second, output), ``clip``; ``convert``: ``offset``, ``requant``, ``clip``,
@@ -48,3 +52,8 @@ class Node:
     attrs: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     input_dtypes: tuple[str, ...] = ("int8",)
     output_dtype: str = "int8"
+
+    @property
+    def scaled(self) -> Layer | None:
+        """The layer of maps and vectors, which retargeting writes in a core's number scheme."""
+        return self.layer if self.kind in _OF_MAPS else None

@@ -79,9 +79,9 @@ def _union(ranges: Sequence[Range]) -> Range:
 
 def _range_of(node: Node, inputs: Sequence[Range]) -> Range:
     """The range of what an operator computes."""
-    if node.layer is not None:
-        known = isinstance(node.layer.requant, Shift) and set(node.input_dtypes) == {"int8"}
-        return shifted_range(node.layer, inputs) if known else node.layer.clip
+    if node.scaled is not None:
+        known = isinstance(node.scaled.requant, Shift) and set(node.input_dtypes) == {"int8"}
+        return shifted_range(node.scaled, inputs) if known else node.scaled.clip
     read = _union(inputs)
     if node.kind in _SELECTING:
         return read

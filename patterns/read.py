@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import IntegerFormError
 from patterns.attributes import layer_and_attrs
 from patterns.layout import with_layouts
+from patterns.matrix import Operand
 from patterns.names import name_of, tensor_name
 from patterns.node import Attribute, Node
 from patterns.primitive import dtype_of, shape_of
@@ -71,19 +72,21 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     """
     name = _required_name(operator)
     kind, slots = recognised(module, operator.value, values)
-    layer, attrs = layer_and_attrs(module, kind, operator.value, slots)
-    inputs = _operands(operator, layer)
+    read = [Operand(_name_of_var(v, values), shape_of(v), dtype_of(v)) for v in operator.inputs]
+    output = Operand(name, shape_of(operator.var), dtype_of(operator.var))
+    layer, attrs = layer_and_attrs(module, kind, operator.value, slots, read, output)
+    inputs = _operands(operator, kind, layer)
     return Node(
         name=name,
         kind=kind,
         inputs=tuple(_name_of_var(var, values) for var in inputs),
         output=name,
         input_shapes=tuple(shape_of(var) for var in inputs),
-        output_shape=shape_of(operator.var),
+        output_shape=output.shape,
         layer=layer,
         attrs=attrs,
         input_dtypes=tuple(dtype_of(var) for var in inputs),
-        output_dtype=dtype_of(operator.var),
+        output_dtype=output.dtype,
     )
 
 
@@ -102,9 +105,10 @@ def _name_of_var(var: Var, values: Mapping[Var, Expr]) -> str:
     return tensor_name(values[var]) if var in values else str(var.name)
 
 
-def _operands(operator: Operator, layer: Layer | None) -> tuple[Var, ...]:
-    # An add of a tensor to itself reads one variable twice.
-    if layer is not None and len(layer.inputs) == 2 and len(operator.inputs) == 1:
+def _operands(operator: Operator, kind: str, layer: Layer | None) -> tuple[Var, ...]:
+    # An add of a tensor to itself reads one variable twice, and so does a product with itself.
+    twice = kind == "matmul" or (layer is not None and len(layer.inputs) == 2)
+    if twice and len(operator.inputs) == 1:
         return operator.inputs * 2
     return operator.inputs
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layer import Array
 
-__all__ = ["PRIMITIVES", "broadcast_load", "cast", "constant_of", "rescale"]
+__all__ = ["PRIMITIVES", "broadcast_load", "cast", "constant_of", "read_rescale", "rescale"]
 
 PRIMITIVES = {"rescale": "rescale", "cast": "cast"}
 """Kind of the PrimFunc -> kind of the operator."""
@@ -86,6 +86,12 @@ def rescale(
     func = primitive("rescale", inputs, body, {"shift": shift, "clip": clip})
     args = [x, relax.const(factors, "int32"), relax.const(summands, "int32")]
     return call_primitive(bb, func, args, shape, dtype, name, last=True)
+
+
+def read_rescale(call: Any) -> dict[str, int]:
+    """``mul`` and ``add`` of a call that `rescale` wrote; nothing where they vary."""
+    mul, add = (argument.value.numpy() for argument in list(call.args[1])[1:])
+    return {"mul": mul.item(), "add": add.item()} if mul.size == add.size == 1 else {}
 
 
 def constant_of(values: Array, rank: int, name: str) -> Array:

@@ -94,8 +94,8 @@ def test_a_form_that_one_core_has_decides(target: str, scheme: Scheme) -> None:
     assert plan.final == (scheme != "8-bit")
     if plan.final:
         for node in nodes_of("resnet8", scheme):
-            if node.layer is not None:
-                ternary = not isinstance(node.layer.requant, Shift)
+            if node.scaled is not None:
+                ternary = not isinstance(node.scaled.requant, Shift)
                 assert plan.places[node.name] == ("analog" if ternary else "digital")
 
 

@@ -131,7 +131,7 @@ def _read(module: IRModule, operator: Operator, values: dict[Var, Expr]) -> Node
 
 def _check_arithmetic(node: Node) -> None:
     """Nothing may be undefined in C, or wrap where it is cast to the output's type."""
-    layer = node.layer
+    layer = None if node.layer is None or node.layer.op == "rows" else node.layer
     where = f"operator '{node.name}'"
     requant = layer.requant if layer is not None else node.attrs.get("requant")
     clip = layer.clip if layer is not None else node.attrs.get("clip")

@@ -85,7 +85,7 @@ def scheme_of(nodes: Sequence[Node]) -> str:
         OnnxRequant: "onnx",
         AnalogRequant: "ternary",
     }
-    found = {names[type(node.layer.requant)] for node in nodes if node.layer is not None}
+    found = {names[type(node.scaled.requant)] for node in nodes if node.scaled is not None}
     if len(found) > 1:
         return "mixed"
     return found.pop() if found else "tflite"

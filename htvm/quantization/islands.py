@@ -48,7 +48,7 @@ def is_foreign(node: Node) -> bool:
         return True
     if any(shape[:1] != (1,) for shape in (*node.input_shapes, node.output_shape)):
         return True
-    return node.layer is None and node.kind not in _KNOWN
+    return node.scaled is None and node.kind not in _KNOWN
 
 
 def _is_end(node: Node) -> bool:
@@ -205,7 +205,7 @@ def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int
         return int(attrs["zero_point"])
     if "zero_points" in attrs:
         return int(attrs["zero_points"][-1])
-    requant = attrs.get("requant") if node.layer is None else node.layer.requant
+    requant = attrs.get("requant") if node.scaled is None else node.scaled.requant
     if isinstance(requant, TfliteRequant | OnnxRequant):
         return requant.output_zero_point
     if node.kind == "softmax":
@@ -220,7 +220,7 @@ def _taken_as(name: str, nodes: Mapping[str, Node]) -> Iterator[int]:
     for node in nodes.values():
         if name not in node.inputs:
             continue
-        requant = None if node.layer is None else node.layer.requant
+        requant = None if node.scaled is None else node.scaled.requant
         if node.kind == "add" and isinstance(requant, TfliteRequant | OnnxRequant):
             yield requant.input_zero_points[node.inputs.index(name)]
         elif node.kind == "dequantize":

@@ -33,12 +33,25 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from patterns.read import Node
 
-__all__ = ["channel_last", "is_shift_scheme", "is_ternary_scheme", "read_net"]
+__all__ = [
+    "channel_last",
+    "is_mul_shift_scheme",
+    "is_shift_scheme",
+    "is_ternary_scheme",
+    "read_net",
+]
 
 
 def is_shift_scheme(nodes: tuple[Node, ...]) -> bool:
     """Whether every layer is requantized by one right shift already."""
-    return all(isinstance(n.layer.requant, Shift) for n in nodes if n.layer is not None)
+    return all(isinstance(n.scaled.requant, Shift) for n in nodes if n.scaled is not None)
+
+
+def is_mul_shift_scheme(nodes: tuple[Node, ...]) -> bool:
+    """Whether every layer is requantized by a multiplication and a shift, or a shift, already."""
+    return all(
+        isinstance(n.scaled.requant, Shift | MulShift) for n in nodes if n.scaled is not None
+    )
 
 
 def is_ternary_scheme(nodes: tuple[Node, ...]) -> bool:
@@ -168,8 +181,8 @@ class _Reader:
             "inputs": inputs,
             "shape": channel_last(node.output_shape, self.channel_first),
         }
-        if node.layer is not None:
-            fields = self._layer(node, node.layer)
+        if node.scaled is not None:
+            fields = self._layer(node, node.scaled)
         elif node.kind in ("average_pool", "max_pool"):
             fields = {
                 "pool": node.attrs["kernel"],

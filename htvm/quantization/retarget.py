@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
     from htvm.model import Model
 
-__all__ = ["Calibration", "RetargetOptions", "Retargeted", "retarget"]
+__all__ = ["Calibration", "RetargetOptions", "Retargeted", "has_multipliers", "retarget"]
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,8 @@ class RetargetOptions:
         samples: seeded inputs to calibrate with; ``None``: as many as take about a second.
         seed: of those inputs.
         scheme: multiply-and-shift instead of the schemes of the accelerators, for every layer with
-            weights and every add; no accelerator of ours executes it yet.
+            weights and every add; accelerators of the scheme ``mul_shift`` get it by themselves,
+            with one multiplier of 8 bits a layer.
     """
 
     per_channel: bool = True
@@ -102,7 +103,12 @@ def retarget(
         InputError: if ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
-    from htvm.quantization.read import is_shift_scheme, is_ternary_scheme, read_net
+    from htvm.quantization.read import (
+        is_mul_shift_scheme,
+        is_shift_scheme,
+        is_ternary_scheme,
+        read_net,
+    )
     from patterns.read import read_graph
 
     options = options or RetargetOptions()
@@ -123,6 +129,12 @@ def retarget(
         )
     if is_shift_scheme(nodes) and not ternary and options.scheme is None:
         return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
+    if has_multipliers(accelerators or ()) and options.scheme is None:
+        if is_mul_shift_scheme(nodes):
+            return Retargeted(
+                model, unchanged(model.name, "every layer multiplies and shifts already")
+            )
+        options = replace(options, scheme=MulShiftScheme(per_channel=False, multiplier_bits=8))
     inner, borders = inside(model, nodes)
     if borders is not None:
         converted = None if data is None else borders.converted(_named(model, data))
@@ -131,6 +143,11 @@ def retarget(
     net = read_net(model, nodes).at(wanted)
     calibration, held_out, words = _inputs(model, net, data, options)
     return _retarget(model, net, calibration, held_out, words, options)
+
+
+def has_multipliers(accelerators: Sequence[Accelerator]) -> bool:
+    """Whether all accelerators (and there are some) multiply before they shift."""
+    return {entry.scheme for entry in accelerators} == {"mul_shift"}
 
 
 def _retarget(

@@ -56,7 +56,14 @@ def broadcast() -> Layer:
     return add_layer("a", a, b, "y", requant=Shift(0))
 
 
+def of_three() -> Layer:
+    parts = tuple(Tensor(name, (4, 8, 8)) for name in "abc")
+    layer = add_layer("a", parts[0], parts[1], "y", requant=Shift(0))
+    return replace(layer, inputs=parts)
+
+
 CASES = {
+    "three operands": (of_three, "3 operands"),
     "uint8 input": (unsigned, "'x' is uint8"),
     "int16 weights": (lambda: replace(conv(), weight=np.ones((8, 4, 3, 3), np.int16)), "int16"),
     "int64 bias": (lambda: replace(conv(), bias=np.ones(8, np.int64)), "int64"),

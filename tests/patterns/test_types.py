@@ -85,7 +85,7 @@ def test_a_convolution_of_unsigned_bytes(unsigned: bool) -> None:
     assert [info.dtype for info in (*built.model.inputs, *built.model.outputs)] == ["uint8", dtype]
 
 
-def test_a_product_of_several_rows_is_no_layer() -> None:
+def test_a_product_of_several_rows_of_unsigned_bytes() -> None:
     requant = MulShift((1 << 14,), (20,), (1 << 19,))
     bias = BIAS[:5]
     built = agree(
@@ -93,8 +93,10 @@ def test_a_product_of_several_rows_is_no_layer() -> None:
         lambda bb, x: gemm.dense(bb, x, MATRIX, bias, requant, name="linear_0"),
     )
     (node,) = read_graph(built.model.module)
-    assert (node.kind, node.layer) == ("linear", None)
-    assert node.attrs["requant"] == requant
+    assert node.kind == "linear" and node.scaled is None
+    assert node.layer is not None and node.layer.op == "gemm"
+    assert node.layer.inputs[0].dtype == "uint8"
+    assert node.attrs["requant"] == node.layer.requant == requant
 
 
 def test_sums_and_conversions_of_mixed_types() -> None:

@@ -38,7 +38,7 @@ def with_scheme(scheme: MulShiftScheme | None) -> RetargetOptions:
 
 
 def layers_of(model: Model) -> list[Layer]:
-    return [node.layer for node in check(model.module) if node.layer is not None]
+    return [node.scaled for node in check(model.module) if node.scaled is not None]
 
 
 def assert_form(model: Model, scheme: MulShiftScheme) -> None:

@@ -33,9 +33,9 @@ def nodes_of(model: Model) -> dict[str, Node]:
 def test_only_shifts_remain_and_the_checker_accepts(family: str) -> None:
     result = retarget(FAMILIES[family](1).model(), options=FEW).model
     for node in check(result.module):
-        if node.layer is not None:
-            assert isinstance(node.layer.requant, Shift), node.name
-            assert node.layer.clip in ((-128, 127), (0, 127)), node.name
+        if node.scaled is not None:
+            assert isinstance(node.scaled.requant, Shift), node.name
+            assert node.scaled.clip in ((-128, 127), (0, 127)), node.name
         if node.kind == "convert":
             assert isinstance(node.attrs["requant"], Shift | MulShift)
         assert node.kind != "pad", "the core pads by itself"
@@ -131,9 +131,9 @@ def fingerprint(model: Model) -> list[object]:
     """All that a module consists of."""
     result: list[object] = [model.module.script(show_meta=False)]
     for node in read_graph(model.module):
-        if node.layer is not None and node.layer.weight is not None:
-            assert node.layer.bias is not None
-            result += [node.layer.weight.tobytes(), node.layer.bias.tobytes()]
+        if node.scaled is not None and node.scaled.weight is not None:
+            assert node.scaled.bias is not None
+            result += [node.scaled.weight.tobytes(), node.scaled.bias.tobytes()]
     return result
 
 
@@ -146,7 +146,7 @@ def test_same_module_every_time() -> None:
 
 def test_zero_points_use_all_values_where_nobody_pads() -> None:
     result = nodes_of(retarget(mobile(6).model(), options=FEW).model)
-    clips = {name: node.layer.clip for name, node in result.items() if node.layer is not None}
+    clips = {name: node.scaled.clip for name, node in result.items() if node.scaled is not None}
     # Read by padded convolutions: zero point 0.  Read by a pointwise one: saturation at -128.
     assert clips["conv2d_0"] == clips["conv2d_1"] == (0, 127)
     assert clips["depthwise_0"] == clips["depthwise_1"] == (-128, 127)

@@ -98,6 +98,13 @@ def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
+def add_has_two_operands(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """An add has two operands."""
+    if layer.op == "add" and len(layer.inputs) > 2:
+        return Refused(f"the add has {len(layer.inputs)} operands")
+    return ACCEPTED
+
+
 def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The operands of an add have the same shape."""
     if layer.op == "add" and len({tensor.shape for tensor in layer.inputs}) > 1:
@@ -115,6 +122,7 @@ RULES: tuple[Rule, ...] = (
     groups_are_one_or_depthwise,
     requantization_is_one_shift,
     clip_is_int8_or_relu,
+    add_has_two_operands,
     add_operands_have_one_shape,
     padding_is_below_kernel,
     sizes_fit_registers,
