@@ -35,12 +35,13 @@ _NO_ARRAYS = (
 )
 
 
-def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, hint: str, what: str = "inputs") -> dict[str, NDArray[Any]]:
     """The arrays of an ``.npz`` file by name; that of an ``.npy`` file under the empty name.
 
     Args:
         path: the file.
         hint: what to say it should be, if it is none.
+        what: what it should hold, in a word.
 
     Raises:
         InputError: it holds no arrays.
@@ -55,5 +56,5 @@ def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
         # numpy takes what it does not know for a pickle, and advises to trust it.
         reason = getattr(error, "strerror", None) or "it holds no numpy arrays of numbers"
         raise InputError(
-            f"cannot read inputs: {reason}", where=f"file '{path}'", hint=hint
+            f"cannot read {what}: {reason}", where=f"file '{path}'", hint=hint
         ) from error

@@ -1,7 +1,8 @@
-"""From an instruction's address to the line of C it comes from, by a program's debug sections."""
+"""From an instruction's address to the lines of C it comes from, by a program's debug sections."""
 
 from __future__ import annotations
 
+import io
 import posixpath
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 from byoc_dory.errors import SimulationError
 
 __all__ = ["Lines", "Place"]
+
+_LAST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,12 @@ class Lines:
         from elftools.elf.elffile import ELFFile
 
         try:
-            with path.open("rb") as stream:
-                elf = ELFFile(stream)
-                if not elf.has_dwarf_info():
-                    raise SimulationError("the program has no debug sections", where=str(path))
-                self._functions = sorted(_functions(elf))
-                self._rows = sorted(_rows(elf.get_dwarf_info()))
+            elf = ELFFile(io.BytesIO(path.read_bytes()))
+            if not elf.has_dwarf_info():
+                raise SimulationError("the program has no debug sections", where=str(path))
+            self._dwarf = elf.get_dwarf_info()
+            self._functions = sorted(_functions(elf))
+            self._rows = sorted(_rows(self._dwarf))
         except (OSError, ELFError) as error:
             raise SimulationError(
                 "the program's debug sections cannot be read", where=str(path)
@@ -65,20 +68,77 @@ class Lines:
         """Addresses of all functions, ascending."""
         return tuple(address for address, _, _ in self._functions)
 
-    def place(self, pc: int) -> Place | None:
-        """The line an instruction comes from; None if nobody knows."""
-        at = bisect_right(self._rows, (pc, 1 << 62, "")) - 1
+    def places(self, pc: int) -> tuple[Place, ...]:
+        """The line an instruction comes from, and those from which it was inlined, innermost first.
+
+        Empty if nobody knows.
+        """
+        at = bisect_right(self._rows, (pc, _LAST, "")) - 1
         if at < 0 or self._rows[at][1] == 0:
-            return None
+            return ()
         _, line, file = self._rows[at]
-        return Place(file, line, self._function(pc))
+        found = []
+        for name, call_file, call_line in self._inlined(pc):
+            found.append(Place(file, line, name))
+            file, line = call_file, call_line
+        return (*found, Place(file, line, self._function(pc)))
 
     def _function(self, pc: int) -> str:
-        at = bisect_right(self._functions, (pc, 1 << 62, "")) - 1
+        at = bisect_right(self._functions, (pc, _LAST, "")) - 1
         if at < 0:
             return ""
         address, size, name = self._functions[at]
         return name if pc < address + max(size, 1) else ""
+
+    def _inlined(self, pc: int) -> list[tuple[str, str, int]]:
+        """(function, file and line it was inlined at) around an instruction, innermost first."""
+        for unit in self._dwarf.iter_CUs():
+            if not _covers(self._dwarf, unit, unit.get_top_DIE(), pc):
+                continue
+            files = _files(self._dwarf.line_program_for_CU(unit))
+            found = []
+            for entry in _around(self._dwarf, unit, unit.get_top_DIE(), pc):
+                if entry.tag == "DW_TAG_inlined_subroutine":
+                    origin = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
+                    name = origin.attributes["DW_AT_name"].value.decode("utf-8", "replace")
+                    file = files.get(entry.attributes["DW_AT_call_file"].value, "")
+                    found.append((name, file, int(entry.attributes["DW_AT_call_line"].value)))
+            return found[::-1]
+        return []
+
+
+def _around(dwarf: Any, unit: Any, entry: Any, pc: int) -> Iterator[Any]:
+    """The entries that hold an instruction, outermost first."""
+    for child in entry.iter_children():
+        if child.tag in _SCOPES and _covers(dwarf, unit, child, pc):
+            yield child
+            yield from _around(dwarf, unit, child, pc)
+            return
+
+
+_SCOPES = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")
+
+
+def _covers(dwarf: Any, unit: Any, entry: Any, pc: int) -> bool:
+    """Whether an entry's instructions include this one."""
+    from elftools.dwarf.ranges import BaseAddressEntry
+
+    known = entry.attributes
+    if "DW_AT_ranges" in known:
+        base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
+        start = 0 if base is None else base.value
+        ranges = dwarf.range_lists().get_range_list_at_offset(known["DW_AT_ranges"].value, unit)
+        for part in ranges:
+            if isinstance(part, BaseAddressEntry):
+                start = part.base_address
+            elif part.begin_offset <= pc - (0 if part.is_absolute else start) < part.end_offset:
+                return True
+        return False
+    if "DW_AT_low_pc" not in known or "DW_AT_high_pc" not in known:
+        return False
+    low, high = known["DW_AT_low_pc"].value, known["DW_AT_high_pc"]
+    end = high.value if high.form == "DW_FORM_addr" else low + high.value
+    return bool(low <= pc < end)
 
 
 def _functions(elf: Any) -> Iterator[tuple[int, int, str]]:
@@ -88,20 +148,27 @@ def _functions(elf: Any) -> Iterator[tuple[int, int, str]]:
             yield symbol["st_value"], symbol["st_size"], symbol.name
 
 
+def _files(program: Any) -> dict[int, str]:
+    """File names, without folders, by their number."""
+    if program is None:
+        return {}
+    first = 0 if program["version"] >= 5 else 1
+    return {
+        number: posixpath.basename(entry.name.decode("utf-8", "replace"))
+        for number, entry in enumerate(program["file_entry"], first)
+    }
+
+
 def _rows(dwarf: Any) -> Iterator[tuple[int, int, str]]:
     """(first address, line, file) of runs of instructions; line 0 where a run ends."""
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
-        if program is None:
-            continue
-        files = program["file_entry"]
-        first = 0 if program["version"] >= 5 else 1
-        for entry in program.get_entries():
+        files = _files(program)
+        for entry in () if program is None else program.get_entries():
             state = entry.state
             if state is None:
                 continue
             if state.end_sequence:
                 yield state.address, 0, ""
             elif state.line:
-                name = files[state.file - first].name.decode("utf-8", "replace")
-                yield state.address, state.line, posixpath.basename(name)
+                yield state.address, state.line, files.get(state.file, "")

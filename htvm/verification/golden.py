@@ -38,7 +38,7 @@ def bind_golden(infos: Sequence[TensorInfo], golden: Golden) -> dict[str, Array]
     where, named = "golden", golden
     if isinstance(golden, (str, Path)):
         where = f"golden '{golden}'"
-        named = read_arrays(Path(golden), "give an .npz file with the outputs' names")
+        named = read_arrays(Path(golden), "give an .npz file with the outputs' names", "outputs")
         if len(named) == 1 and len(infos) == 1:
             named = {infos[0].name: next(iter(named.values()))}
     if not isinstance(named, Mapping) or not named:

@@ -117,7 +117,7 @@ class _Writer:
 
     def _places(self, store: Store) -> tuple[Place | None, Place | None]:
         """The line of generated C, and that of the runtime in which it ended, if another."""
-        frames = [place for pc in store.pcs for place in [self._lines.place(pc)] if place]
+        frames = [place for pc in store.pcs for place in self._lines.places(pc)]
         ours = next((place for place in frames if place.file in self._texts), None)
         inner = frames[0] if frames and frames[0] != ours else None
         if ours is None:

@@ -1,0 +1,247 @@
+"""A deliberate error is found at the right layer, tile, element and line of C."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from byoc_dory.region import Kernel
+from byoc_dory.schedule import Schedule
+from htvm.aot.entry import model_sources
+from htvm.inputs import seeded_inputs
+from htvm.pipeline import Compiled
+from htvm.sim.runner import build_rv32
+from htvm.verification.types import Difference, Place
+from tests.verification.probe import broken, compiled, fault, probe, verified
+
+TILED = {"l1_budget": 6000}
+
+
+@pytest.fixture(scope="module")
+def tiled() -> Compiled:
+    return compiled(probe(), **TILED)
+
+
+def layer(work: Compiled, name: str) -> tuple[Kernel, Schedule]:
+    kernels = [kernel for code in work.regions.values() for kernel in code.kernels]
+    kernel = next(k for k in kernels if k.layer is not None and k.layer.name == name)
+    assert kernel.schedule is not None
+    return kernel, kernel.schedule
+
+
+def line_with(work: Compiled, file: str, text: str) -> int:
+    """The number of the only line that holds a text."""
+    lines = model_sources(work.program)[file].splitlines()
+    numbers = [number for number, line in enumerate(lines, 1) if text in line]
+    assert len(numbers) == 1, numbers
+    return numbers[0]
+
+
+def found(work: Compiled, *arguments: object) -> Difference:
+    difference = verified(work, *arguments).difference  # type: ignore[arg-type]
+    assert difference is not None
+    return difference
+
+
+def where(difference: Difference) -> Place:
+    assert difference.where is not None
+    return difference.where
+
+
+# --- what is right ----------------------------------------------------------------------------
+
+
+def test_nothing_differs_and_every_step_is_compared(tiled: Compiled) -> None:
+    result = verified(tiled)
+    assert result.equal and result.agrees and not result.golden
+    assert [step.layer for step in result.steps] == [step.layer for step in tiled.program.steps]
+    assert all(step.compared for step in result.steps)
+    assert str(result).splitlines()[0] == "probe on diana: equal to the reference"
+
+
+def test_the_maps_of_onnx_are_compared_too() -> None:
+    result = verified(compiled(probe(layout="NCHW"), **TILED))
+    assert result.equal and all(step.compared for step in result.steps)
+
+
+def test_debug_sections_do_not_change_the_code(tiled: Compiled) -> None:
+    def code(debug: bool) -> dict[str, bytes]:
+        path = build_rv32(tiled.program, tiled.target.soc, debug=debug).path
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            sections = [s for s in elf.iter_sections() if s["sh_flags"] & 2]
+            return {section.name: section.data() for section in sections}
+
+    assert ".text" in code(True)
+    assert code(True) == code(False)
+
+
+# --- a wrong byte out of a core ---------------------------------------------------------------
+
+
+def expected_element(schedule: Schedule, number: int, byte: int) -> tuple[int, int, int]:
+    """Channel, row and column of a byte of a tile's result, as the core lays it down."""
+    k, y, x = list(schedule.order())[number]
+    pitch = -(-x.out_size // 16) * 16
+    logical = byte ^ 3
+    channel, rest = divmod(logical, y.out_size * pitch)
+    row, column = divmod(rest, pitch)
+    assert channel < k.size and column < x.out_size, "padding"
+    return k.start + channel, y.out_start + row, x.out_start + column
+
+
+@pytest.mark.parametrize("kind", ["overlapped", "published"])
+@pytest.mark.parametrize(("tile", "byte"), [(0, 0), (3, 297)])
+def test_a_wrong_tile_of_a_convolution(kind: str, tile: int, byte: int) -> None:
+    work = compiled(probe(), schedule=kind, **TILED)
+    kernel, schedule = layer(work, "conv2d_0")
+    assert tile < schedule.tiles and schedule.tiles >= 4
+    difference = found(work, fault(tile + 1, byte, 0x10))
+    assert (difference.layer, difference.place) == ("conv2d_0", "digital")
+    assert difference.tile is not None and difference.tile.number == tile
+    assert difference.tile.tiles == schedule.tiles and difference.tiles_different == 1
+    assert difference.axes == ("K", "oy", "ox")
+    assert difference.element == expected_element(schedule, tile, byte)
+    assert int(difference.value) ^ int(difference.expected) in (0x10, -0x10)
+    assert (difference.different, difference.elements) == (1, 32 * 16 * 20)
+    stored, computed = difference.origins
+    assert stored.what.startswith("stored by the DMA")
+    assert computed.what == f"computed by the digital core (trigger {tile + 1}, conv2d)"
+    assert computed.cycle < stored.cycle
+    for origin, call in ((stored, "diana_dma_out"), (computed, "diana_digital_conv2d")):
+        place = origin.place
+        assert place is not None
+        assert (place.file, place.function) == ("probe_layers.c", kernel.symbol)
+        assert call in place.text
+    if kind == "published":
+        line = where(difference).line
+        lines = model_sources(work.program)["probe_layers.c"].splitlines()
+        head = next(
+            i for i, text in enumerate(lines, 1) if text.startswith(f"int32_t {kernel.symbol}")
+        )
+        assert line > head and "diana_dma_out" in lines[line - 1]
+
+
+def test_a_wrong_channel_of_a_depthwise_convolution(tiled: Compiled) -> None:
+    # One trigger per channel: the first of conv2d_0's tiles come before.
+    before = layer(tiled, "conv2d_0")[1].tiles
+    schedule = layer(tiled, "depthwise_0")[1]
+    k, y, _ = next(iter(schedule.order()))
+    difference = found(tiled, fault(before + 2, 7 ^ 3, 0x40))
+    assert difference.layer == "depthwise_0" and k.size >= 2 and y.out_start == 0
+    assert difference.element == (1, 0, 7)
+    assert difference.tile is not None and difference.tile.number == 0
+
+
+def test_a_result_that_stays_in_l1() -> None:
+    work = compiled(probe())
+    kernel, schedule = layer(work, "conv2d_0")
+    assert schedule.resident_out and schedule.tiles == 1
+    difference = found(work, fault(1, 9, 1))
+    assert (difference.layer, difference.memory) == ("conv2d_0", "L1")
+    assert difference.element == expected_element(schedule, 0, 9)
+    (computed,) = difference.origins
+    assert computed.place is not None and computed.place.function == kernel.symbol
+
+
+def test_a_wrong_byte_out_of_the_analog_core() -> None:
+    work = compiled(probe("ternary"), "diana.mixed")
+    _, schedule = layer(work, "conv2d_1")
+    assert work.dispatch.placement["conv2d_1"] == "analog"
+    first = [name for name, place in work.dispatch.placement.items() if place == "analog"][0]
+    difference = found(work, fault(1, 9, 1, analog=True))
+    assert (difference.layer, difference.place) == (first, "analog")
+    assert difference.element == expected_element(layer(work, first)[1], 0, 9)
+    assert difference.origins[-1].what == "computed by the analog core (trigger 1, conv2d)"
+
+
+def test_no_program_reaches_the_fault(tiled: Compiled) -> None:
+    # Padding of a row: nothing reads it, so nothing differs, which shows what a fault is not.
+    assert verified(tiled, fault(1, 31 ^ 3, 0x7F)).equal
+
+
+# --- wrong C ----------------------------------------------------------------------------------
+
+
+def test_a_broken_kernel_of_the_cpu(tiled: Compiled) -> None:
+    statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
+    work = broken(
+        tiled,
+        "cpu_source",
+        lambda text: text.replace(statement, statement[:-1] + " ^ (i3 == 5));".replace(");", ";")),
+    )
+    difference = found(work)
+    assert (difference.layer, difference.place) == ("average_pool_0", "cpu")
+    assert difference.element[-1] == 5 and difference.tile is None
+    (stored,) = difference.origins
+    assert stored.what == "stored by the host"
+    place = where(difference)
+    assert place.file == "probe_cpu.c" and place.function == "probe_average_pool_0"
+    assert place.line == line_with(work, "probe_cpu.c", "i3 == 5")
+
+
+def test_a_broken_prologue(tiled: Compiled) -> None:
+    first = "diana_put_word(q, p[0], p[3], p[6], p[9]);"
+    wrong = "diana_put_word(q, p[0], p[3] ^ (c == 1 && y == 7), p[6], p[9]);"
+    work = broken(tiled, "layers_source", lambda text: text.replace(first, wrong))
+    difference = found(work)
+    assert (difference.step, difference.tensor) == (0, "input")
+    assert difference.place == "cpu, prologue"
+    assert (difference.axes, difference.element) == (("K", "oy", "ox"), (1, 7, 1))
+    place = where(difference)
+    assert (place.file, place.function) == ("probe_layers.c", "probe_input_to_core")
+    assert place.line == line_with(work, "probe_layers.c", "c == 1 && y == 7")
+
+
+def test_a_kernel_that_destroys_what_it_reads(tiled: Compiled) -> None:
+    head = "  int32_t total;\n  for (int32_t i3 = 0"
+    work = broken(
+        tiled,
+        "cpu_source",
+        lambda text: text.replace(head, "  ((int8_t *)in0)[481] ^= 1;\n" + head, 1),
+    )
+    difference = found(work)
+    assert (difference.layer, difference.tensor) == ("average_pool_0", "conv2d_1")
+    assert difference.overwritten and difference.element == (0, 1, 0, 1)
+    assert where(difference).line == line_with(work, "probe_cpu.c", "[481] ^= 1")
+    assert "which was right before this step" in str(verified(work))
+
+
+def test_a_kernel_that_writes_nothing(tiled: Compiled) -> None:
+    work = broken(
+        tiled,
+        "cpu_source",
+        lambda text: text.replace(
+            "void probe_average_pool_0(", "void probe_average_pool_0(", 1
+        ).replace("for (int32_t i3 = 0; i3 < 24; ++i3)", "for (int32_t i3 = 0; i3 < 3; ++i3)"),
+    )
+    difference = found(work)
+    assert difference.layer == "average_pool_0" and difference.element[-1] >= 3
+    assert difference.expected != difference.value
+
+
+def test_the_first_of_two_errors_is_named(tiled: Compiled) -> None:
+    statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
+    work = broken(tiled, "cpu_source", lambda text: text.replace(statement, "out[i3] = 1;"))
+    result = verified(work, fault(1, 0, 1))
+    assert result.difference is not None and result.difference.layer == "conv2d_0"
+    wrong = [step.layer for step in result.steps if step.different]
+    assert wrong[0] == "conv2d_0" and "average_pool_0" in wrong
+
+
+# --- the whole way ----------------------------------------------------------------------------
+
+
+def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
+    """Against the interpreter of the tests, which shares no code with the reference."""
+    from tests.interpreter import interpret
+
+    statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
+    work = broken(tiled, "cpu_source", lambda text: text.replace(statement, "out[i3] = -77;"))
+    difference = found(work)
+    inputs = seeded_inputs(tiled.source.inputs)
+    values = interpret(tiled.retargeted.model.module, inputs).tensors["average_pool_0"]
+    assert difference.expected == values.reshape(-1)[difference.element[-1]]
+    assert difference.value == -77
+    assert difference.different == np.count_nonzero(values != -77)
