@@ -115,13 +115,13 @@ hart_t *htvm_harts_next(harts_t *all, uint64_t *other)
 
 void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end)
 {
-    interval_t *last =
-        all->interval_count > 0 ? &all->intervals[all->interval_count - 1] : NULL;
+    const size_t last = all->last_interval[number];
     if (start >= end) {
         return;
     }
-    if (last != NULL && last->number == number && last->end == start) {
-        last->end = end;
+    if (last < all->interval_count && all->intervals[last].number == number &&
+        all->intervals[last].end == start) {
+        all->intervals[last].end = end;
         return;
     }
     if (all->interval_count == all->interval_room) {
@@ -134,11 +134,25 @@ void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end
         all->intervals = grown;
         all->interval_room = room;
     }
+    all->last_interval[number] = all->interval_count;
     all->intervals[all->interval_count++] = (interval_t){number, start, end};
 }
 
-void htvm_harts_events(const harts_t *all, FILE *out)
+static int earlier(const void *a, const void *b)
 {
+    const interval_t *const first = a, *const second = b;
+    if (first->start != second->start) {
+        return first->start < second->start ? -1 : 1;
+    }
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+void htvm_harts_events(harts_t *all, FILE *out)
+{
+    /* They were noted as they ended, which may be when a poll is taken up again. */
+    if (all->interval_count > 0) {
+        qsort(all->intervals, all->interval_count, sizeof *all->intervals, earlier);
+    }
     for (size_t i = 0; i < all->interval_count; ++i) {
         const interval_t *one = &all->intervals[i];
         if (one->number == 0) {

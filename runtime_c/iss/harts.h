@@ -65,6 +65,7 @@ typedef struct harts {
     uint32_t barrier_mask, arrived;
     interval_t *intervals;
     size_t interval_count, interval_room;
+    size_t last_interval[MAX_HARTS]; /* each hart's */
 } harts_t;
 
 /* Turns in their order: by cycle, then by number. */
@@ -85,9 +86,9 @@ hart_t *htvm_harts_next(harts_t *all, uint64_t *other);
 /* harts.c: remembers an interval, joined with the last one of this hart if they touch. */
 void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end);
 
-/* harts.c: the intervals as JSON lines, as htvm_soc_events; and instructions of each hart, as a
+/* harts.c: the intervals as JSON lines, as htvm_soc_events, after the run; and instructions of each hart, as a
  * member of a JSON object. */
-void htvm_harts_events(const harts_t *all, FILE *out);
+void htvm_harts_events(harts_t *all, FILE *out);
 void htvm_harts_report(const harts_t *all, FILE *out);
 
 /* harts_registers.c: a hart, which has executed its instruction but for this, loads from or stores
