@@ -14,11 +14,14 @@ from htvm.facts.recipe import recipe_of
 from htvm.facts.traffic import Traffic, traffic_of
 from htvm.facts.units import units_of
 from htvm.placement import Estimator, executed_form
+from htvm.policy import CPU
 from htvm.report.explain_types import Explanation, Offer, VerdictRow
 from htvm.report.shapes import describe
 from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from byoc_dory.region import Kernel
     from byoc_dory.schedule import Schedule
     from htvm.aot.program import Step
@@ -177,8 +180,10 @@ def _l1_of(compiled: Compiled) -> tuple[L1Use, ...]:
     )
 
 
-def explanation_of(compiled: Compiled) -> Explanation:
+def explanation_of(compiled: Compiled, changes: int = 0) -> Explanation:
     """Return where each operator runs, what each accelerator said, and estimated cycles.
+
+    With ``changes``, also so many changes to the model that would gain most.
 
     An accelerator's answer is about the layer alone as it would be written for it, whoever runs it;
     only one that was to run the layer and then refused what was written answers about that.
@@ -197,7 +202,21 @@ def explanation_of(compiled: Compiled) -> Explanation:
         )
         for name, place in dispatch.placement.items()
     ]
-    return Explanation(tuple(rows))
+    from htvm.improvements import improvements
+
+    found = improvements(compiled, changes) if changes else ()
+    return Explanation(tuple(rows), found, _total(compiled, rows))
+
+
+def _total(compiled: Compiled, rows: Sequence[VerdictRow]) -> int | None:
+    """Predicted cycles of everything; ``None`` where an operator on the CPU has no estimate."""
+    total = sum(step.predicted_cycles for step in compiled.program.steps)
+    for row in rows:
+        if row.placed == CPU and row.layer not in compiled.dispatch.absorbed:
+            if row.cpu_cycles is None:
+                return None
+            total += row.cpu_cycles
+    return total
 
 
 def _cpu_cycles(compiled: Compiled, name: str) -> int | None:

@@ -194,9 +194,14 @@ class Module:
         """
         return self.report().save(path)
 
-    def explain(self) -> Explanation:
-        """Return where each operator runs, why not elsewhere, and the estimated cycles."""
-        return explanation_of(self.compiled)
+    def explain(self, changes: int = 3) -> Explanation:
+        """Return where each operator runs, why not elsewhere, and what to change.
+
+        Args:
+            changes: how many changes to the model to look for, those that would gain most; 0 for
+                none, which is quicker.
+        """
+        return explanation_of(self.compiled, changes)
 
     # ------------------------------------------------------------------ taking away
 

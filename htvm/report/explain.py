@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from htvm.report.explain_types import Offer, VerdictRow
+from htvm.report.explain_types import Explanation, Improvement, Offer, VerdictRow
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
 
-__all__ = ["explain_csv", "explain_json", "explain_text", "verdict_table"]
+__all__ = ["explain_csv", "explain_data", "explain_json", "explain_text", "verdict_table"]
 
 
 def _says(offer: Offer) -> str:
@@ -48,8 +49,9 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
     return Table(columns, tuple(body))
 
 
-def explain_text(rows: Sequence[VerdictRow]) -> str:
-    """The verdicts as text: the table, then the rules that objected, in the accelerator's words."""
+def explain_text(found: Explanation) -> str:
+    """The verdicts as text: the table, the rules that objected, and what would gain most."""
+    rows = found.rows
     placed: dict[str, int] = {}
     for row in rows:
         placed[row.placed] = placed.get(row.placed, 0) + 1
@@ -64,12 +66,41 @@ def explain_text(rows: Sequence[VerdictRow]) -> str:
     if objections:
         lines = [f"  {accelerator}: {rule}" for accelerator, rule in objections]
         parts.append("\n".join(["rules that objected:", *lines]))
+    if found.improvements:
+        lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
+        parts.append("\n".join([_GAINS, *lines]))
     return "\n\n".join(part for part in parts if part)
+
+
+_GAINS = (
+    "changes to the model that would gain most, by the cost model (what is learned may change, "
+    "too: train again):"
+)
+
+
+def _gain(entry: Improvement, total: int | None) -> str:
+    """One change in one line."""
+    share = "" if not total else f" ({100 * entry.gain / total:.1f} % of all)"
+    where = "" if entry.runs_on == entry.would_run_on else f", runs on {entry.would_run_on}"
+    note = f"; {entry.note}" if entry.note else ""
+    return (
+        f"  {', '.join(entry.layers)}: {entry.change}: -{count(entry.gain)} cycles{share}, "
+        f"{count(entry.before)} -> {count(entry.after)}{where}{note}"
+    )
 
 
 def explain_json(rows: Sequence[VerdictRow]) -> str:
     """The verdicts as a JSON list (the fields of `VerdictRow`)."""
     return json.dumps([dataclasses.asdict(row) for row in rows], indent=2)
+
+
+def explain_data(found: Explanation) -> dict[str, Any]:
+    """Everything for JSON: ``operators``, ``improvements`` and ``total_cycles``."""
+    return {
+        "operators": [dataclasses.asdict(row) for row in found.rows],
+        "improvements": [dataclasses.asdict(entry) for entry in found.improvements],
+        "total_cycles": found.total_cycles,
+    }
 
 
 def explain_csv(rows: Sequence[VerdictRow]) -> str:

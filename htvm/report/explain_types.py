@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "Explanation",
+    "Improvement",
     "Offer",
     "VerdictRow",
 ]
@@ -57,20 +58,48 @@ class VerdictRow:
     source: str = ""
 
 
+@dataclass(frozen=True)
+class Improvement:
+    """A change to the model and what it would gain, as the cost model says.
+
+    Attributes:
+        layers: whose change it is; several of one geometry are changed together.
+        change: in the imperative.
+        gain: cycles of all these layers together.
+        before, after: their cycles as they are and as they would be, ``gain`` apart.
+        runs_on: where they run.
+        would_run_on: where they would run.
+        note: what else changes with it.
+    """
+
+    layers: tuple[str, ...]
+    change: str
+    gain: int
+    before: int
+    after: int
+    runs_on: str
+    would_run_on: str
+    note: str = ""
+
+
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """Everything `Module.explain()` shows.
 
     Attributes:
         rows: one per operator, in execution order.
+        improvements: the changes to the model that would gain most, the best first.
+        total_cycles: predicted for the whole model as it is; None if a part is not known.
     """
 
     rows: tuple[VerdictRow, ...]
+    improvements: tuple[Improvement, ...] = ()
+    total_cycles: int | None = None
 
     def __str__(self) -> str:
         """The verdicts as text."""
         from htvm.report.explain import explain_text
 
-        return explain_text(self.rows)
+        return explain_text(self)
 
     __repr__ = __str__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -25,21 +24,36 @@ __all__ = ["command"]
 @options.target
 @options.policy
 @options.schedule
+@click.option(
+    "--changes",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="How many changes to the model to look for, those that would gain most.",
+)
 @options.common
-def command(model: str, target: str, policy: str | None, schedule: Any, as_json: bool) -> None:
-    """Say where each operator of MODEL runs, and why not elsewhere."""
+def command(
+    model: str, target: str, policy: str | None, schedule: Any, changes: int, as_json: bool
+) -> None:
+    """Say where each operator of MODEL runs, why not elsewhere, and what to change.
+
+    Cycles are estimates of the cost model: of a layer alone for those that offer to run it, in its
+    place for changes.
+    """
     from byoc_dory.options import TilingOptions
     from htvm.describe import explanation_of
     from htvm.pipeline import BuildOptions, compile_model
-    from htvm.report.explain import explain_json
+    from htvm.report.explain import explain_data
 
     opened = open_model(model)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
         tiling = TilingOptions() if schedule is None else TilingOptions(schedule=schedule)
         options = BuildOptions(tiling=tiling, policy=policy)
-        found = explanation_of(compile_model(opened, target, options, progress=progress))
+        compiled = compile_model(opened, target, options, progress=progress)
+        with progress.stage("looking for changes"):
+            found = explanation_of(compiled, changes)
     if as_json:
-        print_json("explain", {"operators": json.loads(explain_json(found.rows))})
+        print_json("explain", explain_data(found))
     else:
         click.echo(str(found))

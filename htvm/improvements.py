@@ -1,0 +1,322 @@
+"""The changes to a model that would gain most, each tried on the layer it is about.
+
+For every layer, variants in its neighbourhood are made: other kernels, strides and channels, a full
+instead of a depthwise convolution.  Rules judge each, the cost model estimates it at its own best
+tile in the place that the layer has, and what it saves is what it gains.  Nothing is said that was
+not evaluated; how well the changed network recognises anything is for training to show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.cost import cpu_cycles, cpu_operator_cycles, layout_cycles
+from byoc_dory.errors import ModelError, TilingError
+from byoc_dory.layer import Layer, conv2d_layer
+from byoc_dory.planning import cycles_like
+from htvm.placement import executed_form
+from htvm.policy import CPU
+from htvm.report.explain_types import Improvement
+from htvm.variants import RESIZABLE, resized
+
+if TYPE_CHECKING:
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.accelerator import Accelerator
+    from htvm.pipeline import Compiled
+
+__all__ = ["Variant", "improvements", "variants_of"]
+
+# A change of channels or of a kernel's area by more than this is another network; so is a kernel
+# of other proportions.
+_LARGEST_CHANGE = 0.3
+_SIDES = (0.6, 1.5)
+_BLOCK = 16
+# Of variants that gain about as much as the best one, the one that changes least is named.
+_ABOUT = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """A layer of other sizes.
+
+    Attributes:
+        change: what is different, in the imperative, e.g. "replace the 10x4 kernel by 7x5".
+        layer: the layer as it then is.
+        reshapes: whether its input or its output has another shape.
+        plain: whether it gains only because less is computed; named where nothing else gains.
+    """
+
+    change: str
+    layer: Layer
+    reshapes: bool
+    plain: bool = False
+
+    def distance(self, layer: Layer) -> int:
+        """How far it is from what the layer computes: multiply-accumulates more or fewer."""
+        return abs(self.layer.macs - layer.macs)
+
+
+def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
+    """The changes that gain most cycles, the best first; the best one of each layer.
+
+    Layers of one geometry in one place are changed together.
+
+    Args:
+        compiled: the model as it is.
+        count: how many at most.
+    """
+    if count < 1:
+        return ()
+    judge = _Judge(compiled)
+    groups = sorted(_groups(compiled), key=lambda group: -judge.most(group))
+    found: list[Improvement] = list(_removals(compiled))
+    for names in groups:
+        found.sort(key=lambda entry: -entry.gain)
+        # No change can gain more than all cycles of its layers: the rest cannot be among the best.
+        if len(found) >= count and found[count - 1].gain >= judge.most(names):
+            break
+        best = judge.best(names)
+        if best is not None:
+            found.append(best)
+    found.sort(key=lambda entry: -entry.gain)
+    return tuple(found[:count])
+
+
+# ------------------------------------------------------------------------------ variants
+
+
+def variants_of(layer: Layer) -> Iterator[Variant]:
+    """Layers like this one, the smaller changes first."""
+    if layer.op not in RESIZABLE:
+        return
+    if layer.op == "conv2d" and layer.groups != 1:
+        yield from _ungrouped(layer)
+        return
+    yield from _other_channels(layer)
+    if layer.op == "dense":
+        return
+    yield from _other_kernels(layer)
+    yield from _other_strides(layer)
+    if layer.op == "depthwise":
+        yield from _full(layer)
+
+
+def _other_channels(layer: Layer) -> Iterator[Variant]:
+    """Channels that are multiples of powers of two, next to what they are."""
+    for name, size in (("K", layer.K), ("C", layer.C)):
+        if name == "C" and layer.op == "depthwise":
+            continue
+        for step in (4, 8, 16, 32, 64):
+            for other in (size // step * step, -(-size // step) * step):
+                if other and other != size and abs(other - size) <= _LARGEST_CHANGE * size:
+                    words = f"make {name} a multiple of {step}: {other} instead of {size}"
+                    yield Variant(words, _with_channels(layer, name, other), True)
+        fewer = size - _BLOCK
+        if size % _BLOCK == 0 and 0 < fewer and _BLOCK <= _LARGEST_CHANGE * size:
+            words = f"make {name} {fewer} instead of {size}"
+            yield Variant(words, _with_channels(layer, name, fewer), True, plain=True)
+
+
+def _with_channels(layer: Layer, name: str, channels: int) -> Layer:
+    return resized(layer, K=channels) if name == "K" else resized(layer, C=channels)
+
+
+def _other_kernels(layer: Layer) -> Iterator[Variant]:
+    """Kernels of about the same area, not larger than the map."""
+    area = layer.fy * layer.fx
+    for fy, fx in product(_near(layer.fy), _near(layer.fx)):
+        if (fy, fx) == (layer.fy, layer.fx) or abs(fy * fx - area) > _LARGEST_CHANGE * area:
+            continue
+        try:
+            changed = resized(layer, kernel=(fy, fx))
+        except ModelError:
+            continue
+        words = f"replace the {layer.fy}x{layer.fx} kernel by {fy}x{fx}"
+        yield Variant(words, changed, changed.output.shape != layer.output.shape)
+
+
+def _near(side: int) -> range:
+    return range(max(1, math.ceil(_SIDES[0] * side)), int(_SIDES[1] * side) + 1)
+
+
+def _other_strides(layer: Layer) -> Iterator[Variant]:
+    y, x = layer.stride
+    for stride in sorted({min(y, x), max(y, x), 2}):
+        if (stride, stride) == (y, x) or stride < min(y, x):
+            continue
+        if (y, x) == (1, 1):
+            # To compute fewer outputs is to compute another function.
+            continue
+        try:
+            changed = resized(layer, stride=(stride, stride))
+        except ModelError:
+            continue
+        words = f"replace the stride {y}x{x} by {stride}x{stride}"
+        yield Variant(words, changed, changed.output.shape != layer.output.shape)
+
+
+def _full(layer: Layer) -> Iterator[Variant]:
+    """A depthwise convolution as one over all channels, which can compute the same and more."""
+    weight = np.zeros((layer.K, layer.K, layer.fy, layer.fx), np.int8)
+    changed = conv2d_layer(
+        layer.name, layer.inputs[0], layer.output.name, weight, layer.bias,
+        stride=layer.stride, pad=layer.pad, requant=layer.requant, clip=layer.clip,
+    )  # fmt: skip
+    yield Variant("make the depthwise convolution a full one", changed, False)
+
+
+def _ungrouped(layer: Layer) -> Iterator[Variant]:
+    weight = np.zeros((layer.K, layer.C, layer.fy, layer.fx), np.int8)
+    if layer.dilation == (1, 1):
+        changed = conv2d_layer(
+            layer.name, layer.inputs[0], layer.output.name, weight, layer.bias,
+            stride=layer.stride, pad=layer.pad, requant=layer.requant, clip=layer.clip,
+        )  # fmt: skip
+        words = f"make the convolution of {layer.groups} groups one of a single group"
+        yield Variant(words, changed, False)
+
+
+# ------------------------------------------------------------------------------ gains
+
+
+def _groups(compiled: Compiled) -> list[tuple[str, ...]]:
+    """Layers of one geometry in one place, with equal residents, together."""
+    plans = _plans(compiled)
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for name, layer in compiled.dispatch.layers.items():
+        plan = plans.get(name)
+        stays = None if plan is None else (plan.resident_inputs, plan.resident_output)
+        # On the host what is beside a layer decides what it gains elsewhere.
+        key = (compiled.dispatch.placement[name], layer.geometry, stays)
+        groups.setdefault(key, []).append(name)
+    return [tuple(names) for names in groups.values()]
+
+
+def _plans(compiled: Compiled) -> dict[str, LayerPlan]:
+    return {
+        kernel.layer_name: kernel.plan
+        for code in compiled.regions.values()
+        for kernel in code.kernels
+        if kernel.plan is not None
+    }
+
+
+class _Judge:
+    """Estimates of layers and of their variants."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._soc = compiled.target.soc
+        self._options = compiled.options.tiling
+        self._plans = _plans(compiled)
+        self._predicted = {
+            kernel.layer_name: kernel.predicted_cycles
+            for code in compiled.regions.values()
+            for kernel in code.kernels
+            if kernel.layer is not None
+        }
+        self._converted: dict[str, int] = {}
+        for step in compiled.program.steps:
+            if step.kind in ("prologue", "epilogue"):
+                known = self._converted.get(step.layer, 0)
+                self._converted[step.layer] = known + step.predicted_cycles
+
+    def most(self, names: tuple[str, ...]) -> int:
+        """What no change of the layers can gain more than: all their cycles, layouts included."""
+        return len(names) * (self._now(names[0]) + self._converted.get(names[0], 0))
+
+    def _now(self, name: str) -> int:
+        """Cycles of a layer as it is and where it is."""
+        if name in self._predicted:
+            return self._predicted[name]
+        return cpu_cycles(self._compiled.dispatch.layers[name], self._soc)
+
+    def best(self, names: tuple[str, ...]) -> Improvement | None:
+        """The variant of these layers that gains most, if any gains."""
+        name = names[0]
+        layer = self._compiled.dispatch.layers[name]
+        found: list[tuple[int, Variant, Improvement]] = []
+        for variant in variants_of(layer):
+            answer = self._answer(name, variant.layer)
+            if answer is None or answer[0] <= answer[1]:
+                continue
+            before, after, where = answer
+            entry = Improvement(
+                names, variant.change, len(names) * (before - after), len(names) * before,
+                len(names) * after, self._compiled.dispatch.placement[name], where,
+                _effects(layer, variant),
+            )  # fmt: skip
+            found.append((variant.distance(layer), variant, entry))
+        found = [item for item in found if not item[1].plain] or found
+        if not found:
+            return None
+        most = max(entry.gain for _, _, entry in found)
+        about = [item for item in found if item[2].gain >= _ABOUT * most]
+        return min(about, key=lambda item: (item[0], -item[2].gain))[2]
+
+    def _answer(self, name: str, changed: Layer) -> tuple[int, int, str] | None:
+        """Cycles before and after the change, and where the changed layer runs.
+
+        Where it moves from the host to an accelerator, its result is no longer brought into the
+        accelerator's layout, but its input is.
+        """
+        place, before = self._compiled.dispatch.placement[name], self._now(name)
+        offers = self._compiled.target.accelerators
+        if place != CPU:
+            offers = tuple(entry for entry in offers if entry.name == place)
+        for entry in offers:
+            accelerator = entry.configured(self._options)
+            form = executed_form(changed, accelerator)
+            if not accelerator.judge(form, self._soc):
+                continue
+            try:
+                after = self._estimate(form, name, accelerator)
+            except TilingError:
+                continue
+            if place == CPU:
+                before += self._converted.get(name, 0)
+                after += layout_cycles(changed.inputs[0].elements, self._soc)
+            return before, after, accelerator.name
+        return (before, cpu_cycles(changed, self._soc), CPU) if place == CPU else None
+
+    def _estimate(self, form: Layer, name: str, accelerator: Accelerator) -> int:
+        plan = self._plans.get(name)
+        return cycles_like(form, plan, self._soc, accelerator, self._options)
+
+
+def _effects(layer: Layer, variant: Variant) -> str:
+    """What else changes: weights, and the shapes around it."""
+    assert layer.weight is not None and variant.layer.weight is not None
+    more = variant.layer.weight.size - layer.weight.size
+    words = [f"{abs(more):,} weights {'more' if more > 0 else 'fewer'} in each"] if more else []
+    if variant.reshapes:
+        words.append("layers beside it change their shapes with it")
+    return "; ".join(words)
+
+
+def _removals(compiled: Compiled) -> Iterator[Improvement]:
+    """Operators of one input on the host that keep its shape, between layers on accelerators.
+
+    Without one its cycles and the conversions of layout on both sides are gone.
+    """
+    dispatch, soc = compiled.dispatch, compiled.target.soc
+    steps = [step for step in compiled.program.steps if step.kind != "copy"]
+    for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
+        if (before.kind, step.kind, after.kind) != ("epilogue", "cpu", "prologue"):
+            continue
+        if len(step.layers) != 1 or step.layers[0] not in dispatch.elements:
+            continue
+        (name,) = step.layers
+        read, written = dispatch.elements[name]
+        if read != written or name in dispatch.layers:
+            continue
+        own = cpu_operator_cycles(dispatch.kinds[name], read, written, soc)
+        gain = (own or 0) + before.predicted_cycles + after.predicted_cycles
+        change = f"remove the {dispatch.kinds[name]} between two regions"
+        yield Improvement((name,), change, gain, gain, 0, CPU, CPU)

@@ -1,0 +1,171 @@
+"""Changes that would gain most: each gain is that of a model that was really changed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tvm import relax
+
+import htvm
+from byoc_dory.layer import Shift, Tensor, conv2d_layer, depthwise_layer
+from htvm import zoo
+from htvm.cli.app import main
+from htvm.describe import explanation_of
+from htvm.improvements import improvements, variants_of
+from htvm.model import Model, TensorInfo
+from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.report.explain_types import Improvement
+from htvm.variants import resized
+from patterns.conv import conv2d
+from patterns.gemm import dense
+from patterns.softmax import softmax
+
+CLIP = (-128, 127)
+
+
+def convolution(k: int, c: int, kernel: int | tuple[int, int], groups: int = 1) -> Model:
+    """One convolution of a map of 16x16, as a model."""
+    fy, fx = (kernel, kernel) if isinstance(kernel, int) else kernel
+    bb = relax.BlockBuilder()
+    shape = (1, c, 16, 16)
+    x = relax.Var("x", relax.TensorType(shape, "int8"))
+    pad = ((fy - 1) // 2, (fx - 1) // 2, fy // 2, fx // 2)
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = conv2d(
+                bb, x, np.ones((k, c // groups, fy, fx), np.int8), np.zeros(k, np.int32),
+                Shift(6), CLIP, name="layer", padding=pad, groups=groups, layout="NCHW",
+            )  # fmt: skip
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    info = TensorInfo("x", shape, "int8", 1.0, 0)
+    outputs = (TensorInfo("y", (1, k, 16, 16), "int8", 1.0, 0),)
+    return Model("one", bb.finalize(), (info,), outputs, "a test", "shift")
+
+
+def compiled(model: Model) -> Compiled:
+    return compile_model(model, "diana.digital", BuildOptions())
+
+
+def predicted(model: Model) -> int:
+    (code,) = compiled(model).regions.values()
+    return sum(kernel.predicted_cycles for kernel in code.kernels if kernel.layer is not None)
+
+
+def best(model: Model) -> Improvement:
+    return improvements(compiled(model))[0]
+
+
+def test_a_full_convolution_instead_of_a_depthwise_one() -> None:
+    before, after = convolution(32, 32, 3, groups=32), convolution(32, 32, 3)
+    found = best(before)
+    assert found.change == "make the depthwise convolution a full one"
+    assert found.gain == predicted(before) - predicted(after) == found.before - found.after > 0
+    assert found.note == f"{32 * 31 * 9:,} weights more in each"
+
+
+def test_channels_that_fill_the_array() -> None:
+    before, after = convolution(20, 16, 3), convolution(16, 16, 3)
+    found = best(before)
+    assert found.change.startswith("make K a multiple of") and "16 instead of 20" in found.change
+    assert found.gain == predicted(before) - predicted(after) > 0
+    assert "change their shapes" in found.note
+
+
+def test_a_kernel_that_an_accelerator_takes() -> None:
+    found = best(convolution(16, 16, (10, 4)))
+    assert (found.runs_on, found.would_run_on) == ("cpu", "digital")
+    fy, fx = map(int, found.change.split(" by ")[1].split("x"))
+    assert max(fy, fx) <= 7 and found.gain > 0.9 * found.before
+    # On an accelerator the layer costs what it costs there in a model of its own; its input's
+    # layout, which it now needs, is charged as well.
+    layer = compiled(convolution(16, 16, (fy, fx)))
+    (code,) = layer.regions.values()
+    own = next(kernel.predicted_cycles for kernel in code.kernels if kernel.layer is not None)
+    assert own < found.after < own + 16 * 16 * 16 * 5
+
+
+def test_an_operator_between_two_regions() -> None:
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 64), "int8"))
+    square, bias = np.ones((64, 64, 1, 1), np.int8), np.zeros(64, np.int32)
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = dense(bb, x, square, bias, Shift(6), CLIP, name="first")
+            y = softmax(bb, y, 1.0 / 32, name="between")
+            y = dense(bb, y, square, bias, Shift(6), CLIP, name="second")
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    info = TensorInfo("x", (1, 64), "int8", 1.0, 0)
+    model = Model("two", bb.finalize(), (info,), (info,), "a test", "shift")
+    made = compiled(model)
+    (found,) = [entry for entry in improvements(made) if entry.layers == ("between",)]
+    steps = {(step.kind, step.layer): step.predicted_cycles for step in made.program.steps}
+    borders = steps["epilogue", "first"] + steps["prologue", "between"]
+    own = next(row.cpu_cycles for row in explanation_of(made).rows if row.layer == "between")
+    assert own is not None and found.gain == borders + own
+    assert "remove the softmax" in found.change
+
+
+def test_nothing_is_said_where_nothing_is_asked_or_gains() -> None:
+    assert improvements(compiled(zoo.build("toyadmos")), 0) == ()
+    # Less work is a gain everywhere, and named where there is no other.
+    found = improvements(compile_model(zoo.build("toyadmos"), "generic.cpu", BuildOptions()))
+    assert found and all(entry.would_run_on == "cpu" for entry in found)
+    assert improvements(compiled(convolution(16, 16, 1))) == ()
+
+
+def test_changes_come_in_order_and_each_layer_once() -> None:
+    made = compiled(zoo.build("ds_cnn"))
+    found = improvements(made, 5)
+    gains = [entry.gain for entry in found]
+    assert gains == sorted(gains, reverse=True) and len(found) == 5
+    names = [name for entry in found for name in entry.layers]
+    assert len(set(names)) == len(names)
+    assert found[:3] == improvements(made, 3)
+
+
+def test_variants_are_layers_near_by() -> None:
+    source = Tensor("x", (16, 12, 9))
+    weight = np.ones((20, 16, 5, 3), np.int8)
+    layer = conv2d_layer("l", source, "y", weight, None, pad=(2, 1, 2, 1), requant=Shift(3))
+    variants = list(variants_of(layer))
+    assert len(variants) > 5 and len({variant.change for variant in variants}) == len(variants)
+    for variant in variants:
+        assert abs(variant.layer.macs - layer.macs) <= 0.5 * layer.macs
+        assert variant.reshapes == (
+            variant.layer.output.shape != layer.output.shape
+            or variant.layer.inputs[0].shape != layer.inputs[0].shape
+        )
+
+
+def test_resized_keeps_what_it_is_not_told() -> None:
+    weight = np.ones((8, 1, 3, 3), np.int8)
+    layer = depthwise_layer(
+        "l", Tensor("x", (8, 6, 6)), "y", weight, None, stride=(2, 2), pad=(0, 0, 1, 1),
+        requant=Shift(3), clip=(0, 127),
+    )  # fmt: skip
+    assert resized(layer).geometry == layer.geometry and resized(layer).relu
+    wider = resized(layer, K=12)
+    assert (wider.K, wider.C, wider.groups, wider.output.shape) == (12, 12, 12, (12, 3, 3))
+    assert resized(layer, kernel=(5, 5)).output.shape == layer.output.shape
+
+
+def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "zoo:ds_cnn", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["schema"], data["kind"]) == (1, "explain")
+    first = data["improvements"][0]
+    assert first["layers"] == ["conv2d_0"] and first["gain"] < data["total_cycles"]
+    # Every operator has an estimate on the CPU: pooling, softmax and reshape, too.
+    assert all(row["cpu_cycles"] is not None for row in data["operators"])
+    assert main(["explain", "zoo:ds_cnn", "--changes", "0"]) == 0
+    assert "would gain" not in capsys.readouterr().out
+
+
+def test_a_built_module_explains_itself() -> None:
+    module = htvm.build(zoo.build("toyadmos"), platform="host")
+    assert module.explain().total_cycles is not None
+    assert len(module.explain(changes=1).improvements) <= 1
