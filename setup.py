@@ -14,6 +14,8 @@ DATA += ["**/*.onnx"]
 EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
 
 TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77", *EXPLORE]
+# Checks saved reports against the schema that they declare.
+TEST += ["jsonschema>=4.18,<5"]
 # What calibrates float networks; tests compare imported ONNX files with it, too.
 QUANTIZE = ["onnxruntime>=1.17,<2"]
 # The data that the zoo's digits networks are calibrated and demonstrated with.

@@ -1,0 +1,169 @@
+"""The page: self-contained, well-formed, complete, and readable for networks of any size."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from htvm.report.html import report_html
+from htvm.report.lanes import coarse, lanes_of
+from htvm.report.types import Report
+from tests.report.whole import WHOLE, deep
+
+_VOID = {"meta", "br", "link", "img", "input", "hr"}
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+class _Page(HTMLParser):
+    """Checks that elements nest, and keeps what the tests look at."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "action", "data", "srcset"):
+                self.links.append(value or "")
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in _VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def without_run(report: Report) -> Report:
+    """The report of the same build on a platform that counts no cycles."""
+    summary = replace(report.summary, platform="host", cycles=None, units=(), causes=None)
+    rows = tuple(
+        replace(row, cycles=None, causes=None, start=None, energy_uj=None) for row in report.layers
+    )
+    return replace(report, summary=summary, layers=rows, timeline=(), energy=None)
+
+
+def bare(report: Report) -> Report:
+    """Only what every report has."""
+    return Report(report.summary, report.layers)
+
+
+CASES = {
+    "whole": WHOLE,
+    "no run": without_run(WHOLE),
+    "bare": bare(WHOLE),
+    "nothing": bare(replace(without_run(WHOLE), layers=())),
+    "deep": deep(3, 7, 2),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_page_is_self_contained_and_well_formed(case: str) -> None:
+    text = report_html(CASES[case])
+    page = _Page(text)
+    assert page.links == [] and "@import" not in text and "url(" not in text
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"\b(NaN|nan|inf|None|Undefined)\b", text)
+    for figure in re.findall(r"<svg.*?</svg>", text, re.S):
+        root = ET.fromstring(figure)
+        for element in root.iter():
+            assert element.tag.startswith(_SVG)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_widths_and_places_are_inside_their_rows(case: str) -> None:
+    text = report_html(CASES[case])
+    for style in re.findall(r'style="([^"]+)"', text):
+        sizes = dict(part.split(":") for part in style.split(";"))
+        numbers = {name: float(value.rstrip("%")) for name, value in sizes.items()}
+        assert all(0 <= value <= 100.001 for value in numbers.values()), style
+        assert numbers.get("left", 0) + numbers.get("width", 0) <= 100.001, style
+        assert numbers.get("bottom", 0) + numbers.get("height", 0) <= 100.001, style
+
+
+def test_page_shows_every_step_and_what_is_known_of_it() -> None:
+    page = _Page(report_html(WHOLE))
+    for said in (
+        "1,500", "0.01 ms", "conv2d_0", "softmax_0 <b>\"&'", "3x32x32 -> 16x32x32, 3x3",
+        "16,3,32,32", "2 ×2", "256,000", "256.00", "100.0", "980", "-2.0", "+25.0", "0.096",
+        "3,072", "16,384", "496", "24,576", "of 66.7 % of the cycles", "noise of 0.5 steps",
+        "htvm report tiny.onnx", "ab" * 32, "cd" * 32, "target = diana", "SQNR", "27.2", "96.0 %",
+        "layers on accelerators (1): median error 2.0 %, worst conv2d_0 (-2.0 %)",
+        "derived from published average powers", "digital: 24.96 mW (public code: ODiMO)",
+    ):  # fmt: skip
+        assert said in page.text, said
+    assert page.tags.count("svg") == 5  # host, DMA, core, roofline, network
+    assert "b" not in [tag for tag in page.tags if tag == "i"]
+
+
+def test_bars_add_up() -> None:
+    text = report_html(WHOLE)
+    whole = re.search(r'<div class="tall">(.*?)</div>', text, re.S)
+    assert whole is not None
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", whole[1])]
+    assert len(widths) == 5 and sum(widths) == pytest.approx(100, abs=0.001)
+
+
+def test_without_cycles_the_page_says_why() -> None:
+    text = _Page(report_html(without_run(WHOLE))).text
+    assert "no cycles: this platform counts none" in text
+    assert "Across: steps in execution order" in text and "host alone" not in text
+    summary = replace(without_run(WHOLE).summary, platform="rv32")
+    assert "not run yet" in report_html(replace(without_run(WHOLE), summary=summary))
+
+
+def test_a_build_that_does_not_fit_says_by_how_much() -> None:
+    memory = replace(WHOLE.summary.memory, limit=100_000)
+    text = _Page(report_html(replace(WHOLE, summary=replace(WHOLE.summary, memory=memory)))).text
+    assert "L2 overflows" in text and "4,384 B too many" in text
+
+
+def test_long_runs_stay_readable_and_small() -> None:
+    report = deep(24, 20, 60)
+    assert len(report.timeline) > 100_000
+    text = report_html(report)
+    assert len(text) < 5_000_000
+    assert all(row.name in text for row in report.layers)
+    page = _Page(text)
+    assert {"host", "dma", "core0", "core8", "ita"} <= set(page.words)
+    assert "apart are drawn as one" in page.text
+
+
+def test_lanes_are_the_intervals_and_the_host_has_the_rest() -> None:
+    host, dma, core = lanes_of(WHOLE)
+    assert (host.name, host.spans) == ("host", ((0, 100), (950, 1_500)))
+    assert (dma.name, dma.spans) == ("dma", ((20, 120), (960, 1_000)))
+    assert (core.name, core.spans) == ("digital", ((110, 960),))
+    joined, gap = coarse((host, dma, core), 3)
+    assert [len(lane.spans) for lane in joined] == [1, 1, 1] and gap >= 850
+    same, gap = coarse((host, dma, core), 5)
+    assert same == (host, dma, core) and gap == 0
+
+
+def test_cores_come_in_the_order_of_their_numbers() -> None:
+    names = [lane.name for lane in lanes_of(deep(1, 2, 1))]
+    assert names == ["host", "dma", *(f"core{i}" for i in range(9)), "ita"]
