@@ -97,6 +97,7 @@ class TilingProblem:
             says nothing.
         whole_operands: bytes of each further operand, which L1 holds as a whole beside any tile.
         scratch: bytes of L1 that every tile needs besides, once.
+        slack: bytes of L1 that may be lost between tensors whose sizes are not aligned.
         may_find: whether operands may lie in L1 as a whole.
         may_stay: whether the result can be kept there.
         block_k: weights of this many channels are stored as one block: other tiles of k than its
@@ -133,6 +134,7 @@ class TilingProblem:
     weights_in_l1: bool = False
     whole_operands: tuple[int, ...] = ()
     scratch: int = 0
+    slack: int = 0
     may_find: bool = True
     may_stay: bool = True
 
@@ -189,8 +191,8 @@ class TilingProblem:
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of L1 that no tile size changes: further operands and scratch, one copy."""
-        return sum(self.whole_operands) + self.scratch
+        """Bytes of L1 that no tile size changes: further operands, scratch and slack."""
+        return sum(self.whole_operands) + self.scratch + self.slack
 
     def l1_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of L1 while tiles of this size are computed, all copies."""

@@ -91,7 +91,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     for entry in (
         Objective("none"),
         Objective(
-            "rows",
+            "array",
             (Heuristic("rows", Size("y"), 64, "rows are what the cores share"),),
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from byoc_dory.arena import ALIGNMENT
 from byoc_dory.geometry import channel_tiles, spatial_tiles
 from byoc_dory.layer import Layer
 from byoc_dory.plan import LayerPlan
@@ -45,6 +46,8 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
         "weight_limit": 0,
         "weights_in_l1": True,
+        # Nothing is padded, but every tensor begins aligned.
+        "slack": ALIGNMENT * (len(layer.inputs) + 2),
     }
     if layer.weight is None:
         whole: tuple[int, ...] = ()
@@ -139,10 +142,11 @@ def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
         result=Result(
             resident=plan.resident_output,
             place=plan.l1_output,
-            row_bytes=width,
-            pitch=tile.k,
+            row_bytes=units if layer.transposed and layer.op == "gemm" else width,
+            pitch=tile.y if layer.transposed and layer.op == "gemm" else tile.k,
             buffer=max(y.out_size for y in y_tiles) * per_y * tile.k,
             buffers=min(plan.buffers, tiles),
+            transposed=layer.transposed and layer.op == "gemm",
         ),
         scratch=plan.l1_weights + buffers * block,
         double=plan.buffers > 1,

@@ -28,7 +28,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     for entry in (
         Objective("none"),
         Objective(
-            "rows",
+            "array",
             (Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows"),),
         ),
     )
