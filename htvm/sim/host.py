@@ -53,8 +53,9 @@ class HostProgram:
 
 
 def driver_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's drivers (none for a SoC without devices)."""
-    return tuple(sorted((runtime_c() / "soc" / soc.driver).glob("*_driver.c")))
+    """Return the C files of the SoC's drivers and kernels (none for a SoC without devices)."""
+    folder = runtime_c() / "soc" / soc.driver
+    return tuple(sorted([*folder.glob("*_driver.c"), *folder.glob("kernels/*.c")]))
 
 
 def model_sources(soc: Soc) -> tuple[Path, ...]:

@@ -1,0 +1,38 @@
+/* snitch_gemm. */
+#include "snitch_product.h"
+
+void snitch_gemm(const void *args, uint32_t core, uint32_t cores)
+{
+    const snitch_gemm_t *const g = args;
+    const bool transposed = (g->flags & SNITCH_OUT_TRANSPOSED) != 0;
+    snitch_share_t rows = {0, g->rows}, columns = {0, g->k};
+    if (snitch_by_columns(g->rows, g->k, cores)) {
+        columns = snitch_share(g->k, core, cores);
+    } else {
+        rows = snitch_share(g->rows, core, cores);
+    }
+    const uint32_t out_row = transposed ? 1u : g->out_pitch;
+    const snitch_product_t product = {
+        .in = (const uint8_t *)g->in + rows.begin * g->in_pitch,
+        .weights = g->weights,
+        .bias = g->bias,
+        .out = (uint8_t *)g->out + rows.begin * out_row,
+        .table = g->table,
+        .requant = &g->requant,
+        .flags = g->flags,
+        .length = g->c,
+        .taps_y = 1,
+        .taps_x = 1,
+        .in_row = g->in_pitch,
+        .weights_pitch = g->c,
+        .out_row = out_row,
+        .out_column = transposed ? g->out_pitch : 1u,
+        .rows = rows.end - rows.begin,
+        .columns = columns,
+    };
+    if ((g->flags & SNITCH_IN_UNSIGNED) != 0) {
+        snitch_product_u8_rows(&product);
+    } else {
+        snitch_product_s8_rows(&product);
+    }
+}

@@ -1,0 +1,244 @@
+/* Products of matrices of bytes; see snitch_product.h.
+ *
+ * The inner loops hold blocks of sums in registers: 4 rows by 3 columns take 7 loads, 12
+ * multiplications and 12 additions for 12 MACs.  Their order keeps results of loads and
+ * multiplications from being awaited: three multiplications, then the three additions. */
+#include "snitch_product.h"
+
+/* Where the weights of columns k, k + 1, k + 2 and k + 3 are; of "columns" only the first counts. */
+typedef struct {
+    const int8_t *at[4];
+} weights_t;
+
+SNITCH_INLINE weights_t weights_of(const int8_t *weights, uint32_t pitch, uint32_t count, bool rows)
+{
+    weights_t result = {{weights, weights, weights, weights}};
+    for (uint32_t j = 1; rows && j < count; j++) {
+        result.at[j] = result.at[j - 1] + pitch;
+    }
+    return result;
+}
+
+#define WEIGHT(j, i) (rows ? (int32_t)w##j[i] : (int32_t)w0[j])
+#define NEXT_WEIGHTS      \
+    if (!rows) {          \
+        w0 += pitch;      \
+        SNITCH_HOLD(w0);  \
+    }
+#define ROW3(v, n)                                                    \
+    {                                                                 \
+        const int32_t t0 = (v) * u0, t1 = (v) * u1, t2 = (v) * u2;    \
+        s[n] += t0;                                                   \
+        s[(n) + 1] += t1;                                             \
+        s[(n) + 2] += t2;                                             \
+        SNITCH_HOLD3(s[n], s[(n) + 1], s[(n) + 2]);                   \
+    }
+#define STEP_4X3(i)                                                                    \
+    {                                                                                  \
+        const int32_t v0 = snitch_byte(x0, i, is_unsigned);                            \
+        const int32_t u0 = WEIGHT(0, i), u1 = WEIGHT(1, i), u2 = WEIGHT(2, i);         \
+        const int32_t v1 = snitch_byte(x1, i, is_unsigned);                            \
+        NEXT_WEIGHTS                                                                   \
+        ROW3(v0, 0)                                                                    \
+        const int32_t v2 = snitch_byte(x2, i, is_unsigned);                            \
+        ROW3(v1, 3)                                                                    \
+        const int32_t v3 = snitch_byte(x3, i, is_unsigned);                            \
+        ROW3(v2, 6)                                                                    \
+        ROW3(v3, 9)                                                                    \
+    }
+#define MOVE_4(n)     \
+    x0 += (n);        \
+    x1 += (n);        \
+    x2 += (n);        \
+    x3 += (n);        \
+    SNITCH_HOLD(x0);  \
+    SNITCH_HOLD(x1);  \
+    SNITCH_HOLD(x2);  \
+    SNITCH_HOLD(x3);
+
+SNITCH_INLINE void dots_4x3(int32_t *s, const uint8_t *x, uint32_t step, const int8_t *weights,
+                            uint32_t pitch, uint32_t length, bool is_unsigned, bool rows)
+{
+    const weights_t w = weights_of(weights, pitch, 3, rows);
+    const int8_t *w0 = w.at[0], *w1 = w.at[1], *w2 = w.at[2];
+    const uint8_t *x0 = x, *x1 = x0 + step, *x2 = x1 + step, *x3 = x2 + step;
+    const uint8_t *const whole = x0 + (length & ~3u), *const end = x0 + length;
+    while (x0 != whole) {
+        STEP_4X3(0)
+        STEP_4X3(1)
+        STEP_4X3(2)
+        STEP_4X3(3)
+        MOVE_4(4)
+        if (rows) {
+            w0 += 4;
+            w1 += 4;
+            w2 += 4;
+            SNITCH_HOLD3(w0, w1, w2);
+        }
+    }
+    while (x0 != end) {
+        STEP_4X3(0)
+        MOVE_4(1)
+        if (rows) {
+            w0 += 1;
+            w1 += 1;
+            w2 += 1;
+            SNITCH_HOLD3(w0, w1, w2);
+        }
+    }
+}
+
+/* Four rows of one column, and so the remaining columns. */
+SNITCH_INLINE void dots_4x1(int32_t *s, const uint8_t *x, uint32_t step, const int8_t *weights,
+                            uint32_t pitch, uint32_t length, bool is_unsigned, bool rows)
+{
+    const int8_t *w0 = weights;
+    const uint8_t *x0 = x, *x1 = x0 + step, *x2 = x1 + step, *x3 = x2 + step;
+    const uint8_t *const end = x0 + length;
+    while (x0 != end) {
+        const int32_t u0 = w0[0];
+        const int32_t t0 = u0 * snitch_byte(x0, 0, is_unsigned);
+        const int32_t t1 = u0 * snitch_byte(x1, 0, is_unsigned);
+        const int32_t t2 = u0 * snitch_byte(x2, 0, is_unsigned);
+        const int32_t t3 = u0 * snitch_byte(x3, 0, is_unsigned);
+        w0 += rows ? 1 : pitch;
+        SNITCH_HOLD(w0);
+        MOVE_4(1)
+        s[0] += t0;
+        s[1] += t1;
+        s[2] += t2;
+        s[3] += t3;
+    }
+}
+
+#define STEP_1X4(i)                                                                     \
+    {                                                                                   \
+        const int32_t v = snitch_byte(x, i, is_unsigned);                               \
+        const int32_t u0 = WEIGHT(0, i), u1 = WEIGHT(1, i), u2 = WEIGHT(2, i);          \
+        const int32_t u3 = WEIGHT(3, i);                                                \
+        const int32_t t0 = v * u0, t1 = v * u1, t2 = v * u2, t3 = v * u3;               \
+        NEXT_WEIGHTS                                                                    \
+        s[0] += t0;                                                                     \
+        s[1] += t1;                                                                     \
+        s[2] += t2;                                                                     \
+        s[3] += t3;                                                                     \
+        SNITCH_HOLD3(s[0], s[1], s[2]);                                                 \
+        SNITCH_HOLD(s[3]);                                                              \
+    }
+
+SNITCH_INLINE void dots_1x4(int32_t *s, const uint8_t *x, const int8_t *weights, uint32_t pitch,
+                            uint32_t length, bool is_unsigned, bool rows)
+{
+    const weights_t w = weights_of(weights, pitch, 4, rows);
+    const int8_t *w0 = w.at[0], *w1 = w.at[1], *w2 = w.at[2], *w3 = w.at[3];
+    const uint8_t *const whole = x + (length & ~3u), *const end = x + length;
+    while (x != whole) {
+        STEP_1X4(0)
+        STEP_1X4(1)
+        STEP_1X4(2)
+        STEP_1X4(3)
+        x += 4;
+        SNITCH_HOLD(x);
+        if (rows) {
+            w0 += 4;
+            w1 += 4;
+            w2 += 4;
+            w3 += 4;
+            SNITCH_HOLD3(w0, w1, w2);
+            SNITCH_HOLD(w3);
+        }
+    }
+    while (x != end) {
+        STEP_1X4(0)
+        x += 1;
+        SNITCH_HOLD(x);
+        if (rows) {
+            w0 += 1;
+            w1 += 1;
+            w2 += 1;
+            w3 += 1;
+            SNITCH_HOLD3(w0, w1, w2);
+            SNITCH_HOLD(w3);
+        }
+    }
+}
+
+SNITCH_INLINE void dots_1x1(int32_t *s, const uint8_t *x, const int8_t *weights, uint32_t pitch,
+                            uint32_t length, bool is_unsigned, bool rows)
+{
+    const uint8_t *const end = x + length;
+    while (x != end) {
+        s[0] += snitch_byte(x, 0, is_unsigned) * weights[0];
+        x += 1;
+        weights += rows ? 1 : pitch;
+        SNITCH_HOLD(x);
+        SNITCH_HOLD(weights);
+    }
+}
+
+/* One block of sums, over all taps. */
+SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t column, uint32_t row_count,
+                         uint32_t column_count, bool is_unsigned, bool rows)
+{
+    int32_t s[12];
+    for (uint32_t j = 0; j < column_count; j++) {
+        const int32_t start = p->bias != NULL ? p->bias[column + j] : 0;
+        for (uint32_t i = 0; i < row_count; i++) {
+            s[i * column_count + j] = start;
+        }
+    }
+    const uint8_t *in_y = p->in + row * p->in_row;
+    const int8_t *weights_y = p->weights + (rows ? column * p->weights_pitch : column);
+    for (uint32_t y = 0; y < p->taps_y; y++) {
+        const uint8_t *in = in_y;
+        const int8_t *w = weights_y;
+        for (uint32_t x = 0; x < p->taps_x; x++) {
+            if (row_count == 4 && column_count == 3) {
+                dots_4x3(s, in, p->in_row, w, p->weights_pitch, p->length, is_unsigned, rows);
+            } else if (row_count == 4) {
+                dots_4x1(s, in, p->in_row, w, p->weights_pitch, p->length, is_unsigned, rows);
+            } else if (column_count == 4) {
+                dots_1x4(s, in, w, p->weights_pitch, p->length, is_unsigned, rows);
+            } else {
+                dots_1x1(s, in, w, p->weights_pitch, p->length, is_unsigned, rows);
+            }
+            in += p->in_x;
+            w += p->weights_x;
+        }
+        in_y += p->in_y;
+        weights_y += p->weights_y;
+    }
+    snitch_product_store(p, s, row, column, row_count, column_count);
+}
+
+SNITCH_INLINE void product(const snitch_product_t *p, bool is_unsigned, bool rows)
+{
+    const uint32_t end = p->columns.end;
+    uint32_t row = 0;
+    for (; row + 4 <= p->rows; row += 4) {
+        uint32_t column = p->columns.begin;
+        for (; column + 3 <= end; column += 3) {
+            block(p, row, column, 4, 3, is_unsigned, rows);
+        }
+        for (; column < end; column++) {
+            block(p, row, column, 4, 1, is_unsigned, rows);
+        }
+    }
+    for (; row < p->rows; row++) {
+        uint32_t column = p->columns.begin;
+        for (; column + 4 <= end; column += 4) {
+            block(p, row, column, 1, 4, is_unsigned, rows);
+        }
+        for (; column < end; column++) {
+            block(p, row, column, 1, 1, is_unsigned, rows);
+        }
+    }
+}
+
+void snitch_product_s8_rows(const snitch_product_t *what) { product(what, false, true); }
+
+void snitch_product_u8_rows(const snitch_product_t *what) { product(what, true, true); }
+
+void snitch_product_s8_columns(const snitch_product_t *what) { product(what, false, false); }
+
+void snitch_product_u8_columns(const snitch_product_t *what) { product(what, true, false); }

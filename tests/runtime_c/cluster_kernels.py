@@ -1,0 +1,208 @@
+"""The cluster's kernels as a shared library: a loop plays the cores, and results have guards."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.layer import Layer, MulShift, Shift
+from byoc_dory.soc.snitch_ita.description import soc as description
+from htvm.sim.host import driver_sources, sanitizing
+from htvm.sim.paths import runtime_c
+from htvm.sim.toolchain import Compiler
+
+Array = npt.NDArray[Any]
+
+IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 8, 16, 32
+_GUARD = 64  # bytes before and behind a result
+_FILL = 0xA5
+
+_PTR, _U32, _I32 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int32
+
+
+def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+    return [(name, kind) for name in names.split()]
+
+
+class Requant(ctypes.Structure):
+    """snitch_requant_t."""
+
+    _fields_ = [
+        *_fields(_I32, "mul add"),
+        *_fields(_U32, "shift"),
+        *_fields(_I32, "low high"),
+        *_fields(_PTR, "muls adds shifts"),
+    ]
+
+
+_REQUANT = [("requant", Requant)]
+
+
+class Gemm(ctypes.Structure):
+    """snitch_gemm_t."""
+
+    _fields_ = [
+        *_fields(_PTR, "source weights bias out table"),
+        *_fields(_U32, "rows k c in_pitch out_pitch flags"),
+        *_REQUANT,
+    ]
+
+
+class Matmul(ctypes.Structure):
+    """snitch_matmul_t."""
+
+    _fields_ = [
+        *_fields(_PTR, "a second out"),
+        *_fields(_U32, "batch rows k c flags"),
+        *_REQUANT,
+    ]
+
+
+class Add(ctypes.Structure):
+    """snitch_add_t."""
+
+    _fields_ = [
+        ("source", _PTR * 8),
+        ("out", _PTR),
+        *_fields(_U32, "operands elements flags"),
+        *_REQUANT,
+    ]
+
+
+class Map(ctypes.Structure):
+    """snitch_map_t."""
+
+    _fields_ = [*_fields(_PTR, "source out table"), *_fields(_U32, "elements")]
+
+
+class TableSoftmax(ctypes.Structure):
+    """snitch_table_softmax_t."""
+
+    _fields_ = [
+        *_fields(_PTR, "source out exponentials"),
+        *_fields(_U32, "rows n levels flags"),
+    ]
+
+
+class ItaSoftmax(ctypes.Structure):
+    """snitch_ita_softmax_t."""
+
+    _fields_ = [
+        *_fields(_PTR, "source out"),
+        *_fields(_U32, "rows n group step_bits numerator flags"),
+    ]
+
+
+class Norm(ctypes.Structure):
+    """snitch_norm_t."""
+
+    _fields_ = [
+        *_fields(_PTR, "source out weight bias"),
+        *_fields(_U32, "rows n shift"),
+        *_fields(_I32, "mul"),
+        *_fields(_U32, "flags"),
+    ]
+
+
+class Conv(ctypes.Structure):
+    """snitch_conv_t."""
+
+    _fields_ = [
+        *_fields(_PTR, "source weights bias out"),
+        *_fields(_U32, "k c iy ix oy ox fy fx stride_y stride_x pad_top pad_left"),
+        *_fields(_U32, "in_pitch out_pitch flags"),
+        *_REQUANT,
+    ]
+
+
+class Transpose(ctypes.Structure):
+    """snitch_transpose_t."""
+
+    _fields_ = [*_fields(_PTR, "source out"), *_fields(_U32, "rows columns")]
+
+
+class Kernels:
+    """The kernels, and the arrays that arguments point to."""
+
+    def __init__(self) -> None:
+        root = runtime_c()
+        sources = [path for path in driver_sources(description()) if path.parent.name == "kernels"]
+        path = sanitizing_library(sources, root / "soc" / "snitch_ita")
+        self._lib = ctypes.CDLL(str(path))
+        self._kept: list[Array] = []
+
+    def pointer(self, values: Array | None) -> int | None:
+        """Where the bytes of an array are; None for none."""
+        if values is None:
+            return None
+        kept = np.ascontiguousarray(values)
+        self._kept.append(kept)
+        return int(kept.ctypes.data)
+
+    def requant(self, layer: Layer, wide: bool = False) -> tuple[Requant, int]:
+        """A layer's requantization, and its flags."""
+        rule = layer.requant
+        if isinstance(rule, Shift):
+            rule = MulShift((1,), (rule.shift,))
+        assert isinstance(rule, MulShift)
+        low, high = layer.clip
+        flags = WIDE if wide else 0
+        if max(len(rule.mul), len(rule.add), len(rule.shift)) == 1:
+            return Requant(rule.mul[0], rule.add[0], rule.shift[0], low, high), flags
+        count = layer.K
+        arrays = (
+            np.resize(np.array(rule.mul, np.int32), count),
+            np.resize(np.array(rule.add, np.int32), count),
+            np.resize(np.array(rule.shift, np.uint8), count),
+        )
+        pointers = [self.pointer(values) for values in arrays]
+        return Requant(0, 0, 0, low, high, *pointers), flags | PER_CHANNEL
+
+    def run(
+        self,
+        name: str,
+        args: ctypes.Structure,
+        size: int,
+        cores: int = 8,
+        order: Iterable[int] | None = None,
+        gaps: tuple[int, int] | None = None,
+        start: Array | None = None,
+    ) -> Array:
+        """The `size` bytes that a kernel writes to ``args.out``, once it ran on all cores.
+
+        Args:
+            name: without ``snitch_``.
+            args: all but ``out``.
+            size: bytes of the result.
+            cores: how many.
+            order: in which they run.
+            gaps: (bytes, pitch) of the result's rows; what is between them must stay.
+            start: bytes that are there before, and the operand.
+        """
+        buffer = np.full(size + 2 * _GUARD, _FILL, np.uint8)
+        args.out = buffer.ctypes.data + _GUARD
+        if start is not None:
+            buffer[_GUARD : _GUARD + size] = start
+            args.source = args.out
+        function = getattr(self._lib, f"snitch_{name}")
+        for core in order if order is not None else range(cores):
+            function(ctypes.byref(args), _U32(core), _U32(cores))
+        self._kept.clear()
+        result = buffer[_GUARD : _GUARD + size]
+        assert (buffer[:_GUARD] == _FILL).all() and (buffer[-_GUARD:] == _FILL).all()
+        if gaps is not None:
+            width, pitch = gaps
+            padded = np.resize(result, (-(-size // pitch), pitch))
+            assert (padded[:-1, width:] == _FILL).all(), "a gap was written to"
+        return result.copy()
+
+
+def sanitizing_library(sources: Iterable[Any], include: Any) -> Any:
+    """A library that stops at undefined behaviour."""
+    compiler = sanitizing(Compiler.zig())
+    flags = ("-Wall", "-Wextra", "-Werror")
+    return compiler.built("libsnitch_kernels.so", [*sources], [include], flags, shared=True)
