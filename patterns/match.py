@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tvm import relax
+
+from patterns.primitive import dtype_of
 
 if TYPE_CHECKING:
     from tvm.relax import Expr, Var
     from tvm.relax.dpl import DFPattern
 
-__all__ = ["Match", "find"]
+__all__ = ["Match", "find", "is_slice", "variables"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,44 @@ def find(match: Match, value: Expr, bindings: Mapping[Var, Expr]) -> dict[str, E
         value: value of a binding.
         bindings: all bindings of the function (`tvm.relax.analysis.get_var2val`).
     """
-    found = match.pattern.extract_matched_expr(value, bindings)
+    found = match.pattern.extract_matched_expr(value, _within(value, bindings))
     if found is None:
         return None
     return {name: found[part] for name, part in match.slots.items() if part in found}
+
+
+def _within(value: Expr, bindings: Mapping[Var, Expr]) -> dict[Var, Expr]:
+    """The bindings that an operator which ends in ``value`` may consist of.
+
+    They are int32, slices, or other names of something; the matcher copies what it is given.
+    """
+    found: dict[Var, Expr] = {}
+    waiting = [value]
+    while waiting:
+        for var in variables(waiting.pop()):
+            bound = bindings.get(var)
+            if bound is None or var in found:
+                continue
+            if isinstance(bound, relax.Var) or dtype_of(var) == "int32" or is_slice(bound):
+                found[var] = bound
+                waiting.append(bound)
+    return found
+
+
+def is_slice(value: Expr) -> bool:
+    """Whether it is a part of a tensor, as the passes of an operator over its channels read it."""
+    return str(getattr(getattr(value, "op", None), "name", "")) == "relax.strided_slice"
+
+
+def variables(value: Expr) -> Iterator[Var]:
+    """The variables that a value reads, in order."""
+    if isinstance(value, relax.Var):
+        yield value
+    elif isinstance(value, relax.Tuple):
+        for item in value.fields:
+            yield from variables(item)
+    elif isinstance(value, relax.TupleGetItem):
+        yield from variables(value.tuple_value)
+    elif isinstance(value, relax.Call):
+        for item in value.args:
+            yield from variables(item)

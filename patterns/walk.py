@@ -15,6 +15,7 @@ from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
 from patterns.kinds import PRIMITIVES
+from patterns.match import is_slice, variables
 from patterns.names import name_of
 from patterns.primitive import dtype_of, kind_of
 
@@ -95,15 +96,15 @@ def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[
     """The variables inside operators: int32, or a part of what the operator reads."""
     readers: dict[Var, set[str | None]] = {}
     for value in values.values():
-        for used in _variables(value) if not isinstance(value, relax.Var) else ():
+        for used in variables(value) if not isinstance(value, relax.Var) else ():
             readers.setdefault(resolved(used, values), set()).add(name_of(value))
     returned = set(results_of(func, values))
     found = set()
     for var, value in values.items():
-        if isinstance(value, relax.Var) or not (dtype_of(var) == "int32" or _is_slice(value)):
+        if isinstance(value, relax.Var) or not (dtype_of(var) == "int32" or is_slice(value)):
             continue
         name = name_of(value)
-        if name is None and _is_slice(value):
+        if name is None and is_slice(value):
             ends = True
         elif name is None:  # somebody else's module: what other operators read cannot be told
             ends = var in returned or kind_of(module, value) in PRIMITIVES
@@ -114,11 +115,6 @@ def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[
     return found
 
 
-def _is_slice(value: Expr) -> bool:
-    """Whether it is a part of a tensor, as the passes of an operator over its channels read it."""
-    return str(getattr(value.op, "name", "")) == "relax.strided_slice"
-
-
 def _collect(
     var: Var,
     values: Mapping[Var, Expr],
@@ -127,7 +123,7 @@ def _collect(
     inputs: list[Var],
 ) -> None:
     """Add ``var`` after everything inner it is made of."""
-    for used in _variables(values[var]):
+    for used in variables(values[var]):
         used = resolved(used, values)
         if used in inner:
             if used not in parts:
@@ -142,19 +138,6 @@ def resolved(var: Var, values: Mapping[Var, Expr]) -> Var:
     while isinstance(values.get(var), relax.Var):
         var = values[var]
     return var
-
-
-def _variables(value: Expr) -> Iterator[Var]:
-    if isinstance(value, relax.Var):
-        yield value
-    elif isinstance(value, relax.Tuple):
-        for item in value.fields:
-            yield from _variables(item)
-    elif isinstance(value, relax.TupleGetItem):
-        yield from _variables(value.tuple_value)
-    elif isinstance(value, relax.Call):
-        for item in value.args:
-            yield from _variables(item)
 
 
 def _outputs(expr: Expr, values: Mapping[Var, Expr]) -> Iterator[Var]:
