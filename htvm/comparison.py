@@ -95,8 +95,8 @@ def compare(
         oracle = build_llvm_reference(source.module)
         wanted = [oracle(sample) for sample in samples]
     rows: list[ComparisonRow] = []
-    for configuration in configurations:
-        with progress.stage(configuration.name):
+    for number, configuration in enumerate(configurations, 1):
+        with progress.stage(configuration.name, (number, len(configurations))):
             rows.append(_row(source, configuration, samples, wanted, progress))
     macs = _macs(source)
     place = resolve(target)

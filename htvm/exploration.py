@@ -119,7 +119,7 @@ def _run(placed: _Placed, soc: Soc, sweep: Sweep, rows: list[Tried], progress: P
         for number, (layer, accelerator) in enumerate(placed):
             key = (accelerator.name, layer.geometry)
             name = f"exploring {layer.name} on {accelerator.name} ({number + 1} of {len(placed)})"
-            with progress.stage(name):
+            with progress.stage(name, (number + 1, len(placed))):
                 if key in known:
                     rows += [_renamed(row, layer.name) for row in known[key]]
                     continue

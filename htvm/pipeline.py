@@ -34,6 +34,8 @@ __all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
 
 Platform: TypeAlias = Literal["rv32", "host"]
 
+_STAGES = 8  # of `build`, the C compiler included
+
 
 @dataclass(frozen=True)
 class BuildOptions:
@@ -158,7 +160,7 @@ def build(
     progress = progress or Progress()
     options = BuildOptions(cpu_kernels, _tiling(tiling, schedule), l2_bytes, policy)
     compiled = compile_model(model, target, options, data=data, progress=progress)
-    with progress.stage(f"compiling C for {platform}"):
+    with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
         built = makers[platform](compiled.program, compiled.target.soc)
     return Module(compiled, platform, built)
 
@@ -206,24 +208,24 @@ def compile_model(
     resolved = resolve(target, l2_bytes=options.l2_bytes)
     soc, accelerators = resolved.soc, resolved.accelerators
     _check_budget(options.tiling.l1_budget, resolved)
-    with progress.stage("importing"):
+    with progress.stage("importing", (1, _STAGES)):
         source = model if isinstance(model, Model) else load(model)
-    with progress.stage("placing layers"):
+    with progress.stage("placing layers", (2, _STAGES)):
         planned = place(read_graph(source.module), resolved, options.tiling, options.policy)
-    with progress.stage("retargeting"):
+    with progress.stage("retargeting", (3, _STAGES)):
         retargeted = retarget(source, accelerators, places=planned.places, data=data)
     module = retargeted.model.module
-    with progress.stage("partitioning"):
+    with progress.stage("partitioning", (4, _STAGES)):
         placed = dispatch(
             read_graph(module), output_names(module), soc, accelerators,
             planned.places, planned.binding,
         )  # fmt: skip
         parts = partition(module, placed, soc, accelerators)
-    with progress.stage("generating accelerator code"):
+    with progress.stage("generating accelerator code", (5, _STAGES)):
         generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
-    with progress.stage("compiling CPU kernels"):
+    with progress.stage("compiling CPU kernels", (6, _STAGES)):
         cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels)
-    with progress.stage("assembling"):
+    with progress.stage("assembling", (7, _STAGES)):
         program = assemble(
             source.name, source.inputs, source.outputs, cpu.calls, cpu.results,
             cpu.kernels, generated.code, cpu.constants,

@@ -29,20 +29,22 @@ class StageEvent:
         kind: "begin", "end", or "failed" if an exception left the stage.
         depth: 0 for a stage of its own, 1 for one inside another, ...
         seconds: since the stage began; 0 at its begin.
+        part: which one it is (from 1) of how many stages on its level, where that is known.
     """
 
     name: str
     kind: Literal["begin", "end", "failed"]
     depth: int
     seconds: float = 0.0
+    part: tuple[int, int] | None = None
 
 
 class Progress:
     """A silent reporter; also the interface of the others."""
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Mark the enclosed work as the stage called ``name``."""
+    def stage(self, name: str, part: tuple[int, int] | None = None) -> Iterator[None]:
+        """Mark the enclosed work as a stage; ``part=(i, n)``: the i-th of n."""
         yield
 
 
@@ -64,11 +66,11 @@ class CallbackProgress(Progress):
         self._depth = 0
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str, part: tuple[int, int] | None = None) -> Iterator[None]:
         """Mark the enclosed work as the stage called ``name``; stages nest."""
         depth = self._depth
         begin = self._clock()
-        self._callback(StageEvent(name, "begin", depth))
+        self._callback(StageEvent(name, "begin", depth, part=part))
         self._depth = depth + 1
         kind: Literal["end", "failed"] = "failed"
         try:
@@ -76,4 +78,4 @@ class CallbackProgress(Progress):
             kind = "end"
         finally:
             self._depth = depth
-            self._callback(StageEvent(name, kind, depth, self._clock() - begin))
+            self._callback(StageEvent(name, kind, depth, self._clock() - begin, part))

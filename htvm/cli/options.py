@@ -26,9 +26,15 @@ from htvm.cli.terminal import log_to_stderr
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    _Text = click.ParamType[str]
+else:
+    # Older ones take no argument.
+    _Text = click.ParamType
+
 __all__ = [
     "EXPORT_FOLDER",
     "common",
+    "complete_target",
     "examples",
     "given_input",
     "model",
@@ -74,13 +80,14 @@ def _known_target(_context: click.Context, _option: click.Parameter, name: str) 
     return resolve(name).name
 
 
-def _complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+def complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Names of targets for the shell."""
     from byoc_dory.soc.registry import targets
 
     return [name for name in targets() if name.startswith(begun)]
 
 
-class _ModelName(click.ParamType):
+class _ModelName(_Text):
     """A file or ``zoo:NAME``; only the shell's completion looks at it here."""
 
     name = "model"
@@ -106,7 +113,7 @@ target = click.option(
     default="diana",
     show_default=True,
     callback=_known_target,
-    shell_complete=_complete_target,
+    shell_complete=complete_target,
     help="What to build for; `htvm targets` lists them.",
 )
 policy = click.option(

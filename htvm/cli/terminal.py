@@ -12,7 +12,8 @@ from types import FrameType, TracebackType
 
 import click
 from rich.console import Console
-from rich.status import Status
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Display
 
 from htvm.progress import CallbackProgress, Progress, StageEvent
 
@@ -31,15 +32,26 @@ EXIT_INTERRUPTED = 130
 _PATIENCE_SECONDS = 1.0
 
 
-class _Spinner:
-    """Shows the current stage on a terminal once the work has taken a while."""
+class _Bar:
+    """Shows the current stage on a terminal once the work has taken a while.
+
+    The bar is that of the outermost stages whose number is known; where none is, it only moves.
+    """
 
     def __init__(self, console: Console) -> None:
-        self._status = Status("working", console=console)
+        self._display = Display(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._display.add_task("working", total=None)
         self._timer = threading.Timer(_PATIENCE_SECONDS, self._show)
         self._timer.daemon = True
         self._lock = threading.Lock()
-        self._stages: list[str] = []
+        self._stages: list[StageEvent] = []
         self._done = False
 
     def start(self) -> None:
@@ -48,19 +60,26 @@ class _Spinner:
     def _show(self) -> None:
         with self._lock:
             if not self._done:
-                self._status.start()
+                self._display.start()
 
     def on_event(self, event: StageEvent) -> None:
         del self._stages[event.depth :]
         if event.kind == "begin":
-            self._stages.append(event.name)
-        self._status.update(": ".join(self._stages) or "working")
+            self._stages.append(event)
+        words = ": ".join(stage.name for stage in self._stages) or "working"
+        counted = next((stage for stage in self._stages if stage.part is not None), None)
+        if counted is None or counted.part is None:
+            # Between two stages the bar stays as it is.
+            self._display.update(self._task, description=words)
+            return
+        number, total = counted.part
+        self._display.update(self._task, description=words, completed=number - 1, total=total)
 
     def stop(self) -> None:
         with self._lock:
             self._done = True
             self._timer.cancel()
-            self._status.stop()
+            self._display.stop()
 
 
 @contextmanager
@@ -70,12 +89,12 @@ def shown_progress() -> Iterator[Progress]:
     if not console.is_terminal:
         yield Progress()
         return
-    spinner = _Spinner(console)
-    spinner.start()
+    bar = _Bar(console)
+    bar.start()
     try:
-        yield CallbackProgress(spinner.on_event)
+        yield CallbackProgress(bar.on_event)
     finally:
-        spinner.stop()
+        bar.stop()
 
 
 def log_to_stderr(verbosity: int) -> None:

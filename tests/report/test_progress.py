@@ -39,3 +39,16 @@ def test_a_failed_stage_says_so_and_leaves_the_depth_right() -> None:
 def test_the_silent_one_lets_exceptions_through() -> None:
     with pytest.raises(ValueError), Progress().stage("any"):
         raise ValueError
+
+
+def test_the_number_of_a_stage_is_told_where_it_is_known() -> None:
+    seen: list[StageEvent] = []
+    progress = CallbackProgress(seen.append)
+    with progress.stage("second", (2, 3)), progress.stage("inner"):
+        pass
+    assert [(event.name, event.part) for event in seen] == [
+        ("second", (2, 3)),
+        ("inner", None),
+        ("inner", None),
+        ("second", (2, 3)),
+    ]

@@ -18,5 +18,6 @@ VERBS = (
     "report",
     "explore",
     "targets",
+    "completion",
 )
 """Their names, which are those of their modules, in the order of the help."""

@@ -12,7 +12,9 @@ __all__ = ["command"]
 
 @click.group(
     invoke_without_command=True,
-    epilog=options.examples("htvm targets", "htvm targets list --json"),
+    epilog=options.examples(
+        "htvm targets", "htvm targets list --json", "htvm targets show diana.digital"
+    ),
 )
 @options.common
 @click.pass_context
@@ -27,6 +29,24 @@ def command(context: click.Context, as_json: bool) -> None:
 def list_command(as_json: bool) -> None:
     """List what a model can be built for."""
     _list(as_json)
+
+
+@command.command(
+    "show",
+    epilog=options.examples("htvm targets show diana", "htvm targets show diana.analog --json"),
+)
+@click.argument("name", shell_complete=options.complete_target)
+@options.common
+def show_command(name: str, as_json: bool) -> None:
+    """Show the target NAME: memories, accelerators, their rules, objectives and constants."""
+    from byoc_dory.soc.registry import resolve
+    from htvm.report.target import target_data, target_text
+
+    target = resolve(name)
+    if as_json:
+        print_json("target", target_data(target))
+    else:
+        click.echo(target_text(target))
 
 
 def _list(as_json: bool) -> None:

@@ -1,0 +1,39 @@
+"""``htvm completion``: what makes a shell complete verbs, options, targets and models."""
+
+from __future__ import annotations
+
+import click
+
+from htvm.cli import options
+from htvm.cli.output import print_json
+
+__all__ = ["command"]
+
+_NAME = "htvm"
+_VARIABLE = "_HTVM_COMPLETE"
+
+
+@click.command(
+    epilog=options.examples(
+        'eval "$(htvm completion bash)"                                   # in ~/.bashrc',
+        'eval "$(htvm completion zsh)"                                    # in ~/.zshrc',
+        "htvm completion fish > ~/.config/fish/completions/htvm.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@options.common
+def command(shell: str, as_json: bool) -> None:
+    """Print the script with which SHELL completes verbs, options, targets and models."""
+    from click.shell_completion import get_completion_class
+
+    from htvm.cli.app import app
+
+    maker = get_completion_class(shell)
+    assert maker is not None, shell
+    # Not `source`, which looks for the shell on this machine first.
+    completion = maker(app, {}, _NAME, _VARIABLE)
+    script = completion.source_template % completion.source_vars()
+    if as_json:
+        print_json("completion", {"shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -1,0 +1,167 @@
+"""One target in full: what its description, its rules and its objectives say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.verdict import statement
+from htvm.report.table import Column, Table, count, text
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc, Target
+
+__all__ = ["target_data", "target_text"]
+
+# Said in words of their own, or of no use to whom the target is shown.
+_ELSEWHERE = {field.name for field in dataclasses.fields(Accelerator)}
+
+
+def target_data(target: Target) -> dict[str, Any]:
+    """Everything about a target that JSON can hold; sizes in bytes, times in cycles."""
+    soc = target.soc
+    return {
+        "target": target.name,
+        "soc": soc.title,
+        "clock_hz": soc.clock_hz,
+        "policy": target.policy,
+        "memories": [
+            {"name": entry.name, "title": entry.title, "base": entry.base, "bytes": entry.size,
+             "adjustable": entry.name in soc.adjustable}
+            for entry in soc.memories
+        ],
+        "host": {
+            "name": soc.host.name, "isa": soc.host.isa, "stack_bytes": soc.host.stack,
+            "cycles_per": _constants(soc.host.cost),
+        },
+        "dma": None if soc.dma is None else _constants(soc.dma),
+        "accelerators": [_accelerator(entry) for entry in target.accelerators],
+        "powers": _powers(target),
+    }  # fmt: skip
+
+
+def _accelerator(entry: Accelerator) -> dict[str, Any]:
+    constants = _constants(entry)
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "works_on": entry.l1,
+        "family": entry.family,
+        "scheme": entry.scheme,
+        "peak_macs_per_cycle": entry.peak_macs,
+        "constants": {name: constants[name] for name in constants if name not in _ELSEWHERE},
+        "rules": [statement(rule) for rule in entry.rules],
+        "objectives": {
+            name: [f"{term.name} x {term.weight:,}" for term in objective.heuristics]
+            for name, objective in entry.objectives.items()
+        },
+    }
+
+
+def _constants(described: Any) -> dict[str, Any]:
+    """The fields of a description; registers as the addresses they are."""
+    found = dataclasses.asdict(described)
+    return {name: _plain(name, value) for name, value in found.items()}
+
+
+def _plain(name: str, value: object) -> object:
+    if name == "registers" and isinstance(value, int):
+        return f"0x{value:08X}"
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _powers(target: Target) -> list[dict[str, Any]]:
+    """Published powers of what this target may use."""
+    usable = {entry.name for entry in target.accelerators}
+    return [
+        {"at_work": list(power.units), "milliwatts": power.milliwatts, "source": power.source}
+        for power in target.soc.powers
+        if set(power.units) <= usable
+    ]
+
+
+# ------------------------------------------------------------------------------ as text
+
+_SCHEMES = {
+    "shift": "int8 weights, one right shift for each layer",
+    "ternary": "weights -1, 0, 1; converters behind the columns, then a product and a sum for "
+    "each channel",
+    "mul_shift": "int8 weights, a multiplier before the right shift",
+}
+
+
+def target_text(target: Target) -> str:
+    """The same to be read."""
+    data = target_data(target)
+    names = ", ".join(entry.name for entry in target.accelerators) or "none"
+    head = (
+        f"{target.name}: {data['soc']} at {data['clock_hz'] / 1e6:g} MHz, accelerators: {names}"
+        + (f", policy {data['policy']}" if len(target.accelerators) > 1 else "")
+    )
+    parts = [head, _memories(target.soc), _host(data["host"])]
+    if data["dma"] is not None:
+        parts.append("DMA between L2 and L1 (bytes, cycles)\n" + _listed(data["dma"], ("name",)))
+    parts += [_accelerator_text(entry) for entry in data["accelerators"]]
+    if data["powers"]:
+        lines = [
+            f"  {' and '.join(entry['at_work'])} at work: {entry['milliwatts']:g} mW "
+            f"({entry['source']})"
+            for entry in data["powers"]
+        ]
+        parts.append("\n".join(["average powers", *lines]))
+    return "\n\n".join(parts)
+
+
+def _memories(soc: Soc) -> str:
+    columns = (Column("memory"), Column("bytes", True), Column("from"), Column("what it is"))
+    rows = tuple(
+        (
+            entry.name,
+            count(entry.size) + (" (adjustable)" if entry.name in soc.adjustable else ""),
+            f"0x{entry.base:08X}",
+            entry.title,
+        )
+        for entry in soc.memories
+    )
+    return text(Table(columns, rows))
+
+
+def _host(host: Mapping[str, Any]) -> str:
+    head = f"host: {host['name']}, {host['isa']}, stack {count(host['stack_bytes'])} B"
+    return f"{head}; estimated cycles per\n" + _listed(host["cycles_per"])
+
+
+def _accelerator_text(entry: Mapping[str, Any]) -> str:
+    peak = entry["peak_macs_per_cycle"]
+    lines = [
+        f"{entry['name']}: {entry['title']}, works on {entry['works_on']}"
+        + ("" if peak is None else f", at most {peak:,g} MAC/cycle"),
+        f"  requantization: {entry['scheme']} ({_SCHEMES.get(entry['scheme'], 'its own')})",
+        "  takes a layer if:",
+        *(f"    {number}. {rule}" for number, rule in enumerate(entry["rules"], 1)),
+        "  tiling objectives (beside latency):",
+        *(
+            f"    {name}: {', '.join(terms) or 'bytes of L1 alone'}"
+            for name, terms in entry["objectives"].items()
+        ),
+        "  constants (bytes, cycles):",
+    ]
+    return "\n".join(lines) + "\n" + _listed(entry["constants"], indent=4)
+
+
+def _listed(constants: Mapping[str, Any], without: tuple[str, ...] = (), indent: int = 2) -> str:
+    """One constant in a line."""
+    width = max(map(len, constants), default=0)
+    return "\n".join(
+        f"{' ' * indent}{name:{width}}  {_value(value)}"
+        for name, value in constants.items()
+        if name not in without
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value}"
