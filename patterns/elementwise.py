@@ -244,8 +244,12 @@ def _add_layer(
             f"batch size {shape[0]}", where=f"operator '{name}'", hint="only 1 is supported"
         )
     # An element-wise operator does not know its layout; NHWC only orders the three sizes.
-    sizes = (shape[3], shape[1], shape[2]) if len(shape) == 4 else (_product(shape), 1, 1)
-    layout = "NHWC" if len(shape) == 4 else "C"
+    sizes, layout = (_product(shape), 1, 1), "C"
+    if len(shape) == 4:
+        sizes, layout = (shape[3], shape[1], shape[2]), "NHWC"
+    elif _product(shape[:-1]) > 1:
+        # A matrix, as the products around it have it.
+        sizes, layout = (shape[-1], _product(shape[:-1]), 1), "NHWC"
     tensors = [
         Tensor(tensor, sizes if layout == "NHWC" else sizes[:1], dtype, layout)  # type: ignore[arg-type]
         for tensor, dtype in zip((*inputs, name), dtypes, strict=True)

@@ -47,15 +47,19 @@ def brute_force(problem: TilingProblem, objective: Objective) -> tuple[int, Tile
         iy, ix = min(iy, problem.iy), min(ix, problem.ix)
         channels = k if problem.channels_follow_k else c
         up = lambda value, step: (value + step - 1) // step * step  # noqa: E731
-        used_in = problem.copies * up(channels, problem.round_c) * iy * up(ix, problem.round_x)
-        used_out = (up(k, problem.round_k) + problem.extra_maps) * y * up(x, problem.round_x)
+        rows_in, rows_out = up(iy, problem.round_y), up(y, problem.round_y)
+        used_in = problem.copies * up(channels, problem.round_c) * rows_in * up(ix, problem.round_x)
+        maps = up(k, problem.round_k) + problem.extra_maps
+        used_out = maps * rows_out * up(x, problem.round_x)
         used_out *= 1 if c == problem.c.size else 4
         used_w = problem.weight_fixed + up(k, problem.round_k) // problem.round_k * (
             c * problem.weight_channel + problem.weight_block
         )
-        if problem.buffering * (used_in + used_out) > problem.l1_limit:
+        once = sum(problem.whole_operands) + problem.scratch + problem.slack
+        in_l1 = used_in + used_out + (used_w if problem.weights_in_l1 else 0)
+        if problem.buffering * in_l1 + once > problem.l1_limit:
             continue
-        if problem.buffering * used_w > problem.weight_limit:
+        if not problem.weights_in_l1 and problem.buffering * used_w > problem.weight_limit:
             continue
         value = objective.alpha * (used_in + used_out + used_w)
         for heuristic in objective.heuristics:
@@ -104,7 +108,8 @@ def test_diana_layers(op: str, part: int) -> None:
 
 
 def general_problem(rng: np.random.Generator) -> TilingProblem:
-    """Problems DIANA does not have: c tiled with int32 partial sums, double buffering."""
+    """Problems DIANA does not have: c tiled with int32 partial sums, double buffering, weights and
+    whole operands in L1."""
 
     def axis(high: int) -> Axis:
         step = int(rng.choice([1, 2, 4, 8]))
@@ -140,6 +145,11 @@ def general_problem(rng: np.random.Generator) -> TilingProblem:
         weight_block=int(rng.integers(0, 40)),
         weight_fixed=int(rng.integers(0, 40)),
         buffering=int(rng.integers(1, 3)),
+        round_y=int(rng.choice([1, 1, 4, 16])),
+        weights_in_l1=bool(rng.random() < 0.4),
+        whole_operands=tuple(int(v) for v in rng.integers(0, 200, int(rng.integers(0, 3)))),
+        scratch=int(rng.choice([0, 64])),
+        slack=int(rng.choice([0, 48])),
     )
 
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from byoc_dory.attention import Attention, Product
 from byoc_dory.layer import Layer, add_layer
-from byoc_dory.matrices import attend_layer, gemm_layer
+from byoc_dory.matrices import attend_layer, gemm_layer, rows_layer
 from byoc_dory.requantization import MulShift
+from byoc_dory.rowwise import TableMap
 from byoc_dory.tensor import Tensor
 
 __all__ = ["heads_of"]
@@ -65,6 +66,11 @@ def _head(layer: Layer, attention: Attention, head: int) -> tuple[Layer, ...]:
 def _sum(layer: Layer, attention: Attention, results: list[Tensor]) -> Layer:
     assert attention.accumulate is not None
     mul, shift, add = attention.accumulate
+    if len(results) == 1:
+        values = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+        table = np.clip((values * mul + add) >> shift, -128, 127).astype(np.int8).view(np.uint8)
+        only = rows_layer(layer.name, results[0], TableMap(table))
+        return replace(only, output=layer.output)
     requant = MulShift((mul,), (shift,), (add,))
     total = add_layer(layer.name, results[0], results[-1], layer.output.name, requant=requant)
     return replace(total, inputs=tuple(results), output=layer.output)
