@@ -94,9 +94,6 @@ void snitch_dma_take(htvm_soc_t *soc)
         .areas = {[SOURCE] = read_area(dma, false), [DEST] = read_area(dma, true)},
         .area_count = SIDES,
     };
-    if (order.areas[DEST].rows == 1) {
-        order.areas[SOURCE].stride = order.areas[DEST].stride = 0;
-    }
     if (!check(soc, &order)) {
         return;
     }

@@ -122,11 +122,11 @@ bool snitch_find_area(htvm_soc_t *soc, snitch_device_t *device, snitch_area_t *a
 bool snitch_check_races(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order,
                         const snitch_device_t *other);
 
-/* Appends an order whose times are known; the room is there. */
+/* Appends an order whose times are known, and remembers what it touches; there must be room.  False
+ * after a complaint that the simulating machine has no memory. */
 bool snitch_queue(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order);
 
-/* Takes the oldest order, which is done, to be freed with snitch_release; false if somebody else
- * wrote to its areas, after a complaint. */
+/* Whether nobody else wrote to what the order touches; complains if somebody did. */
 bool snitch_check_unchanged(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order);
 
 /* Removes the oldest order.  What it wrote is what those behind it find. */
@@ -139,7 +139,7 @@ void snitch_drop(snitch_device_t *device);
 void snitch_dma_take(htvm_soc_t *soc);
 void snitch_ita_take(htvm_soc_t *soc);
 
-/* Completes the oldest order. */
+/* Does what the oldest order orders; false after a complaint. */
 bool snitch_dma_complete(htvm_soc_t *soc);
 bool snitch_ita_complete(htvm_soc_t *soc);
 

@@ -186,6 +186,8 @@ static void test_transfers(void)
     t = good;
     t.source_stride = 0x80000000u;
     transfer_refused(t, SNITCH_ERROR_RANGE, "source at 0x80000000 (6442451008 B) is not in memory");
+    t.rows = 3; /* a span that is small modulo 2^32 */
+    transfer_refused(t, SNITCH_ERROR_RANGE, "source at 0x80000000 (4294967360 B)");
     t = good;
     t.source = L1(200);
     transfer_refused(t, SNITCH_ERROR_OVERLAP, "destination at 0x10000000 (4 x 64 B) overlaps");
