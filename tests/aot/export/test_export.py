@@ -17,6 +17,7 @@ from byoc_dory.soc.registry import resolve
 from htvm.aot import export as export_module
 from htvm.aot.export import MANIFEST, export, write_project
 from htvm.aot.project import project_files
+from htvm.sim.elf import read_elf
 from htvm.sim.iss import run_elf
 from htvm.sim.socs import machine_of
 from tests.aot import tiny
@@ -268,3 +269,64 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     write_project(FILES, tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real" / "README.md").read_text() == "new\n"
+
+
+# --- other ways to build it -------------------------------------------------------------------
+
+
+def _native_compiler() -> str:
+    for name in ("cc", "gcc", "clang"):
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    pytest.skip("there is no C compiler that cmake could use")
+
+
+def _cmake(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("cmake")
+    if program is None:
+        pytest.skip("cmake is not installed")
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("soc", [DIANA, GENERIC], ids=lambda soc: soc.name)
+def test_cmake_builds_and_checks(soc: object, tmp_path: Path) -> None:
+    export(tiny.program(), soc, tmp_path / "p", _golden())  # type: ignore[arg-type]
+    build = tmp_path / "build"
+    made = _cmake(
+        "-S", str(tmp_path / "p"), "-B", str(build), f"-DCMAKE_C_COMPILER={_native_compiler()}"
+    )
+    assert made.returncode == 0, made.stderr
+    built = _cmake("--build", str(build))
+    assert built.returncode == 0, built.stdout + built.stderr
+    done = subprocess.run([build / "tiny_golden"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "PASS: tiny: 64 of 64 output elements equal the golden" in done.stdout
+
+
+def test_make_bare_links_the_skeleton_of_a_port(tmp_path: Path) -> None:
+    export(tiny.program(), DIANA, tmp_path / "p", _golden())
+    done = _make(tmp_path / "p", "bare", f"PYTHON={sys.executable}", f"RV32_CC={ZIG}")
+    assert done.returncode == 0, done.stderr
+    symbols = read_elf(tmp_path / "p" / "build" / "tiny_bare.elf").symbols
+    assert "htvm_port_outcome" in symbols
+
+
+def test_a_filled_in_port_runs_the_golden(tmp_path: Path) -> None:
+    """The skeleton with two lines changed: the outcome ends the simulated run."""
+    export(tiny.program(), DIANA, tmp_path / "p", _golden())
+    port = Path(shutil.copytree(tmp_path / "p/runtime/platform/port", tmp_path / "port"))
+    text = (port / "htvm_port.c").read_text()
+    text = text.replace('#include "htvm_port.h"', '#include "htvm_port.h"\n#include "htvm_hal.h"')
+    text = text.replace(
+        "    (void)code;\n",
+        "    const uint32_t good = htvm_port_outcome.done && htvm_port_outcome.elements == 64;\n"
+        "    htvm_hal_write(HTVM_SIM_EXIT, good && code == 0 ? 0x5555u : 0x13333u);\n",
+    )
+    (port / "htvm_port.c").write_text(text)
+    done = _make(
+        tmp_path / "p", "bare", f"PORT={port}", f"PYTHON={sys.executable}", f"RV32_CC={ZIG}"
+    )
+    assert done.returncode == 0, done.stderr
+    result = run_elf(tmp_path / "p" / "build" / "tiny_bare.elf", machine_of(DIANA))
+    assert result.exit_code == 0
