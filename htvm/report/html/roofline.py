@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["roofline_of"]
 
 _WIDTH, _HEIGHT = 640, 380
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 30, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 26, 30, 44
 _LETTER = 6.2  # width of a letter of a label
 
 
@@ -65,8 +65,8 @@ def _decades(values: list[float]) -> tuple[int, int]:
 
 
 def _scale(points: tuple[Point, ...], peaks: list[float], width: float | None) -> _Scale:
-    """The decades in which all points, peaks and the ends of the slope lie."""
-    knees = [1.2 * peak / width for peak in peaks] if width else []
+    """The decades in which all points and peaks lie, with room for the peaks' names."""
+    knees = [8 * peak / width for peak in peaks] if width else []
     return _Scale(
         _decades([*(point.intensity for point in points), *knees]),
         _decades([*(point.rate for point in points), *(1.2 * peak for peak in peaks)]),
@@ -94,12 +94,14 @@ def _slope(drawing: Drawing, scale: _Scale, width: float, peaks: list[float]) ->
         return
     (x1, y1), (x2, y2) = scale.at(low, low * width), scale.at(high, high * width)
     drawing.add("line", "roof s-dma", x1=x1, y1=y1, x2=x2, y2=y2)
-    # Right of the line, and not on an array's ceiling.
+    # Left of the line, where no layer can be, and not on an array's ceiling.
+    said = f"DMA, {width:g} B/cycle"
     levels = [scale.at(1.0, peak)[1] for peak in peaks]
-    places = [(x1 + part * (x2 - x1), y1 + part * (y2 - y1) + 9) for part in (0.3, 0.5, 0.1, 0.7)]
-    free = [at for at in places if all(abs(at[1] - 4 - level) > 12 for level in levels)]
-    x, y = (free or places)[0]
-    drawing.text(x + 9, y, f"DMA, {width:g} B/cycle", "tick")
+    places = [(x1 + part * (x2 - x1), y1 + part * (y2 - y1)) for part in (0.3, 0.45, 0.6, 0.75)]
+    roomy = [at for at in places if at[0] - 9 - len(said) * _LETTER > _LEFT]
+    free = [at for at in roomy if all(abs(at[1] - 4 - level) > 12 for level in levels)]
+    x, y = (free or roomy or places)[0]
+    drawing.text(x - 9, y, said, "tick end")
 
 
 def _ceiling(
@@ -113,7 +115,10 @@ def _ceiling(
     x2, _ = scale.at(10.0 ** scale.x[1], peak)
     stroke = classes.get(name, "u-0").replace("u-", "s-")
     drawing.add("line", f"roof {stroke}", x1=x1, y1=y, x2=x2, y2=y)
-    drawing.text(x2, y - 5, f"{name}, {peak:,.0f} MAC/cycle", "tick end")
+    said = f"{name}, {peak:,.0f} MAC/cycle"
+    # Above the line, or below it where the slope would run into the words.
+    above = x2 - x1 > len(said) * _LETTER + 20 or width is None
+    drawing.text(x2, y - 5 if above else y + 13, said, "tick end")
 
 
 def _dots(
