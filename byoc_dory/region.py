@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.errors import ModelError
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from byoc_dory.tiling.problem import Solution
 
 __all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
+
+
+_OF_MATRICES = ("gemm", "matmul", "rows", "mha", "attend")
+
+
+def _are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether tensors of these shapes, row by row in memory, are the same bytes."""
+    return prod(a) == prod(b) and (a[0] == b[0] or 1 in (len(a), len(b)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +65,9 @@ class Region:
 
     Raises:
         ModelError: where a tensor is read before it is written, written twice, has two shapes,
-            or an output is never written, named twice or an input.
+            or an output is never written, named twice or an input.  Where there are layers of
+            matrices, a tensor's rows may be counted along other axes by one layer than by another
+            (``(C, B, M)`` is ``(C, B * M, 1)``), or taken for a vector: the bytes are the same.
     """
 
     name: str
@@ -114,10 +125,11 @@ class Region:
         where = f"region '{self.name}', {place}"
         if tensor.name not in shapes:
             raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
-        if shapes[tensor.name] != tensor.shape:
+        known = shapes[tensor.name]
+        of_matrices = any(layer.op in _OF_MATRICES for layer in self.layers)
+        if known != tensor.shape and not (of_matrices and _are_same_rows(known, tensor.shape)):
             raise ModelError(
-                f"tensor '{tensor.name}' is {shapes[tensor.name]} where written and "
-                f"{tensor.shape} where read",
+                f"tensor '{tensor.name}' is {known} where written and {tensor.shape} where read",
                 where=where,
                 hint="end the region at the reshape",
             )

@@ -8,7 +8,7 @@ accelerators are names.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ from byoc_dory.errors import PolicyError
 from byoc_dory.layer import Array, Layer
 from byoc_dory.verdict import Refused
 from patterns.elementwise import has_table, read_table
+from patterns.graph import Graph
+from patterns.groups import Group, groups_of
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
@@ -37,7 +39,8 @@ class OperatorVerdict:
         kind: conv2d, depthwise, dense, add, softmax, ...
         accelerator: the accelerator's name.
         accepted: whether the operator may run there.
-        reason: if not, one sentence with the offending value.
+        reason: if not, one sentence with the offending value; if it does as a part of a layer,
+            which one.
         rule: public statement of the rule that objects, empty where no pattern matches.
     """
 
@@ -55,9 +58,12 @@ class Dispatch:
 
     Attributes:
         placement: operator name -> accelerator name or "cpu", in execution order.
-        verdicts: one per operator and accelerator, in execution order.
+        verdicts: one per operator and accelerator, in execution order; one more where operators
+            were offered together and refused.
         kinds: what each operator is: conv2d, depthwise, dense, add, softmax, ...
         layers: the operators a pattern describes, by name.
+        groups: layers that consist of several operators: name -> these, in execution order; the
+            last has the layer's name.
         elements: how many elements each operator reads (those of a window as often as they are
             read) and writes.
         absorbed: conversions between scales that the host does while their tensor enters a region:
@@ -72,6 +78,12 @@ class Dispatch:
     elements: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
     tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    @property
+    def inner(self) -> frozenset[str]:
+        """The operators that are part of another's layer."""
+        return frozenset(name for parts in self.groups.values() for name in parts[:-1])
 
 
 def dispatch(
@@ -97,15 +109,25 @@ def dispatch(
         PolicyError: an operator that must run on an accelerator is refused by it.
     """
     wanted = wanted or {}
+    graph = Graph(nodes, results)
+    offered = _Offered(graph, soc, accelerators, wanted)
     placement: dict[str, str] = {}
     verdicts: list[OperatorVerdict] = []
     for node in nodes:
-        said = [_judge(node, soc, accelerator) for accelerator in accelerators]
+        said = offered.together(node)
+        if said is None:
+            said = [_judge(node, soc, accelerator) for accelerator in accelerators]
+            said = offered.with_refusals(node, said)
+            placement[node.name] = _placed(said, wanted.get(node.name), node.name in binding)
+        else:
+            placement[node.name] = offered.places[node.name]
         verdicts += said
-        placement[node.name] = _placed(said, wanted.get(node.name), node.name in binding)
     families = {entry.name: entry.family for entry in accelerators}
+    groups = {group.name: group for group in offered.formed}
     kinds = {node.name: node.kind for node in nodes}
+    kinds |= {name: group.kind for name, group in groups.items()}
     layers = {node.name: node.layer for node in nodes if node.layer is not None}
+    layers |= {name: group.layer for name, group in groups.items()}
     absorbed = {
         node.name: home
         for node in nodes
@@ -114,7 +136,76 @@ def dispatch(
     }
     tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
     elements = {node.name: _elements(node) for node in nodes}
-    return Dispatch(placement, tuple(verdicts), kinds, layers, elements, absorbed, tables)
+    parts = {name: group.parts for name, group in groups.items()}
+    return Dispatch(placement, tuple(verdicts), kinds, layers, elements, absorbed, tables, parts)
+
+
+class _Offered:
+    """Groups of operators, offered to the accelerators before their operators are.
+
+    Attributes:
+        formed: those that an accelerator took.
+        places: where their operators run.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        soc: Soc,
+        accelerators: Sequence[Accelerator],
+        wanted: Mapping[str, str],
+    ) -> None:
+        self.formed: list[Group] = []
+        self.places: dict[str, str] = {}
+        self._taken: dict[str, list[OperatorVerdict]] = {}
+        self._refused: dict[str, list[OperatorVerdict]] = {}
+        for group in groups_of(graph) if accelerators else ():
+            if any(name in self.places for name in group.parts):
+                continue
+            said = [_verdict(group.layer, group.kind, soc, entry) for entry in accelerators]
+            place = _taker(said, wanted.get(group.name))
+            if place is None:
+                self._note(group, said, graph)
+                continue
+            self.formed.append(group)
+            for name in group.parts:
+                self.places[name] = place
+                self._taken[name] = [_of_part(entry, name, group, graph) for entry in said]
+
+    def together(self, node: Node) -> list[OperatorVerdict] | None:
+        """What was said to a group that was formed of this operator and others."""
+        return self._taken.get(node.name)
+
+    def with_refusals(self, node: Node, said: list[OperatorVerdict]) -> list[OperatorVerdict]:
+        """The verdicts on an operator, and those on its group, which is refused.
+
+        Of an operator that no pattern describes by itself, only the latter tell something.
+        """
+        refusals = self._refused.get(node.name, [])
+        return refusals if node.layer is None and refusals else [*said, *refusals]
+
+    def _note(self, group: Group, said: Sequence[OperatorVerdict], graph: Graph) -> None:
+        refusals = [entry for entry in said if not entry.accepted]
+        for name in group.parts:
+            if name == group.name or graph.nodes[name].layer is None:
+                renamed = [replace(entry, layer=name) for entry in refusals]
+                self._refused.setdefault(name, []).extend(renamed)
+
+
+def _taker(said: Sequence[OperatorVerdict], wanted: str | None) -> str | None:
+    """Who takes a group: the accelerator that is wanted, or else the first that accepts."""
+    names = [entry.accelerator for entry in said if entry.accepted]
+    if wanted is not None:
+        return wanted if wanted in names else None
+    return names[0] if names else None
+
+
+def _of_part(said: OperatorVerdict, name: str, group: Group, graph: Graph) -> OperatorVerdict:
+    """What was said to a group, about one of its operators."""
+    if name == group.name:
+        return said
+    reason = f"part of {group.kind} '{group.name}'" if said.accepted else said.reason
+    return replace(said, layer=name, kind=graph.nodes[name].kind, reason=reason)
 
 
 def _elements(node: Node) -> tuple[int, int]:
@@ -155,7 +246,7 @@ def _home(
 
     All who read it must be there, and what it reads must come from outside.
     """
-    if node.kind != "convert" or not has_table(node.attrs):
+    if node.kind != "convert" or placement[node.name] != CPU or not has_table(node.attrs):
         return None
     homes = {families.get(placement[other.name]) for other in nodes if node.name in other.inputs}
     outside = all(placement.get(name, CPU) == CPU for name in node.inputs)
@@ -170,9 +261,13 @@ def _judge(node: Node, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
             node.name, node.kind, accelerator.name, False,
             f"no pattern describes {node.kind}",
         )  # fmt: skip
-    verdict = accelerator.judge(node.layer, soc)
+    return _verdict(node.layer, node.kind, soc, accelerator)
+
+
+def _verdict(layer: Layer, kind: str, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
+    verdict = accelerator.judge(layer, soc)
     if isinstance(verdict, Refused):
         return OperatorVerdict(
-            node.name, node.kind, accelerator.name, False, verdict.reason, verdict.rule
+            layer.name, kind, accelerator.name, False, verdict.reason, verdict.rule
         )
-    return OperatorVerdict(node.name, node.kind, accelerator.name, True)
+    return OperatorVerdict(layer.name, kind, accelerator.name, True)

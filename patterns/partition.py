@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layer import Layer, Tensor
 from byoc_dory.region import BorderMap, Region
+from patterns.composite import Shape, shapes_of
 from patterns.dispatching import CPU, Dispatch
+from patterns.kinds import PRIMITIVES
 from patterns.names import name_of
 from patterns.table import LAYER_ATTRIBUTE, pattern_table
+from patterns.walk import bindings_of, main_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -68,18 +71,35 @@ def partition(
     families = {entry.name: entry.family for entry in accelerators}
     codegens = {codegen_name(soc, entry): entry.family for entry in accelerators}
     homes = {
-        name: families[place] for name, place in placed.placement.items() if place in families
+        name: families[place]
+        for name, place in placed.placement.items()
+        if place in families
+        if name not in placed.inner
     } | dict(placed.absorbed)
     # A result that is also read would otherwise leave its region twice, under two names.
     module = relax.transform.CanonicalizeBindings()(module)
+    shapes = _shapes(module, placed)
     for codegen, family in codegens.items():
-        table = pattern_table(codegen, _taken_by(family, homes))
+        table = pattern_table(codegen, _taken_by(family, homes), shapes)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     module = relax.transform.MergeCompositeFunctions()(module)
     reader = _RegionReader(module, placed)
     regions = reader.read(codegens)
     _check_all_grouped(regions, placed)
     return Partition(module, regions)
+
+
+def _shapes(module: IRModule, placed: Dispatch) -> tuple[Shape, ...]:
+    """What the layers look like that no pattern beside a builder describes."""
+    found = {
+        name: placed.groups.get(name, (name,))
+        for name, place in placed.placement.items()
+        if place != CPU
+        and name not in placed.inner
+        and (name in placed.groups or placed.kinds[name] in PRIMITIVES.values())
+        and placed.kinds[name] != "add"
+    }
+    return shapes_of(found, dict(bindings_of(main_of(module)))) if found else ()
 
 
 def _taken_by(family: str, homes: Mapping[str, str]) -> Callable[[str], bool]:
@@ -90,7 +110,7 @@ def _taken_by(family: str, homes: Mapping[str, str]) -> Callable[[str], bool]:
 def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
     grouped = {layer.name for region in regions.values() for layer in region.layers}
     for name, place in placed.placement.items():
-        if place != CPU and name not in grouped:
+        if place != CPU and name not in grouped and name not in placed.inner:
             raise IntegerFormError(
                 f"operator '{name}' was placed on {place}, but no pattern matched it",
                 where=f"operator '{name}'",

@@ -7,7 +7,7 @@ as a prefix and a function that says whether a named layer goes there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patterns.analog import analog_patterns
@@ -18,9 +18,10 @@ from patterns.names import name_of
 
 if TYPE_CHECKING:
     from tvm.ir import RelaxExpr
+    from tvm.relax.dpl import DFPattern
     from tvm.relax.transform import FusionPattern, PatternCheckContext
 
-    from patterns.match import Match
+    from patterns.composite import Shape
 
 __all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
 
@@ -28,13 +29,17 @@ LAYER_ATTRIBUTE = "layer"
 """Attribute of a composite function that carries the layer's name."""
 
 
-def pattern_table(prefix: str, takes: Callable[[str], bool]) -> list[FusionPattern]:
+def pattern_table(
+    prefix: str, takes: Callable[[str], bool], shapes: Sequence[Shape] = ()
+) -> list[FusionPattern]:
     """Return the fusion patterns of one family of accelerators.
 
     Args:
         prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
         takes: whether the operator of that name belongs to a region of this family.
+        shapes: of layers that have no pattern of their own, and those that look so.
     """
+    special = {name for shape in shapes for name in shape.names}
     matches = (
         conv2d_pattern(),
         dense_pattern(),
@@ -43,10 +48,20 @@ def pattern_table(prefix: str, takes: Callable[[str], bool]) -> list[FusionPatte
         add_pattern(),
         convert_pattern(),
     )
-    return [_fusion_pattern(f"{prefix}.{match.kind}", match, takes) for match in matches]
+
+    def taken_as(names: Collection[str]) -> Callable[[str], bool]:
+        return lambda name: name in names and takes(name)
+
+    def taken_alone(name: str) -> bool:
+        return name not in special and takes(name)
+
+    return [
+        *(_fusion_pattern(f"{prefix}.layer", s.pattern, taken_as(s.names)) for s in shapes),
+        *(_fusion_pattern(f"{prefix}.{m.kind}", m.pattern, taken_alone) for m in matches),
+    ]
 
 
-def _fusion_pattern(name: str, match: Match, takes: Callable[[str], bool]) -> FusionPattern:
+def _fusion_pattern(name: str, pattern: DFPattern, takes: Callable[[str], bool]) -> FusionPattern:
     from tvm.relax.transform import FusionPattern
 
     def layer_name(annotated: Mapping[str, RelaxExpr]) -> str:
@@ -58,8 +73,7 @@ def _fusion_pattern(name: str, match: Match, takes: Callable[[str], bool]) -> Fu
     def attributes(annotated: Mapping[str, RelaxExpr]) -> dict[str, str]:
         return {LAYER_ATTRIBUTE: layer_name(annotated)}
 
-    annotations = {"root": match.pattern}
-    return FusionPattern(name, match.pattern, annotations, check, attributes)
+    return FusionPattern(name, pattern, {"root": pattern}, check, attributes)
 
 
 def _leaks(context: PatternCheckContext) -> bool:

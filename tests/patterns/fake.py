@@ -1,0 +1,70 @@
+"""An accelerator that takes whatever operators a test wants it to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from byoc_dory.layer import Layer
+from byoc_dory.soc.accelerator import Accelerator, Scheme
+from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.generic.description import GENERIC
+from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+from patterns.dispatching import Dispatch, dispatch
+from patterns.partition import Partition, partition
+from patterns.read import output_names, read_graph
+
+ALL = ("conv2d", "depthwise", "dense", "add", "gemm", "matmul", "rows", "mha")
+
+
+@dataclass(frozen=True)
+class Fake(Accelerator):
+    """Takes layers of some operators; its layout is row by row."""
+
+    takes: tuple[str, ...] = ALL
+    form: Scheme = "mul_shift"
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return (operator_is_taken,)
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.form
+
+
+def operator_is_taken(layer: Layer, core: Any, soc: Soc) -> Verdict:
+    """The operator is one of a list."""
+    if layer.op in core.takes:
+        return Accepted()
+    return Refused(f"the operator is {layer.op}")
+
+
+def fake(name: str = "cores", takes: tuple[str, ...] = ALL, family: str = "cluster") -> Fake:
+    return Fake(name, "a fake", 0x1000, "L1", family, "tests.patterns.fake", takes=takes)
+
+
+def soc_of(*accelerators: Accelerator) -> Soc:
+    return replace(GENERIC, accelerators=accelerators)
+
+
+def target_of(*accelerators: Accelerator) -> Target:
+    return Target("fake", soc_of(*accelerators), accelerators)
+
+
+def placed_on(
+    module: Any, *accelerators: Accelerator, wanted: dict[str, str] | None = None
+) -> Dispatch:
+    soc = soc_of(*accelerators)
+    return dispatch(read_graph(module), output_names(module), soc, accelerators, wanted)
+
+
+def cut(
+    module: Any, *accelerators: Accelerator, wanted: dict[str, str] | None = None
+) -> tuple[Dispatch, Partition]:
+    placed = placed_on(module, *accelerators, wanted=wanted)
+    return placed, partition(module, placed, soc_of(*accelerators), accelerators)
+
+
+def layers_of(parts: Partition) -> list[list[str]]:
+    return [[layer.name for layer in region.layers] for region in parts.regions.values()]
