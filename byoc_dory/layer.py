@@ -59,12 +59,13 @@ class Layer:
     with zeros outside the input.  An add is ``clip(requant(a + b))``, or of more operands.
 
     A matrix of M rows is a tensor ``(columns, M, 1)``, row by row in memory (``NHWC``); B matrices
-    are ``(columns, B, M)``.  On these:
+    of M rows are ``(columns, B * M, 1)``, one after another.  On these:
 
     - ``gemm``: ``x W' + bias``, requantized, clipped, and then ``function`` if there is one;
       ``transposed``: the result is stored as ``(M, K, 1)``, column by column.
-    - ``matmul``: ``a b``, requantized and clipped, of B pairs of matrices; ``transposed``: the
-      second operand is given as its rows, ``(C, B, K)`` instead of ``(K, B, C)``.
+    - ``matmul``: ``a b``, requantized and clipped, of ``groups`` pairs of matrices;
+      ``transposed``: the second operand is given as its rows, ``(C, B * K, 1)`` instead of
+      ``(K, B * C, 1)``.
     - ``rows``: ``function`` of each row.
     - ``mha``: ``attention`` of one matrix.
     - ``attend``: ``scores`` of query ``(C, M, 1)``, key ``(C, N, 1)`` and transposed value
@@ -86,7 +87,7 @@ class Layer:
         requant: how the int32 accumulator becomes the output type.
         clip: inclusive (low, high) of the output.
         dilation: (y, x).
-        groups: 1, or the number of channel groups.
+        groups: 1, or the number of channel groups, of a matmul's matrices, of an attend's heads.
         input_range: inclusive (low, high) in which all inputs are known to lie.
         function: of the rows; behind a gemm, an activation.
         attention: of ``mha``.
@@ -144,6 +145,8 @@ class Layer:
             return self.oy * keys * (self.C + self.K)
         if self.attention is not None:
             return self.attention.macs(self.oy)
+        if self.op == "matmul":
+            return self.K * self.C * self.oy
         return self.K * (self.C // self.groups) * self.oy * self.ox * self.fy * self.fx
 
     @property
@@ -169,8 +172,8 @@ class Layer:
         if self.op in _ELEMENTWISE:
             return "x".join(str(size) for size in self.output.shape)
         if self.op in ("gemm", "matmul"):
-            batch = f"{self.oy} x " if self.ox > 1 else ""
-            return f"{batch}{max(self.ox, self.oy)}x{self.C} times {self.C}x{self.K}"
+            batch = f"{self.groups} of " if self.groups > 1 else ""
+            return f"{batch}{self.oy // self.groups}x{self.C} times {self.C}x{self.K}"
         if self.op == "attend":
             return f"{self.oy} queries, {self.inputs[1].shape[1]} keys, head size {self.C}"
         if self.attention is not None:
@@ -193,7 +196,8 @@ class Layer:
             raise self._error(f"negative padding {self.pad}")
         if self.op not in ("conv2d", "depthwise") and (self.fy, self.fx) != (1, 1):
             raise self._error(f"a kernel of {self.fy}x{self.fx}")
-        if self.C % self.groups or self.K % self.groups:
+        divided = (self.oy,) if self.op == "matmul" else (self.C, self.K)
+        if any(size % self.groups for size in divided):
             raise self._error(f"groups={self.groups} does not divide C={self.C} and K={self.K}")
         if self.op == "depthwise" and not self.groups == self.C == self.K:
             raise self._error(
@@ -229,8 +233,10 @@ class Layer:
             return
         self._check_shape(self.inputs[0], (self.C, self.iy, self.ix))
         if self.op == "matmul":
-            second = (self.C, self.oy, self.K) if self.transposed else (self.K, self.oy, self.C)
-            self._check_shape(self.inputs[1], second)
+            shape = (self.C, self.groups * self.K, 1)
+            if not self.transposed:
+                shape = (self.K, self.groups * self.C, 1)
+            self._check_shape(self.inputs[1], shape)
         if self.op == "attend":
             keys = self.inputs[1].shape[1]
             self._check_shape(self.inputs[1], (self.C, keys, 1))

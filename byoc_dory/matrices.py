@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from byoc_dory.attention import Attention, Scores
 from byoc_dory.layer import Layer
 from byoc_dory.requantization import Requant, Shift
@@ -49,15 +51,21 @@ def matmul_layer(
     requant: Requant,
     clip: tuple[int, int] = _INT8,
     transposed: bool = False,
+    batch: int = 1,
     dtype: str = "int8",
 ) -> Layer:
-    """``a`` (B matrices of M rows of C) times ``b``; ``transposed``: b has the rows of C."""
-    channels, batch, rows = a.shape
-    k = b.shape[2] if transposed else b.shape[0]
+    """``a`` (``batch`` matrices of M rows of C) times ``b``; ``transposed``: b has rows of C.
+
+    Operands may be given as ``(columns, batch, rows)``, too.
+    """
+    channels = a.shape[0]
+    height = a.elements // channels
+    k = b.elements // channels // batch
+    second = (channels, batch * k, 1) if transposed else (k, batch * channels, 1)
     return Layer(
-        name, "matmul", (a, b), Tensor(name, (k, batch, rows), dtype, "NHWC"), k, channels,
-        batch, rows, batch, rows, 1, 1, (1, 1), (0, 0, 0, 0), None, None, requant, clip,
-        transposed=transposed,
+        name, "matmul", (replace(a, shape=(channels, height, 1)), replace(b, shape=second)),
+        matrix(name, height, k, dtype), k, channels, height, 1, height, 1, 1, 1, (1, 1),
+        (0, 0, 0, 0), None, None, requant, clip, groups=batch, transposed=transposed,
     )  # fmt: skip
 
 

@@ -45,9 +45,10 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> Array:
     elif layer.op in ("gemm", "rows", "mha", "attend"):
         result = _of_one_matrix(layer, [values[:, :, 0].T for values in wide])
     elif layer.op == "matmul":
-        a, b = (values.transpose(1, 2, 0) for values in wide)
+        a, b = (values[:, :, 0].T.reshape(layer.groups, -1, values.shape[0]) for values in wide)
         b = b.transpose(0, 2, 1) if layer.transposed else b
-        result = _requantized(layer, a @ b, axis=-1).transpose(2, 0, 1)
+        sums = (a @ b).reshape(-1, layer.K)
+        result = _requantized(layer, sums, axis=-1).T[:, :, None]
     else:
         raise NotImplementedError(layer.op)
     limits = np.iinfo(layer.output.dtype)

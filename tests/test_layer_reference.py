@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.attention import Attention, Product, Scores
-from byoc_dory.layer import MulShift, Shift, Tensor
+from byoc_dory.layer import MulShift, Shift
 from byoc_dory.matrices import (
     attend_layer,
     gemm_layer,
@@ -54,16 +54,19 @@ def test_a_gemm_and_its_bytes() -> None:
 
 
 def test_a_matmul_of_heads() -> None:
-    a = np.arange(-6, 6, dtype=np.int8).reshape(2, 2, 3).transpose(2, 0, 1)  # 2 heads, 2x3
-    b = np.arange(12, dtype=np.int8).reshape(2, 3, 2).transpose(2, 0, 1)  # 2 heads, 3x2
-    expected = a.transpose(1, 2, 0).astype(int) @ b.transpose(1, 2, 0).astype(int) >> 1
-    tensors = (Tensor("a", (3, 2, 2), layout="NHWC"), Tensor("b", (2, 2, 3), layout="NHWC"))
-    layer = matmul_layer("m", *tensors, requant=Shift(1))
-    np.testing.assert_array_equal(evaluate(layer, [a, b]).transpose(1, 2, 0), expected)
-    turned = (tensors[0], Tensor("b", (3, 2, 2), layout="NHWC"))
-    layer = matmul_layer("m", *turned, requant=Shift(1), transposed=True)
-    transposed = b.transpose(2, 1, 0)
-    np.testing.assert_array_equal(evaluate(layer, [a, transposed]).transpose(1, 2, 0), expected)
+    a = np.arange(-6, 6, dtype=np.int8).reshape(2, 2, 3)  # 2 heads, 2x3
+    b = np.arange(12, dtype=np.int8).reshape(2, 3, 2)  # 2 heads, 3x2
+    expected = a.astype(int) @ b.astype(int) >> 1
+    first, second = matrix("a", 4, 3), matrix("b", 6, 2)
+    layer = matmul_layer("m", first, second, requant=Shift(1), batch=2)
+    operands = [loaded(v.reshape(-1).view(np.uint8), t) for v, t in ((a, first), (b, second))]
+    got = stored(evaluate(layer, operands)).view(np.int8).reshape(2, 2, 2)
+    np.testing.assert_array_equal(got, expected)
+    rows = matrix("b", 4, 3)
+    layer = matmul_layer("m", first, rows, requant=Shift(1), transposed=True, batch=2)
+    turned = np.ascontiguousarray(b.transpose(0, 2, 1)).reshape(-1).view(np.uint8)
+    got = stored(evaluate(layer, [operands[0], loaded(turned, rows)])).view(np.int8)
+    np.testing.assert_array_equal(got.reshape(2, 2, 2), expected)
 
 
 def rows_result(function: RowFunction, *rows: list[int], dtype: str = "int8") -> list[list[int]]:

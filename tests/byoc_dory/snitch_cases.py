@@ -138,7 +138,7 @@ def random_cluster_layer(rng: np.random.Generator, name: str) -> Layer:
         a = Tensor(f"{name}.a", (channels, batch, rows), dtype, "NHWC")
         shape = (channels, batch, k) if swapped else (k, batch, channels)
         b = Tensor(f"{name}.b", shape, "int8", "NHWC")
-        return matmul_layer(name, a, b, requant=requant, transposed=swapped)
+        return matmul_layer(name, a, b, requant=requant, transposed=swapped, batch=batch)
     if kind == "add":
         operands = tuple(
             replace(source, name=f"{name}.{n}") for n in range(int(rng.integers(2, 6)))

@@ -20,7 +20,7 @@ from byoc_dory.rowwise import (
     TableMap,
     TableSoftmax,
 )
-from tests.layer_reference import evaluate, stored
+from tests.layer_reference import evaluate, loaded, stored
 from tests.runtime_c import cluster_kernels as c
 from tests.runtime_c.cluster_kernels import Array, Kernels
 
@@ -171,7 +171,7 @@ def test_matmul(
     layer = matmul_layer(
         "m", Tensor("a", a.shape, dtypes[0], "NHWC"), Tensor("b", b.shape, layout="NHWC"),
         requant=draw.requant(np.array([channels * 2**15]), 1, wide), clip=draw.clip(dtypes[1]),
-        transposed=transposed, dtype=dtypes[1],
+        transposed=transposed, dtype=dtypes[1], batch=batch,
     )  # fmt: skip
     requant, flags = kernels.requant(layer, wide)
     flags |= unsigned(dtypes[0]) | results(dtypes[1]) | (c.B_ROWS if transposed else 0)
@@ -180,7 +180,8 @@ def test_matmul(
         k=k, c=channels, flags=flags, requant=requant,
     )  # fmt: skip
     got = kernels.run("matmul", args, batch * rows * k, cores, order=reversed(range(cores)))
-    np.testing.assert_array_equal(got, stored(evaluate(layer, [a, b])))
+    operands = [loaded(stored(v), t) for v, t in zip((a, b), layer.inputs, strict=True)]
+    np.testing.assert_array_equal(got, stored(evaluate(layer, operands)))
 
 
 # ------------------------------------------------------------------------------ convolutions

@@ -21,7 +21,7 @@ _COLUMN_STEP = 4  # outputs that a kernel computes side by side
 
 def matrices(layer: Layer) -> tuple[int, int]:
     """(matrices, rows of each) of a matmul."""
-    return layer.oy, layer.ox
+    return layer.groups, layer.oy // layer.groups
 
 
 def _units(layer: Layer) -> tuple[int, int, int]:
