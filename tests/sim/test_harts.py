@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from htvm.sim.iss import TrapError, build_iss, run_elf
+from htvm.sim.iss import IssResult, TrapError, build_iss, run_elf
 from htvm.sim.machine import BARE
 from htvm.sim.toolchain import Compiler
 from tests.sim import bare
@@ -273,10 +273,26 @@ POLLS = {
     "one polls, others write late": "li t1, 0x1A100000; beqz s0, 3f; li t0, 300; mul t2, t0, s0;"
     " 4: addi t2, t2, -1; bnez t2, 4b; sw t0, 0(t1); j 5f; 3: li t0, 100; sw t0, 0(t1);"
     " li t4, 3; 6: lw t0, 0(t1); bnez t0, 6b; 5:",
+    "any length": "li t1, 0x1A100000; li s4, 60; 3: bnez s0, 5f; addi t0, s4, 40; sw t0, 0(t1);"
+    " 4: lw t0, 0(t1); bnez t0, 4b; csrr t0, mcycle; slli s5, s5, 1; add s5, s5, t0;"
+    " 5: addi s4, s4, -1; bnez s4, 3b; sw s5, 60(s2)",
     "polling while others compute": "li t1, 0x1A100000; bnez s0, 4f; li t0, 3000; sw t0, 0(t1);"
     " 3: lw t0, 0(t1); bnez t0, 3b; j 5f; 4: li t0, 400; 6: lw t2, 0(s2); add t2, t2, s0;"
     " sw t2, 0(s2); addi t0, t0, -1; bnez t0, 6b; 5:",
 }
+
+
+def stepped_and_skipped(
+    body: str, harts: int, folder: Path, compiler: Compiler
+) -> tuple[IssResult, IssResult]:
+    record = "; csrr a0, mcycle; slli t0, s0, 2; add t0, t0, s2; sw a0, 64(t0)"
+    elf = together(body + record, harts, folder, compiler)
+    board = machine(harts, devices=TIMERS)
+    stepped, skipped = (
+        run_elf(elf, board, peeks={DATA: 128}, step_polls=step, compiler=compiler)
+        for step in (True, False)
+    )
+    return stepped, skipped
 
 
 @pytest.mark.parametrize("harts", [1, 2, 9])
@@ -284,18 +300,25 @@ POLLS = {
 def test_skipping_polls_changes_nothing(
     name: str, harts: int, tmp_path: Path, compiler: Compiler
 ) -> None:
-    elf = together(
-        POLLS[name] + "; csrr a0, mcycle; slli t0, s0, 2; add t0, t0, s2; sw a0, 64(t0)",
-        harts,
-        tmp_path,
-        compiler,
-    )
-    board = machine(harts, devices=TIMERS)
-    results = [
-        run_elf(elf, board, peeks={DATA: 128}, step_polls=step, compiler=compiler)
-        for step in (True, False)
-    ]
-    assert results[0] == results[1]
+    stepped, skipped = stepped_and_skipped(POLLS[name], harts, tmp_path, compiler)
+    assert stepped == skipped
+
+
+@pytest.mark.parametrize("writer", [0, 1])
+@pytest.mark.parametrize("harts", [2, 3])
+def test_a_write_meets_polls_at_any_time(
+    writer: int, harts: int, tmp_path: Path, compiler: Compiler
+) -> None:
+    """One ends what the others poll, in each round some cycles later within their rounds."""
+    body = f"""
+        li t1, 0x1A100000; li s4, 60; li s6, {writer}; 3: beq s0, s6, 6f; lw t0, 4(s1);
+        4: lw t0, 0(t1); bnez t0, 4b; csrr t0, mcycle; slli t2, s5, 5; sub s5, t2, s5;
+        add s5, s5, t0; j 7f; 6: li t0, 100000; sw t0, 0(t1); lw t2, 4(s1); mv t2, s4;
+        5: addi t2, t2, -1; bnez t2, 5b; sw zero, 0(t1); 7: lw t0, 4(s1); addi s4, s4, -1;
+        bnez s4, 3b; slli t0, s0, 2; add t0, t0, s2; sw s5, 32(t0)
+    """
+    stepped, skipped = stepped_and_skipped(body.replace("\n", " "), harts, tmp_path, compiler)
+    assert stepped == skipped
 
 
 def test_a_long_wait_costs_nothing(tmp_path: Path, compiler: Compiler) -> None:
