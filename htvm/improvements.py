@@ -23,6 +23,7 @@ from byoc_dory.planning import cycles_like
 from htvm.placement import executed_form
 from htvm.policy import CPU
 from htvm.report.explain_types import Improvement
+from htvm.sim.sizes import tensor_bytes
 from htvm.variants import RESIZABLE, resized
 
 if TYPE_CHECKING:
@@ -221,6 +222,10 @@ class _Judge:
             for kernel in code.kernels
             if kernel.layer is not None
         }
+        program = compiled.program
+        taken = program.constant_bytes + program.plan.peak + self._soc.host.stack
+        taken += tensor_bytes((*program.inputs, *program.outputs))
+        self._room = self._soc.memory("L2").size - taken
         self._converted: dict[str, int] = {}
         for step in compiled.program.steps:
             if step.kind in ("prologue", "epilogue"):
@@ -247,9 +252,12 @@ class _Judge:
             if answer is None or answer[0] <= answer[1]:
                 continue
             before, after, where = answer
+            number = self._room_for(variant.layer, layer, len(names))
+            if number == 0:
+                continue
             entry = Improvement(
-                names, variant.change, len(names) * (before - after), len(names) * before,
-                len(names) * after, self._compiled.dispatch.placement[name], where,
+                names[:number], variant.change, number * (before - after), number * before,
+                number * after, self._compiled.dispatch.placement[name], where,
                 _effects(layer, variant),
             )  # fmt: skip
             found.append((variant.distance(layer), variant, entry))
@@ -259,6 +267,12 @@ class _Judge:
         most = max(entry.gain for _, _, entry in found)
         about = [item for item in found if item[2].gain >= _ABOUT * most]
         return min(about, key=lambda item: (item[0], -item[2].gain))[2]
+
+    def _room_for(self, changed: Layer, layer: Layer, wanted: int) -> int:
+        """How many of these layers L2 can hold as they then are, code left aside."""
+        assert changed.weight is not None and layer.weight is not None
+        more = changed.weight.size - layer.weight.size
+        return wanted if more <= 0 else max(0, min(wanted, self._room // more))
 
     def _answer(self, name: str, changed: Layer) -> tuple[int, int, str] | None:
         """Cycles before and after the change, and where the changed layer runs.

@@ -127,6 +127,16 @@ def test_changes_come_in_order_and_each_layer_once() -> None:
     assert found[:3] == improvements(made, 3)
 
 
+def test_a_change_is_only_made_where_l2_has_room() -> None:
+    made = compiled(zoo.build("mobilenet_v1"))
+    layers, program = made.dispatch.layers, made.program
+    for entry in improvements(made):
+        if entry.change == "make the depthwise convolution a full one":
+            sizes = [layers[name].weight for name in entry.layers]
+            more = sum(w.size * (len(w) - 1) for w in sizes if w is not None)
+            assert program.constant_bytes + program.plan.peak + more < 512_000
+
+
 def test_variants_are_layers_near_by() -> None:
     source = Tensor("x", (16, 12, 9))
     weight = np.ones((20, 16, 5, 3), np.int8)

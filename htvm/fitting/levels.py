@@ -144,15 +144,21 @@ def _layer_demand(
     solution = kernel.plan.solution
     least_in, least_out, least_weights = problem.memory(problem.smallest)
     whole_in, whole_out, whole_weights = problem.memory(problem.whole)
+    least, whole = least_in + least_out, whole_in + whole_out
+    weights: int | None = solution.l1_weights
+    if problem.weights_in_l1:
+        # There is no memory for them alone.
+        least, whole = least + least_weights, whole + whole_weights
+        least_weights = whole_weights = weights = 0
     return LayerDemand(
         layer=kernel.layer_name,
         accelerator=kernel.accelerator,
         l1_planned=used if planned else None,
-        l1_least=problem.buffering * (least_in + least_out),
-        l1_whole=whole_in + whole_out,
+        l1_least=problem.buffering * least + problem.fixed_bytes,
+        l1_whole=whole + problem.fixed_bytes,
         l1_limit=problem.l1_limit,
         tile=",".join(str(size) for size in astuple(solution.tile)) if planned else "",
-        weights_planned=solution.l1_weights if planned else None,
+        weights_planned=weights if planned else None,
         weights_least=problem.buffering * least_weights,
         weights_whole=whole_weights,
         weights_limit=problem.weight_limit,
