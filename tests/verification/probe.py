@@ -13,6 +13,7 @@ import pytest
 import htvm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import ANALOG, DIANA, DIGITAL
+from byoc_dory.soc.diana.faults import fault_settings
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import BuildOptions, Compiled, compile_model
 from htvm.verification import reference
@@ -23,9 +24,6 @@ from htvm.zoo.emit import model
 from htvm.zoo.sketch import Scheme, Sketch
 
 Array = np.ndarray[Any, Any]
-
-# Registers of the simulation in the DMA's block (diana_regs.h).
-_CORE, _TRIGGER, _BYTE, _FLIP = 0x30, 0x34, 0x38, 0x3C
 
 
 @functools.cache
@@ -46,14 +44,7 @@ def compiled(net: htvm.Model, target: str = "diana", **tiling: Any) -> Compiled:
 
 def fault(trigger: int, byte: int, flip: int, *, analog: bool = False) -> dict[int, int]:
     """Settings that make one byte of the result of one trigger of a core wrong."""
-    assert DIANA.dma is not None
-    base, core = DIANA.dma.registers, ANALOG if analog else DIGITAL
-    return {
-        base + _CORE: core.registers,
-        base + _TRIGGER: trigger,
-        base + _BYTE: byte,
-        base + _FLIP: flip,
-    }
+    return fault_settings(DIANA, ANALOG if analog else DIGITAL, trigger, byte, flip)
 
 
 @functools.cache
