@@ -23,16 +23,18 @@ def _l1_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
     soc = compiled.target.soc
     number = {step.symbol: index for index, step in enumerate(compiled.program.steps)}
     found: dict[str, list[Block]] = {}
+    peaks: dict[str, int] = {}
     for code in compiled.regions.values():
         if code.plan is None or not code.plan.l1_map:
             continue
         memory = soc.accelerator(code.plan.layers[0].accelerator).l1
         found.setdefault(memory, []).extend(_region_blocks(code, number))
+        # Beyond the last block is what a layer overwrites behind its result.
+        peaks[memory] = max(peaks.get(memory, 0), code.plan.l1_peak)
     maps = []
     for memory, blocks in found.items():
-        peak = max(block.offset + block.bytes for block in blocks)
         blocks.sort(key=lambda block: (block.first, block.offset))
-        maps.append(MemoryMap(memory, soc.memory(memory).size, peak, tuple(blocks)))
+        maps.append(MemoryMap(memory, soc.memory(memory).size, peaks[memory], tuple(blocks)))
     return tuple(maps)
 
 
