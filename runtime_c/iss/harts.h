@@ -103,6 +103,14 @@ bool htvm_harts_write(harts_t *all, hart_t *hart, uint32_t addr, uint32_t size, 
 void htvm_harts_sleep(harts_t *all, hart_t *hart, uint64_t now);
 void htvm_harts_resume(harts_t *all, hart_t *hart, uint64_t until);
 
+/* harts_steps.c: decodes an instruction of a RAM. */
+void htvm_harts_decode(ram_t *ram, insn_t *insn);
+/* Notes the stack pointer; false after setting iss->trap where it leaves the hart's stack. */
+bool htvm_harts_stack(iss_t *iss, const hart_t *hart, uint32_t sp);
+void htvm_harts_misaligned(iss_t *iss, uint32_t addr, uint32_t size);
+/* Appends to iss->trap where it happened, and on which hart. */
+void htvm_harts_locate(harts_t *all, const hart_t *hart, uint32_t pc);
+
 /* harts_atomic.c: lr, sc and amo* on a word of RAM; returns the result. */
 uint32_t htvm_harts_atomic(harts_t *all, hart_t *hart, const insn_t *insn, uint32_t addr,
                            uint8_t *p);

@@ -16,57 +16,6 @@ static uint32_t address_of(const ram_t *ram, const insn_t *insn)
     return ram->base + 2u * (uint32_t)(insn - ram->insns);
 }
 
-/* Registers that an instruction does not use become those which are always ready. */
-static void decode_in_place(ram_t *ram, insn_t *insn)
-{
-    const size_t index = (size_t)(insn - ram->insns);
-    const uint32_t offset = 2u * (uint32_t)index;
-    const uint32_t low = get16(ram->bytes + offset);
-
-    if (offset + 4 > ram->size) {
-        *insn = (insn_t){.op = OP_END_OF_RAM, .rd = REG_SINK};
-        return;
-    }
-    htvm_iss_decode(insn, (uint16_t)low, (uint16_t)get16(ram->bytes + offset + 2),
-                    ram->base + offset);
-    if (!insn_is_long((uint16_t)low)) {
-        *insn = (insn_t){.op = OP_ILLEGAL, .rd = REG_SINK};
-    }
-    if (index >= ram->decoded) {
-        ram->decoded = index + 1;
-    }
-    if (insn_is_store(insn) || insn_is_branch(insn)) {
-        insn->rd = REG_SINK;
-    }
-    if ((insn->uses & USES_RS1) == 0 && !insn_is_csr(insn)) { /* a CSR's operand may be there */
-        insn->rs1 = 0;
-    }
-    if ((insn->uses & USES_RS2) == 0) {
-        insn->rs2 = 0;
-    }
-}
-
-static bool stack_write(iss_t *iss, const hart_t *hart, uint32_t sp)
-{
-    if (sp < hart->stack_low) {
-        snprintf(iss->trap, sizeof iss->trap,
-                 "stack overflow: the stack pointer falls to 0x%08" PRIx32
-                 ", below the stack's end 0x%08" PRIx32,
-                 sp, hart->stack_low);
-        return false;
-    }
-    if (hart->number == 0 && iss->has_stack && sp < iss->lowest_sp) {
-        iss->lowest_sp = sp;
-    }
-    return true;
-}
-
-static void misaligned(iss_t *iss, uint32_t addr, uint32_t size)
-{
-    snprintf(iss->trap, sizeof iss->trap,
-             "access to %" PRIu32 " bytes at 0x%08" PRIx32 " is misaligned", size, addr);
-}
-
 /* The cycle in which an access to other memory that is ready at `cycle` issues. */
 static uint64_t far_access(hart_t *hart, uint64_t cycle)
 {
@@ -84,20 +33,6 @@ static inline uint64_t near_access(harts_t *all, uint32_t addr, uint64_t cycle, 
     const uint64_t issues = *free_at > cycle ? *free_at : cycle;
     *free_at = issues + taken;
     return issues;
-}
-
-static void add_where(harts_t *all, const hart_t *hart, uint32_t pc)
-{
-    iss_t *iss = all->iss;
-    htvm_iss_locate(iss, pc);
-    size_t used = 0;
-    while (iss->trap[used] != '\0') {
-        ++used;
-    }
-    if (all->count > 1) {
-        snprintf(iss->trap + used, sizeof iss->trap - used, " on hart %" PRIu32, hart->number);
-    }
-    iss->pc = pc;
 }
 
 /* What the loop touches with every instruction is in local variables. */
@@ -144,7 +79,7 @@ static void add_where(harts_t *all, const hart_t *hart, uint32_t pc)
 
 #define ALIGNED(addr, width)                        \
     if ((addr) % (width) != 0) {                    \
-        misaligned(all->iss, (addr), (width));      \
+        htvm_harts_misaligned(all->iss, (addr), (width)); \
         goto trapped;                               \
     }
 
@@ -258,7 +193,7 @@ execute:
         }
         switch ((op_t)d->op) {
         case OP_UNDECODED:
-            decode_in_place(ram, d);
+            htvm_harts_decode(ram, d);
             continue;
             BRANCH_OPERATIONS(BRANCH)
             LOAD_OPERATIONS(LOAD)
@@ -279,7 +214,7 @@ execute:
             x[REG_SP] = d->op == OP_ADDI_SP ? RS1 + IMM
                         : d->op == OP_ADD_SP ? RS1 + RS2
                                              : RS1 - RS2;
-            if (!stack_write(all->iss, hart, x[REG_SP])) {
+            if (!htvm_harts_stack(all->iss, hart, x[REG_SP])) {
                 goto trapped;
             }
             break;
@@ -430,7 +365,7 @@ trapped:
 stopped:
     all->iss->cycles = cycle;
     all->iss->retired = all->hart[0].retired;
-    add_where(all, hart, target);
+    htvm_harts_locate(all, hart, target);
     return false;
 }
 
