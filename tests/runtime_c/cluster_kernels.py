@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.layer import Layer, MulShift, Shift
+from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
 from htvm.sim.host import driver_sources, sanitizing
 from htvm.sim.paths import runtime_c
@@ -205,4 +206,11 @@ def sanitizing_library(sources: Iterable[Any], include: Any) -> Any:
     """A library that stops at undefined behaviour."""
     compiler = sanitizing(Compiler.zig())
     flags = ("-Wall", "-Wextra", "-Werror")
-    return compiler.built("libsnitch_kernels.so", [*sources], [include], flags, shared=True)
+    return compiler.built(
+        "libsnitch_kernels.so",
+        [*sources],
+        [include],
+        flags,
+        generated=(("htvm_soc.h", render(description())),),
+        shared=True,
+    )

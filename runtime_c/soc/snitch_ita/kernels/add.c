@@ -1,31 +1,87 @@
 /* snitch_add. */
 #include "snitch_parts.h"
 
-SNITCH_INLINE void add_two(const snitch_add_t *a, snitch_share_t part, bool is_unsigned, bool wide)
+SNITCH_INLINE void store(uint8_t *out, int32_t *sums, const snitch_requant_t *r, uint32_t lanes)
 {
-    const snitch_requant_t *const r = &a->requant;
     const int32_t mul = r->mul, add = r->add, low = r->low, high = r->high;
     const uint32_t shift = r->shift;
-    const uint8_t *x = (const uint8_t *)a->in[0] + part.begin;
-    const uint8_t *y = (const uint8_t *)a->in[1] + part.begin;
-    uint8_t *out = (uint8_t *)a->out + part.begin;
-    const uint8_t *const end = x + (part.end - part.begin);
-    for (; x != end; x++, y++, out++) {
-        const int32_t sum = snitch_byte(x, 0, is_unsigned) + snitch_byte(y, 0, is_unsigned);
-        *out = (uint8_t)snitch_requantize(sum, mul, add, shift, low, high, wide);
+    for (uint32_t i = 0; i < lanes; i++) {
+        sums[i] *= mul;
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        sums[i] = (sums[i] + add) >> shift;
+    }
+    snitch_hold_all(sums, lanes);
+    for (uint32_t i = 0; i < lanes; i++) {
+        out[i] = (uint8_t)snitch_clip(sums[i], low, high);
     }
 }
 
-SNITCH_INLINE void add_all(const snitch_add_t *a, snitch_share_t part, bool is_unsigned)
+SNITCH_INLINE void two(const uint8_t *x, const uint8_t *y, uint8_t *out, const snitch_requant_t *r,
+                       uint32_t lanes, bool is_unsigned)
+{
+    int32_t sums[SNITCH_LANES];
+    for (uint32_t i = 0; i < lanes; i++) {
+        sums[i] = snitch_byte(x, i, is_unsigned);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        sums[i] += snitch_byte(y, i, is_unsigned);
+    }
+    store(out, sums, r, lanes);
+}
+
+SNITCH_INLINE void add_two(const snitch_add_t *a, uint32_t at, uint32_t end, bool is_unsigned)
+{
+    const snitch_requant_t r = a->requant; /* bytes stored may lie anywhere, but not here */
+    const uint8_t *x = (const uint8_t *)a->in[0] + at, *y = (const uint8_t *)a->in[1] + at;
+    uint8_t *out = (uint8_t *)a->out + at;
+    uint32_t left = end - at;
+    for (; left >= SNITCH_LANES; left -= SNITCH_LANES) {
+        two(x, y, out, &r, SNITCH_LANES, is_unsigned);
+        x += SNITCH_LANES;
+        y += SNITCH_LANES;
+        out += SNITCH_LANES;
+        SNITCH_HOLD3(x, y, out);
+    }
+    for (; left != 0; left--) {
+        two(x++, y++, out++, &r, 1, is_unsigned);
+    }
+}
+
+SNITCH_INLINE void several(const snitch_add_t *a, uint32_t at, const snitch_requant_t *r,
+                           uint32_t lanes, bool is_unsigned)
+{
+    int32_t sums[SNITCH_LANES] = {0};
+    for (uint32_t n = 0; n < a->operands; n++) {
+        const uint8_t *const in = (const uint8_t *)a->in[n] + at;
+        for (uint32_t i = 0; i < lanes; i++) {
+            sums[i] += snitch_byte(in, i, is_unsigned);
+        }
+    }
+    store((uint8_t *)a->out + at, sums, r, lanes);
+}
+
+SNITCH_INLINE void add_several(const snitch_add_t *a, uint32_t at, uint32_t end, bool is_unsigned)
+{
+    const snitch_requant_t r = a->requant;
+    for (; at + SNITCH_LANES <= end; at += SNITCH_LANES) {
+        several(a, at, &r, SNITCH_LANES, is_unsigned);
+    }
+    for (; at < end; at++) {
+        several(a, at, &r, 1, is_unsigned);
+    }
+}
+
+static void add_wide(const snitch_add_t *a, uint32_t at, uint32_t end)
 {
     const snitch_requant_t *const r = &a->requant;
-    for (uint32_t i = part.begin; i < part.end; i++) {
+    for (; at < end; at++) {
         int32_t sum = 0;
         for (uint32_t n = 0; n < a->operands; n++) {
-            sum += snitch_byte(a->in[n], i, is_unsigned);
+            sum += snitch_byte(a->in[n], at, (a->flags & SNITCH_IN_UNSIGNED) != 0);
         }
-        ((uint8_t *)a->out)[i] = (uint8_t)snitch_requantize(
-            sum, r->mul, r->add, r->shift, r->low, r->high, (a->flags & SNITCH_WIDE) != 0);
+        ((uint8_t *)a->out)[at] =
+            (uint8_t)snitch_requantize(sum, r->mul, r->add, r->shift, r->low, r->high, true);
     }
 }
 
@@ -33,16 +89,19 @@ void snitch_add(const void *args, uint32_t core, uint32_t cores)
 {
     const snitch_add_t *const a = args;
     const snitch_share_t part = snitch_share(a->elements, core, cores);
+    const uint32_t start = part.begin + snitch_skew(part, core, cores);
     const bool is_unsigned = (a->flags & SNITCH_IN_UNSIGNED) != 0;
-    if (a->operands == 2 && (a->flags & SNITCH_WIDE) == 0) {
-        if (is_unsigned) {
-            add_two(a, part, true, false);
+    SNITCH_TURNS(at, end, part.begin, start, part.end) {
+        if ((a->flags & SNITCH_WIDE) != 0) {
+            add_wide(a, at, end);
+        } else if (a->operands == 2 && is_unsigned) {
+            add_two(a, at, end, true);
+        } else if (a->operands == 2) {
+            add_two(a, at, end, false);
+        } else if (is_unsigned) {
+            add_several(a, at, end, true);
         } else {
-            add_two(a, part, false, false);
+            add_several(a, at, end, false);
         }
-    } else if (is_unsigned) {
-        add_all(a, part, true);
-    } else {
-        add_all(a, part, false);
     }
 }

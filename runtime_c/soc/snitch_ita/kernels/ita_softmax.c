@@ -1,51 +1,111 @@
 /* snitch_ita_softmax. */
 #include "snitch_parts.h"
 
-/* value >> R(distance); distances are below 512. */
-SNITCH_INLINE uint32_t halved(uint32_t value, int32_t distance, uint32_t half, uint32_t step_bits)
+/* How far from the row's maximum an element is, in halvings: R(m - x) = (top - x) >> bits, with
+ * top = m + 2^(bits - 1), or m where bits is 0. */
+typedef struct {
+    int32_t top;
+    uint32_t bits;
+    bool any; /* may be 32 or more halvings */
+} steps_t;
+
+SNITCH_INLINE uint32_t halved(uint32_t value, uint32_t by, bool any)
 {
-    const uint32_t by = ((uint32_t)distance + half) >> step_bits;
-    return by < 32 ? value >> by : 0;
+    return any && by > 31 ? 0 : value >> by;
 }
 
-SNITCH_INLINE void row_of(const snitch_ita_softmax_t *s, const uint8_t *in, uint8_t *out,
-                          bool is_unsigned)
+/* value >> R(m - x) of some elements. */
+SNITCH_INLINE void halve(const uint8_t *in, uint32_t *values, uint32_t value, steps_t s,
+                         uint32_t lanes, bool is_unsigned)
 {
-    const uint32_t bits = s->step_bits, half = bits != 0 ? 1u << (bits - 1) : 0;
-    const uint32_t width = s->group != 0 ? s->group : s->n;
+    int32_t x[SNITCH_LANES];
+    for (uint32_t i = 0; i < lanes; i++) {
+        x[i] = snitch_byte(in, i, is_unsigned);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        values[i] = halved(value, (uint32_t)(s.top - x[i]) >> s.bits, s.any);
+    }
+}
+
+SNITCH_INLINE uint32_t sum_of(const uint8_t *in, uint32_t count, uint32_t sum, steps_t s,
+                              bool is_unsigned)
+{
+    uint32_t values[SNITCH_LANES];
+    for (; count >= SNITCH_LANES; count -= SNITCH_LANES) {
+        halve(in, values, 256, s, SNITCH_LANES, is_unsigned);
+        for (uint32_t i = 0; i < SNITCH_LANES; i++) {
+            sum += values[i];
+        }
+        in += SNITCH_LANES;
+        SNITCH_HOLD(in);
+        SNITCH_HOLD(sum);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        halve(in + i, values, 256, s, 1, is_unsigned);
+        sum += values[0];
+    }
+    return sum;
+}
+
+SNITCH_INLINE void normalize(const uint8_t *in, uint8_t *out, uint32_t count, uint32_t inverse,
+                             steps_t s, bool is_unsigned)
+{
+    uint32_t values[SNITCH_LANES];
+    for (; count >= SNITCH_LANES; count -= SNITCH_LANES) {
+        halve(in, values, inverse, s, SNITCH_LANES, is_unsigned);
+        for (uint32_t i = 0; i < SNITCH_LANES; i++) {
+            out[i] = (uint8_t)values[i];
+        }
+        in += SNITCH_LANES;
+        out += SNITCH_LANES;
+        SNITCH_HOLD(in);
+        SNITCH_HOLD(out);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        halve(in + i, values, inverse, s, 1, is_unsigned);
+        out[i] = (uint8_t)values[0];
+    }
+}
+
+SNITCH_INLINE void row_of(const snitch_ita_softmax_t *v, const uint8_t *in, uint8_t *out,
+                          uint32_t start, bool is_unsigned, bool any)
+{
+    const uint32_t n = v->n, bits = v->step_bits, width = v->group != 0 ? v->group : n;
+    const int32_t half = bits != 0 ? 1 << (bits - 1) : 0;
     int32_t largest = -128;
     uint32_t sum = 0;
-    for (uint32_t start = 0; start < s->n;) {
-        const uint32_t end = s->n - start < width ? s->n : start + width;
-        int32_t now = largest;
-        for (uint32_t i = start; i < end; i++) {
-            const int32_t x = snitch_byte(in, i, is_unsigned);
-            now = x > now ? x : now;
-        }
-        sum = halved(sum, now - largest, half, bits);
-        for (uint32_t i = start; i < end; i++) {
-            sum += halved(256, now - snitch_byte(in, i, is_unsigned), half, bits);
-        }
+    for (uint32_t at = 0; at < n;) { /* in order, as sums are cut off */
+        const uint32_t count = n - at < width ? n - at : width;
+        const int32_t now = snitch_maximum(in + at, count, largest, is_unsigned);
+        const steps_t s = {now + half, bits, any};
+        sum = halved(sum, (uint32_t)(s.top - largest) >> bits, true);
+        sum = sum_of(in + at, count, sum, s, is_unsigned);
         largest = now;
-        start = end;
+        at += count;
     }
-    const uint32_t inverse = s->numerator / sum;
-    for (uint32_t i = 0; i < s->n; i++) {
-        out[i] = (uint8_t)halved(inverse, largest - snitch_byte(in, i, is_unsigned), half, bits);
+    const steps_t s = {largest + half, bits, any};
+    const uint32_t inverse = v->numerator / sum;
+    SNITCH_TURNS(at, end, 0, start, n) {
+        normalize(in + at, out + at, end - at, inverse, s, is_unsigned);
     }
 }
 
 void snitch_ita_softmax(const void *args, uint32_t core, uint32_t cores)
 {
-    const snitch_ita_softmax_t *const s = args;
-    const snitch_share_t rows = snitch_share(s->rows, core, cores);
+    const snitch_ita_softmax_t *const v = args;
+    const snitch_share_t rows = snitch_share(v->rows, core, cores);
+    const uint32_t start = snitch_start(v->n, core, cores);
+    const bool is_unsigned = (v->flags & SNITCH_IN_UNSIGNED) != 0;
+    const bool any = v->step_bits < 4; /* (255 + 8) >> 4 is 16, (255 + 4) >> 3 is 32 */
     for (uint32_t row = rows.begin; row < rows.end; row++) {
-        const uint8_t *const in = (const uint8_t *)s->in + row * s->n;
-        uint8_t *const out = (uint8_t *)s->out + row * s->n;
-        if ((s->flags & SNITCH_IN_UNSIGNED) != 0) {
-            row_of(s, in, out, true);
+        const uint8_t *const in = (const uint8_t *)v->in + row * v->n;
+        uint8_t *const out = (uint8_t *)v->out + row * v->n;
+        if (is_unsigned) {
+            row_of(v, in, out, start, true, true);
+        } else if (any) {
+            row_of(v, in, out, start, false, true);
         } else {
-            row_of(s, in, out, false);
+            row_of(v, in, out, start, false, false);
         }
     }
 }

@@ -208,7 +208,11 @@ SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t colum
         in_y += p->in_y;
         weights_y += p->weights_y;
     }
-    snitch_product_store(p, s, row, column, row_count, column_count);
+    int32_t sums[12]; /* in memory, unlike s */
+    for (uint32_t i = 0; i < row_count * column_count; i++) {
+        sums[i] = s[i];
+    }
+    snitch_product_store(p, sums, row, column, row_count, column_count);
 }
 
 SNITCH_INLINE void product(const snitch_product_t *p, bool is_unsigned, bool rows)

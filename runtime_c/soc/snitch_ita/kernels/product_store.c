@@ -1,28 +1,75 @@
 /* What becomes of the sums of a product; see snitch_product.h. */
 #include "snitch_product.h"
 
-SNITCH_INLINE void store(const snitch_product_t *p, const int32_t *sums, uint8_t *out,
-                         uint32_t column, uint32_t rows, uint32_t columns, bool wide)
+typedef struct {
+    int32_t mul, add;
+    uint32_t shift;
+} factors_t;
+
+SNITCH_INLINE factors_t factors_of(const snitch_product_t *p, uint32_t column)
 {
     const snitch_requant_t *const r = p->requant;
+    if ((p->flags & SNITCH_PER_CHANNEL) != 0) {
+        const factors_t own = {r->muls[column], r->adds[column], r->shifts[column]};
+        return own;
+    }
+    const factors_t all = {r->mul, r->add, r->shift};
+    return all;
+}
+
+/* Requantizes and stores the sums column by column; four rows at once, so that no result of a
+ * multiplication is awaited. */
+SNITCH_INLINE void store(const snitch_product_t *p, const int32_t *sums, uint8_t *out,
+                         uint32_t column, uint32_t rows, uint32_t columns)
+{
+    /* In variables, as bytes stored may lie anywhere. */
+    const int32_t low = p->requant->low, high = p->requant->high;
+    const uint32_t out_row = p->out_row, out_column = p->out_column;
     const uint8_t *const table = p->table;
-    const int32_t low = r->low, high = r->high;
-    int32_t mul = r->mul, add = r->add;
-    uint32_t shift = r->shift;
+    const bool per_channel = (p->flags & SNITCH_PER_CHANNEL) != 0;
+    factors_t f = factors_of(p, column);
     for (uint32_t j = 0; j < columns; j++) {
-        uint8_t *to = out;
-        if ((p->flags & SNITCH_PER_CHANNEL) != 0) {
-            mul = r->muls[column + j];
-            add = r->adds[column + j];
-            shift = r->shifts[column + j];
+        if (per_channel) {
+            f = factors_of(p, column + j);
+        }
+        int32_t values[4];
+        for (uint32_t i = 0; i < rows; i++) {
+            values[i] = sums[i * columns] * f.mul;
         }
         for (uint32_t i = 0; i < rows; i++) {
-            const int32_t sum = sums[i * columns + j];
-            const int32_t value = snitch_requantize(sum, mul, add, shift, low, high, wide);
-            *to = table != NULL ? table[(uint8_t)value] : (uint8_t)value;
-            to += p->out_row;
+            values[i] = (values[i] + f.add) >> f.shift;
+            SNITCH_HOLD(values[i]);
         }
-        out += p->out_column;
+        for (uint32_t i = 0; i < rows; i++) {
+            values[i] = snitch_clip(values[i], low, high);
+        }
+        if (table != NULL) {
+            for (uint32_t i = 0; i < rows; i++) {
+                values[i] = table[(uint8_t)values[i]];
+            }
+        }
+        uint8_t *to = out;
+        for (uint32_t i = 0; i < rows; i++) {
+            *to = (uint8_t)values[i];
+            to += out_row;
+        }
+        sums++;
+        out += out_column;
+    }
+}
+
+static void store_wide(const snitch_product_t *p, const int32_t *sums, uint8_t *out, uint32_t column,
+                       uint32_t rows, uint32_t columns)
+{
+    const int32_t low = p->requant->low, high = p->requant->high;
+    for (uint32_t j = 0; j < columns; j++) {
+        const factors_t f = factors_of(p, column + j);
+        for (uint32_t i = 0; i < rows; i++) {
+            const int32_t sum = sums[i * columns + j];
+            const int32_t value = snitch_requantize(sum, f.mul, f.add, f.shift, low, high, true);
+            uint8_t *const to = out + i * p->out_row + j * p->out_column;
+            *to = p->table != NULL ? p->table[(uint8_t)value] : (uint8_t)value;
+        }
     }
 }
 
@@ -31,8 +78,10 @@ void snitch_product_store(const snitch_product_t *what, const int32_t *sums, uin
 {
     uint8_t *const out = what->out + row * what->out_row + column * what->out_column;
     if ((what->flags & SNITCH_WIDE) != 0) {
-        store(what, sums, out, column, rows, columns, true);
+        store_wide(what, sums, out, column, rows, columns);
+    } else if (rows == 1) {
+        store(what, sums, out, column, 1, columns);
     } else {
-        store(what, sums, out, column, rows, columns, false);
+        store(what, sums, out, column, 4, columns);
     }
 }

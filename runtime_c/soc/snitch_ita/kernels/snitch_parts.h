@@ -6,7 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "htvm_soc.h"
 #include "snitch_kernels.h"
+
+/* Bytes after which the banks of L1 repeat. */
+#define SNITCH_BANKS_BYTES (HTVM_CLUSTER_BANKS * HTVM_CLUSTER_BANK_BYTES)
 
 /* Functions whose constant arguments make several functions of one. */
 #define SNITCH_INLINE static inline __attribute__((always_inline))
@@ -17,6 +21,17 @@
  * keeps loads and stores on their side. */
 #define SNITCH_HOLD(a) __asm__ volatile("" : "+r"(a))
 #define SNITCH_HOLD3(a, b, c) __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c) : : "memory")
+
+/* Row functions treat so many elements together, so that no result of a load or a multiplication is
+ * awaited; what is left is treated one by one. */
+#define SNITCH_LANES 4u
+
+SNITCH_INLINE void snitch_hold_all(int32_t *values, uint32_t lanes)
+{
+    for (uint32_t i = 0; i < lanes; i++) {
+        SNITCH_HOLD(values[i]);
+    }
+}
 
 /* A core's part of `count` things: from begin to end - 1, possibly none. */
 typedef struct {
@@ -31,6 +46,26 @@ SNITCH_INLINE snitch_share_t snitch_share(uint32_t count, uint32_t core, uint32_
     return share;
 }
 
+/* Cores that went through their shares from the beginning would all be at the same bank of L1 all
+ * the time, as sizes mostly are multiples of all banks together.  So each begins somewhere else,
+ * and does what is before that afterwards: how far from the beginning of n elements. */
+SNITCH_INLINE uint32_t snitch_start(uint32_t n, uint32_t core, uint32_t cores)
+{
+    return core * (n / cores) & ~3u;
+}
+
+/* The same for a share, which is long where there is much to do: another bank for each core. */
+SNITCH_INLINE uint32_t snitch_skew(snitch_share_t part, uint32_t core, uint32_t cores)
+{
+    const uint32_t skew = core * (SNITCH_BANKS_BYTES / cores) & ~3u, length = part.end - part.begin;
+    return skew < length ? skew : 0;
+}
+
+/* Twice a block: with at and end for what is from `start` to last - 1, and from first to start. */
+#define SNITCH_TURNS(at, end, first, start, last)                                       \
+    for (uint32_t turn_ = 0, at = (start), end = (last); turn_ < 2;                     \
+         turn_++, at = (first), end = (start))
+
 /* Whether a result of so many rows and columns is shared by columns: where the rows are too few to
  * give each core a block of four. */
 SNITCH_INLINE bool snitch_by_columns(uint32_t rows, uint32_t columns, uint32_t cores)
@@ -43,9 +78,18 @@ SNITCH_INLINE int32_t snitch_byte(const uint8_t *p, uint32_t at, bool is_unsigne
     return is_unsigned ? (int32_t)p[at] : (int32_t)((const int8_t *)p)[at];
 }
 
+/* Saturation is the exception: two branches that are not taken. */
+#define SNITCH_RARELY(condition) __builtin_expect((condition), 0)
+
 SNITCH_INLINE int32_t snitch_clip(int32_t value, int32_t low, int32_t high)
 {
-    return value < low ? low : value > high ? high : value;
+    if (SNITCH_RARELY(value < low)) {
+        value = low;
+    }
+    if (SNITCH_RARELY(value > high)) {
+        value = high;
+    }
+    return value;
 }
 
 /* clip((value * mul + add) >> shift, low, high); shift below 32, or below 64 where wide. */
@@ -59,5 +103,30 @@ SNITCH_INLINE int32_t snitch_requantize(int32_t value, int32_t mul, int32_t add,
     return snitch_clip((value * mul + add) >> shift, low, high);
 }
 
+
+/* The larger of `largest` and all elements. */
+SNITCH_INLINE int32_t snitch_maximum(const uint8_t *in, uint32_t count, int32_t largest,
+                                     bool is_unsigned)
+{
+    for (; count >= SNITCH_LANES; count -= SNITCH_LANES) {
+        int32_t x[SNITCH_LANES];
+        for (uint32_t i = 0; i < SNITCH_LANES; i++) {
+            x[i] = snitch_byte(in, i, is_unsigned);
+        }
+        snitch_hold_all(x, SNITCH_LANES);
+        for (uint32_t i = 0; i < SNITCH_LANES; i++) {
+            if (SNITCH_RARELY(x[i] > largest)) {
+                largest = x[i];
+            }
+        }
+        in += SNITCH_LANES;
+        SNITCH_HOLD(in);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const int32_t x = snitch_byte(in, i, is_unsigned);
+        largest = x > largest ? x : largest;
+    }
+    return largest;
+}
 
 #endif

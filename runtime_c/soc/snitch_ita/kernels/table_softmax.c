@@ -20,50 +20,120 @@ static uint32_t quotient(uint32_t e, uint32_t highest, uint32_t sum)
     return result;
 }
 
-SNITCH_INLINE void row_of(const uint8_t *in, uint8_t *out, const uint32_t *exponentials, uint32_t n,
-                          uint32_t highest, bool is_unsigned)
+/* Exponentials of some elements; `top` is that of the element 0. */
+SNITCH_INLINE void look_up(const uint8_t *in, uint32_t *values, const uint32_t *top, uint32_t lanes,
+                           bool is_unsigned)
 {
-    int32_t largest = snitch_byte(in, 0, is_unsigned);
-    for (uint32_t i = 1; i < n; i++) {
-        const int32_t x = snitch_byte(in, i, is_unsigned);
-        largest = x > largest ? x : largest;
+    int32_t x[SNITCH_LANES];
+    for (uint32_t i = 0; i < lanes; i++) {
+        x[i] = snitch_byte(in, i, is_unsigned);
     }
+    for (uint32_t i = 0; i < lanes; i++) {
+        values[i] = *(top - x[i]);
+    }
+}
+
+SNITCH_INLINE uint32_t sum_of(const uint8_t *in, uint32_t count, const uint32_t *top,
+                              bool is_unsigned)
+{
+    uint32_t sum = 0, values[SNITCH_LANES];
+    for (; count >= SNITCH_LANES; count -= SNITCH_LANES) {
+        look_up(in, values, top, SNITCH_LANES, is_unsigned);
+        for (uint32_t i = 0; i < SNITCH_LANES; i++) {
+            sum += values[i];
+        }
+        in += SNITCH_LANES;
+        SNITCH_HOLD(in);
+        SNITCH_HOLD(sum);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sum += *(top - snitch_byte(in, i, is_unsigned));
+    }
+    return sum;
+}
+
+/* With products that fit 32 bits.  The product with the reciprocal, rounded down, is too small by
+ * at most 2. */
+SNITCH_INLINE void share(uint8_t *out, uint32_t *values, uint32_t highest, uint32_t sum,
+                         uint32_t reciprocal, uint32_t lanes)
+{
+    uint32_t results[SNITCH_LANES];
+    for (uint32_t i = 0; i < lanes; i++) {
+        values[i] *= highest;
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        results[i] = (uint32_t)((uint64_t)values[i] * reciprocal >> 32);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        values[i] -= results[i] * sum;
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        SNITCH_HOLD(values[i]);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        while (SNITCH_RARELY(values[i] >= sum)) {
+            values[i] -= sum;
+            results[i]++;
+        }
+        out[i] = (uint8_t)results[i];
+    }
+}
+
+SNITCH_INLINE void normalize(const uint8_t *in, uint8_t *out, uint32_t count, const uint32_t *top,
+                             uint32_t highest, uint32_t sum, bool is_unsigned)
+{
+    const uint32_t reciprocal = UINT32_MAX / sum;
+    uint32_t values[SNITCH_LANES];
+    for (; count >= SNITCH_LANES; count -= SNITCH_LANES) {
+        look_up(in, values, top, SNITCH_LANES, is_unsigned);
+        share(out, values, highest, sum, reciprocal, SNITCH_LANES);
+        in += SNITCH_LANES;
+        out += SNITCH_LANES;
+        SNITCH_HOLD(in);
+        SNITCH_HOLD(out);
+    }
+    for (; count != 0; count--) {
+        look_up(in++, values, top, 1, is_unsigned);
+        share(out++, values, highest, sum, reciprocal, 1);
+    }
+}
+
+SNITCH_INLINE void row_of(const snitch_table_softmax_t *v, const uint8_t *in, uint8_t *out,
+                          uint32_t start, bool is_unsigned)
+{
+    const uint32_t n = v->n, highest = v->levels - 1;
+    int32_t largest = is_unsigned ? 0 : -128;
+    SNITCH_TURNS(at, end, 0, start, n) {
+        largest = snitch_maximum(in + at, end - at, largest, is_unsigned);
+    }
+    const uint32_t *const top = v->exponentials + largest;
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += exponentials[largest - snitch_byte(in, i, is_unsigned)];
+    SNITCH_TURNS(at, end, 0, start, n) {
+        sum += sum_of(in + at, end - at, top, is_unsigned);
     }
     if (sum > UINT32_MAX / 256u) {
         for (uint32_t i = 0; i < n; i++) {
-            const uint32_t e = exponentials[largest - snitch_byte(in, i, is_unsigned)];
-            out[i] = (uint8_t)quotient(e, highest, sum);
+            out[i] = (uint8_t)quotient(*(top - snitch_byte(in, i, is_unsigned)), highest, sum);
         }
         return;
     }
-    /* The product with the reciprocal, rounded down, is too small by at most 2. */
-    const uint32_t reciprocal = UINT32_MAX / sum;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t e = exponentials[largest - snitch_byte(in, i, is_unsigned)] * highest;
-        uint32_t result = (uint32_t)((uint64_t)e * reciprocal >> 32);
-        uint32_t left = e - result * sum;
-        while (left >= sum) {
-            left -= sum;
-            result++;
-        }
-        out[i] = (uint8_t)result;
+    SNITCH_TURNS(at, end, 0, start, n) {
+        normalize(in + at, out + at, end - at, top, highest, sum, is_unsigned);
     }
 }
 
 void snitch_table_softmax(const void *args, uint32_t core, uint32_t cores)
 {
-    const snitch_table_softmax_t *const s = args;
-    const snitch_share_t rows = snitch_share(s->rows, core, cores);
+    const snitch_table_softmax_t *const v = args;
+    const snitch_share_t rows = snitch_share(v->rows, core, cores);
+    const uint32_t start = snitch_start(v->n, core, cores);
     for (uint32_t row = rows.begin; row < rows.end; row++) {
-        const uint8_t *const in = (const uint8_t *)s->in + row * s->n;
-        uint8_t *const out = (uint8_t *)s->out + row * s->n;
-        if ((s->flags & SNITCH_IN_UNSIGNED) != 0) {
-            row_of(in, out, s->exponentials, s->n, s->levels - 1, true);
+        const uint8_t *const in = (const uint8_t *)v->in + row * v->n;
+        uint8_t *const out = (uint8_t *)v->out + row * v->n;
+        if ((v->flags & SNITCH_IN_UNSIGNED) != 0) {
+            row_of(v, in, out, start, true);
         } else {
-            row_of(in, out, s->exponentials, s->n, s->levels - 1, false);
+            row_of(v, in, out, start, false);
         }
     }
 }

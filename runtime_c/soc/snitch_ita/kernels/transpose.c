@@ -1,16 +1,46 @@
-/* snitch_transpose. */
+/* snitch_transpose: blocks of four rows. */
 #include "snitch_parts.h"
+
+/* Columns begin to end - 1 of four rows. */
+static void four_rows(const uint8_t *in, uint8_t *out, uint32_t rows, uint32_t columns,
+                      uint32_t begin, uint32_t end)
+{
+    const uint8_t *x0 = in + begin, *x1 = x0 + columns, *x2 = x1 + columns, *x3 = x2 + columns;
+    uint8_t *to = out + begin * rows;
+    const uint8_t *const last = in + end;
+    while (x0 != last) {
+        int32_t values[4] = {*x0, *x1, *x2, *x3};
+        snitch_hold_all(values, 4);
+        for (uint32_t i = 0; i < 4; i++) {
+            to[i] = (uint8_t)values[i];
+        }
+        x0++;
+        x1++;
+        x2++;
+        x3++;
+        to += rows;
+        SNITCH_HOLD3(x0, x1, x2);
+        SNITCH_HOLD(x3);
+        SNITCH_HOLD(to);
+    }
+}
 
 void snitch_transpose(const void *args, uint32_t core, uint32_t cores)
 {
     const snitch_transpose_t *const t = args;
     const snitch_share_t part = snitch_share(t->columns, core, cores);
-    for (uint32_t c = part.begin; c < part.end; c++) {
-        const uint8_t *in = (const uint8_t *)t->in + c;
-        uint8_t *out = (uint8_t *)t->out + c * t->rows;
-        for (uint32_t r = 0; r < t->rows; r++) {
-            out[r] = *in;
-            in += t->columns;
+    const uint8_t *const in = t->in;
+    uint8_t *const out = t->out;
+    const uint32_t rows = t->rows, columns = t->columns, whole = rows & ~3u;
+    const uint32_t start = snitch_start(whole, core, cores);
+    SNITCH_TURNS(at, end, 0, start, whole) {
+        for (; at < end; at += 4) {
+            four_rows(in + at * columns, out + at, rows, columns, part.begin, part.end);
+        }
+    }
+    for (uint32_t row = whole; row < rows; row++) {
+        for (uint32_t column = part.begin; column < part.end; column++) {
+            out[column * rows + row] = in[row * columns + column];
         }
     }
 }
