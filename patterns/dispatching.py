@@ -7,7 +7,7 @@ accelerators are names.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -18,13 +18,14 @@ from byoc_dory.verdict import Refused
 from patterns.elementwise import has_table, read_table
 from patterns.graph import Graph
 from patterns.groups import Group, groups_of
+from patterns.mha import NoAttention, attentions
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
     from byoc_dory.soc.base import Soc
     from patterns.node import Node
 
-__all__ = ["CPU", "Dispatch", "OperatorVerdict", "dispatch"]
+__all__ = ["CPU", "Dispatch", "OperatorVerdict", "dispatch", "offers_of"]
 
 CPU = "cpu"
 """Placement of an operator that no accelerator takes."""
@@ -140,6 +141,12 @@ def dispatch(
     return Dispatch(placement, tuple(verdicts), kinds, layers, elements, absorbed, tables, parts)
 
 
+def offers_of(graph: Graph) -> Iterator[Group | NoAttention]:
+    """What is offered to accelerators before single operators are, the largest first."""
+    yield from attentions(graph)
+    yield from groups_of(graph)
+
+
 class _Offered:
     """Groups of operators, offered to the accelerators before their operators are.
 
@@ -159,7 +166,15 @@ class _Offered:
         self.places: dict[str, str] = {}
         self._taken: dict[str, list[OperatorVerdict]] = {}
         self._refused: dict[str, list[OperatorVerdict]] = {}
-        for group in groups_of(graph) if accelerators else ():
+        for group in offers_of(graph) if accelerators else ():
+            if isinstance(group, NoAttention):
+                self._refused[group.softmax] = [
+                    OperatorVerdict(
+                        group.softmax, "mha", entry.name, False, f"attention: {group.reason}"
+                    )
+                    for entry in accelerators
+                ]
+                continue
             if any(name in self.places for name in group.parts):
                 continue
             said = [_verdict(group.layer, group.kind, soc, entry) for entry in accelerators]
@@ -186,6 +201,9 @@ class _Offered:
 
     def _note(self, group: Group, said: Sequence[OperatorVerdict], graph: Graph) -> None:
         refusals = [entry for entry in said if not entry.accepted]
+        if group.layer.attention is not None:
+            heads = f"attention of {group.layer.attention.heads} heads"
+            refusals = [replace(entry, reason=f"{heads}: {entry.reason}") for entry in refusals]
         for name in group.parts:
             if name == group.name or graph.nodes[name].layer is None:
                 renamed = [replace(entry, layer=name) for entry in refusals]
