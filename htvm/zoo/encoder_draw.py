@@ -1,10 +1,10 @@
 """Drawing an integer transformer in the arithmetic of the Integer Transformer Accelerator.
 
-Weights are drawn; a seeded sequence runs through the network in numpy, and every requantization
-gets the factor that makes most use of int8.  Attention averages over a sequence, and layers of
+Weights are drawn; seeded sequences run through the network in numpy, and every requantization gets
+the factor that makes most use of int8.  Attention averages over a sequence, and layers of
 random ones make its elements alike.  That they stay apart in this network is due to three things:
 biases centre each channel, as a trained network's normalisations do; the scores spread so far that
-some elements stand out; and what attention adds to its input is of half the input's size.
+some elements stand out; and what attention adds to its input is of a third of the input's size.
 
 All requantizations are ``clip((acc * mul + add) >> shift)`` with 8 bits of factor and half a step
 in the summand, which is rounding half up.  Everything is integer arithmetic (float32 where products
@@ -34,8 +34,9 @@ _INT8 = (-128, 127)
 # some elements of a sequence stand out.
 _OUTLIERS = 1024
 _OUTLIERS_OF_SCORES = 16
+_SEQUENCES = 2  # that scales and biases are chosen by
 _PEAK = 127
-_PEAK_OF_ATTENTION = 64
+_PEAK_OF_ATTENTION = 40
 # A GELU of the step 1/32, which gives the same step with the opposite sign.
 _GELU = ItaGelu(b=-80, c=-7091, mul=148, shift=21, add=0)
 
@@ -116,16 +117,16 @@ class EncoderLayer:
 
 
 class Drawer:
-    """Draws operators that read ``x``, int64 [S, E], and replace it by what they make of it.
+    """Draws operators that read ``x``, int64 [n, S, E], and replace it by what they make of it.
 
     Args:
-        seed: of weights and of the sequence that scales are chosen by.
+        seed: of weights and of the sequences that scales are chosen by.
         rows, columns: of the network's input.
     """
 
     def __init__(self, seed: int, rows: int, columns: int) -> None:
         self._rng = np.random.default_rng([5, seed])
-        self.x: Array = self._rng.integers(-128, 128, (rows, columns))
+        self.x: Array = self._rng.integers(-128, 128, (_SEQUENCES, rows, columns))
 
     def encoder(self, shape: Shape, layers: int) -> Iterator[EncoderLayer]:
         """The layers of an encoder, each drawn when it is asked for."""
@@ -161,9 +162,9 @@ class Drawer:
     def product(self, x: Array, k: int, clip: tuple[int, int] = _INT8) -> tuple[Product, Array]:
         """A product of ``x`` with drawn weights to ``k`` columns, and its results."""
         weight = self._weights(k, x.shape[-1])
-        acc = forward.dense(x, weight)
-        mean = acc.sum(axis=0) // len(acc)
-        deviation = np.abs(acc - mean).sum(axis=0) // len(acc)
+        acc = forward.matmul(x, weight.T)
+        mean = _mean(acc)
+        deviation = _mean(np.abs(acc - mean))
         # Behind a ReLU most of a channel's values stay positive; see `htvm.zoo.sketch`.
         low, high = (-64, 193) if clip[0] == 0 else (-64, 65)
         bias = self._rng.integers(low, high, k) * deviation // 256 - mean
@@ -219,10 +220,9 @@ class Drawer:
         total = self.x + x
         residual = _fitted(total)
         total = _scaled(total, residual)
-        rows, columns = total.shape
+        columns = total.shape[-1]
         weight = self._rng.integers(48, 97, columns)
-        mean = total.sum(axis=0) // rows
-        bias = self._rng.integers(-16, 17, columns) * weight - mean * weight
+        bias = self._rng.integers(-16, 17, columns) * weight - _mean(total) * weight
         mul, shift, add = _fitted(total * weight + bias)
         bias += add // mul
         self.x = np.clip(((total * weight + bias) * mul) >> shift, *_INT8)
@@ -249,6 +249,12 @@ def _fitted(values: Array, outliers: int = _OUTLIERS, peak: int = _PEAK) -> Scal
     largest = max(int(np.partition(magnitude, place)[place]), 1)
     shift = max((255 * largest // peak).bit_length() - 1, 1)  # the factor has 8 bits, then
     return (peak << shift) // largest, shift, 1 << (shift - 1)
+
+
+def _mean(values: Array) -> Array:
+    """Of each column."""
+    rows = values.reshape(-1, values.shape[-1])
+    return rows.sum(axis=0) // len(rows)
 
 
 def _scaled(values: Array, scale: Scale, clip: tuple[int, int] = _INT8) -> Array:
