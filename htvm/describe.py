@@ -243,6 +243,9 @@ class _Offers:
 
     def _offer(self, name: str, verdict: OperatorVerdict) -> Offer:
         planned, where = self._compiled.planned, verdict.accelerator
+        if verdict.kind != self._compiled.dispatch.kinds[name] or name not in planned.places:
+            # About operators that were offered together, of which this is one.
+            return Offer(where, verdict.accepted, verdict.reason, verdict.rule)
         candidate = next(
             (offer for offer in planned.candidates.get(name, ()) if offer.name == where), None
         )

@@ -9,7 +9,7 @@ what was really written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ from byoc_dory.verdict import Refused
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
 from htvm.quantization.retarget import has_multipliers
+from patterns.dispatching import offers_of
+from patterns.graph import Graph
+from patterns.groups import Group
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -43,8 +46,10 @@ class Placement:
 
     Attributes:
         policy: name of the policy that decided, ``"a function"`` or ``"a table"``.
-        places: layer -> accelerator or ``"cpu"``, in execution order.
-        candidates: layer -> what was offered, in the order of the accelerators, the CPU last.
+        places: layer -> accelerator or ``"cpu"``, in execution order; operators that an accelerator
+            takes together all have its name.
+        candidates: layer -> what was offered, in the order of the accelerators, the CPU last; a
+            layer of several operators has the name of the last.
         binding: layers that the user placed; they must be executed there.
         final: whether the model's layers are executed as they are, without retargeting.
     """
@@ -68,7 +73,9 @@ def place(
         nodes: of the source model, as `patterns.read.read_graph` gives them.
         target: whose accelerators are asked.
         options: of the tiler, whose tiles are estimated.
-        policy: name, function or table; the target's own by default.
+        policy: name, function or table; the target's own by default.  What accelerators take
+            together (an attention, a product and its activation) is decided about first, under
+            the name of its last operator; left to the CPU, its operators are decided about.
 
     Raises:
         PolicyError: the policy is none, or names an unknown layer or accelerator, or one that
@@ -86,26 +93,78 @@ def place(
     offers = {
         name: candidates
         for name, candidates in asked_about.items()
-        if layers[name].op in _OF_MAPS or any(c.accepted for c in candidates[:-1])
+        if layers[name].op in _OF_MAPS or _is_taken(candidates)
     }
-    infos = _infos([layers[name] for name in offers])
-    places: dict[str, str] = {}
+    together = [
+        (group, candidates)
+        for group in _groups(nodes, target)
+        if _is_taken(candidates := asked.candidates(group.layer, estimates))
+    ]
     if isinstance(chosen, Mapping):
-        _check_layers(chosen, offers)
-        default = _named(target.policy, final)
-        for name, candidates in offers.items():
-            if name in chosen:
-                places[name] = _checked(chosen[name], name, candidates, "the table")
-            else:
-                places[name] = default(infos[name], candidates)
-        return Placement("a table", places, offers, frozenset(chosen), final)
+        _check_layers(chosen, [*offers, *(group.name for group, _ in together)])
+    decide = _decider(chosen, target.policy, final)
+    places: dict[str, str] = {}
+    for group, candidates in together:
+        alone = group.name in offers
+        if any(name in places for name in group.parts):
+            continue
+        if alone and _is_of_one(chosen, group, candidates):
+            continue
+        where = decide(info_of(group.layer), candidates)
+        if where != CPU:
+            places |= dict.fromkeys(group.parts, where)
+            for name in group.parts:
+                offers.pop(name, None)
+            offers[group.name] = candidates
+        elif not alone:
+            places[group.name] = CPU
+            offers[group.name] = candidates
+    infos = _infos([layers[name] for name in offers if name not in places])
+    places |= {name: decide(infos[name], offers[name]) for name in infos}
+    ordered = {node.name: places[node.name] for node in nodes if node.name in places}
+    if isinstance(chosen, Mapping):
+        return Placement("a table", ordered, offers, frozenset(chosen), final)
     if isinstance(chosen, str):
-        decide = _named(chosen, final)
-        places = {name: decide(infos[name], candidates) for name, candidates in offers.items()}
-        return Placement(chosen, places, offers, final=final)
-    for name, candidates in offers.items():
-        places[name] = _checked(_ask(chosen, infos[name], candidates), name, candidates, "it")
-    return Placement("a function", places, offers, frozenset(places), final)
+        return Placement(chosen, ordered, offers, final=final)
+    return Placement("a function", ordered, offers, frozenset(ordered), final)
+
+
+def _is_taken(candidates: Sequence[Candidate]) -> bool:
+    """Whether an accelerator accepts."""
+    return any(candidate.accepted for candidate in candidates if candidate.name != CPU)
+
+
+def _groups(nodes: Sequence[Node], target: Target) -> Iterator[Group]:
+    """Operators that are offered together, as `patterns.dispatching` will offer them."""
+    if target.accelerators:
+        for found in offers_of(Graph(nodes, ())):
+            if isinstance(found, Group):
+                yield found
+
+
+def _is_of_one(chosen: Policy, group: Group, candidates: Sequence[Candidate]) -> bool:
+    """Whether a table means the last operator of a group by its name, not the group."""
+    if not isinstance(chosen, Mapping) or group.name not in chosen:
+        return False
+    return chosen[group.name] not in {c.name for c in candidates if c.accepted and c.name != CPU}
+
+
+def _decider(chosen: Policy, default: str, final: bool) -> Decide:
+    """What the user chose, as a function whose answers are checked."""
+    if isinstance(chosen, str):
+        return _named(chosen, final)
+    if isinstance(chosen, Mapping):
+        otherwise = _named(default, final)
+
+        def of_table(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
+            if layer.name in chosen:
+                return _checked(chosen[layer.name], layer.name, candidates, "the table")
+            return otherwise(layer, candidates)
+
+        return of_table
+    return lambda layer, candidates: _checked(
+        _ask(chosen, layer, candidates), layer.name, candidates, "it"
+    )
 
 
 def _is_final(nodes: tuple[Node, ...], target: Target) -> bool:
@@ -299,7 +358,7 @@ def _ask(policy: Callable[..., str] | Decide, info: LayerInfo, offers: Sequence[
     return answer
 
 
-def _check_layers(table: Mapping[str, str], known: Mapping[str, object]) -> None:
+def _check_layers(table: Mapping[str, str], known: Collection[str]) -> None:
     for name in table:
         if name not in known:
             raise PolicyError(
