@@ -17,34 +17,45 @@ SNITCH_INLINE void store(uint8_t *out, int32_t *sums, const snitch_requant_t *r,
     }
 }
 
-SNITCH_INLINE void two(const uint8_t *x, const uint8_t *y, uint8_t *out, const snitch_requant_t *r,
-                       uint32_t lanes, bool is_unsigned)
+/* Sums of `count` operands, which are as many pointers. */
+SNITCH_INLINE void sum_of(const uint8_t *const *x, uint32_t count, uint8_t *out,
+                          const snitch_requant_t *r, uint32_t lanes, bool is_unsigned)
 {
-    int32_t sums[SNITCH_LANES];
-    for (uint32_t i = 0; i < lanes; i++) {
-        sums[i] = snitch_byte(x, i, is_unsigned);
-    }
-    for (uint32_t i = 0; i < lanes; i++) {
-        sums[i] += snitch_byte(y, i, is_unsigned);
+    int32_t sums[SNITCH_LANES] = {0};
+    for (uint32_t n = 0; n < count; n++) {
+        for (uint32_t i = 0; i < lanes; i++) {
+            sums[i] += snitch_byte(x[n], i, is_unsigned);
+        }
     }
     store(out, sums, r, lanes);
 }
 
-SNITCH_INLINE void add_two(const snitch_add_t *a, uint32_t at, uint32_t end, bool is_unsigned)
+/* Two or four operands. */
+SNITCH_INLINE void add_few(const snitch_add_t *a, uint32_t at, uint32_t end, uint32_t count,
+                           bool is_unsigned)
 {
     const snitch_requant_t r = a->requant; /* bytes stored may lie anywhere, but not here */
-    const uint8_t *x = (const uint8_t *)a->in[0] + at, *y = (const uint8_t *)a->in[1] + at;
+    const uint8_t *x[4];
+    for (uint32_t n = 0; n < count; n++) {
+        x[n] = (const uint8_t *)a->in[n] + at;
+    }
     uint8_t *out = (uint8_t *)a->out + at;
     uint32_t left = end - at;
     for (; left >= SNITCH_LANES; left -= SNITCH_LANES) {
-        two(x, y, out, &r, SNITCH_LANES, is_unsigned);
-        x += SNITCH_LANES;
-        y += SNITCH_LANES;
+        sum_of(x, count, out, &r, SNITCH_LANES, is_unsigned);
+        for (uint32_t n = 0; n < count; n++) {
+            x[n] += SNITCH_LANES;
+            SNITCH_HOLD(x[n]);
+        }
         out += SNITCH_LANES;
-        SNITCH_HOLD3(x, y, out);
+        SNITCH_HOLD(out);
     }
     for (; left != 0; left--) {
-        two(x++, y++, out++, &r, 1, is_unsigned);
+        sum_of(x, count, out, &r, 1, is_unsigned);
+        for (uint32_t n = 0; n < count; n++) {
+            x[n]++;
+        }
+        out++;
     }
 }
 
@@ -52,10 +63,17 @@ SNITCH_INLINE void several(const snitch_add_t *a, uint32_t at, const snitch_requ
                            uint32_t lanes, bool is_unsigned)
 {
     int32_t sums[SNITCH_LANES] = {0};
-    for (uint32_t n = 0; n < a->operands; n++) {
-        const uint8_t *const in = (const uint8_t *)a->in[n] + at;
+    const void *const *from = a->in, *const *const end = from + a->operands;
+    while (from != end) {
+        const uint8_t *const in = (const uint8_t *)*from++ + at;
+        int32_t x[SNITCH_LANES];
+        SNITCH_HOLD(from);
         for (uint32_t i = 0; i < lanes; i++) {
-            sums[i] += snitch_byte(in, i, is_unsigned);
+            x[i] = snitch_byte(in, i, is_unsigned);
+        }
+        snitch_hold_all(x, lanes);
+        for (uint32_t i = 0; i < lanes; i++) {
+            sums[i] += x[i];
         }
     }
     store((uint8_t *)a->out + at, sums, r, lanes);
@@ -95,9 +113,11 @@ void snitch_add(const void *args, uint32_t core, uint32_t cores)
         if ((a->flags & SNITCH_WIDE) != 0) {
             add_wide(a, at, end);
         } else if (a->operands == 2 && is_unsigned) {
-            add_two(a, at, end, true);
+            add_few(a, at, end, 2, true);
         } else if (a->operands == 2) {
-            add_two(a, at, end, false);
+            add_few(a, at, end, 2, false);
+        } else if (a->operands == 4 && !is_unsigned) {
+            add_few(a, at, end, 4, false);
         } else if (is_unsigned) {
             add_several(a, at, end, true);
         } else {

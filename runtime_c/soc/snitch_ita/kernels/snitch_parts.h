@@ -73,6 +73,27 @@ SNITCH_INLINE bool snitch_by_columns(uint32_t rows, uint32_t columns, uint32_t c
     return rows < 4u * cores && columns > rows;
 }
 
+/* Parts of functions of rows.  One or two rows are shared by columns, though all cores then need
+ * what concerns whole rows. */
+typedef struct {
+    snitch_share_t rows, columns;
+    uint32_t start; /* where to begin in the columns */
+} snitch_rows_t;
+
+SNITCH_INLINE snitch_rows_t snitch_share_rows(uint32_t rows, uint32_t n, uint32_t core,
+                                              uint32_t cores)
+{
+    snitch_rows_t part = {{0, rows}, {0, n}, 0};
+    if (4u * rows <= cores) {
+        part.columns = snitch_share(n, core, cores);
+        part.start = part.columns.begin;
+    } else {
+        part.rows = snitch_share(rows, core, cores);
+        part.start = snitch_start(n, core, cores);
+    }
+    return part;
+}
+
 SNITCH_INLINE int32_t snitch_byte(const uint8_t *p, uint32_t at, bool is_unsigned)
 {
     return is_unsigned ? (int32_t)p[at] : (int32_t)((const int8_t *)p)[at];
