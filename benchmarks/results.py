@@ -16,7 +16,7 @@ from benchmarks.artefact import Artefact
 from htvm.cli.app import exit_code
 from htvm.cli.terminal import shown_progress
 
-BENCHMARKS = ("table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits")
+BENCHMARKS = ("table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted")
 """Modules of this package, in the order of the page."""
 
 _DOCS = Path(__file__).parents[1] / "docs"

@@ -34,7 +34,10 @@ _CPU_BYTES = (
     ("pad", 150),
     ("average_pool", 200),
     ("max_pool", 200),
+    ("tflite_add", 230),
 )
+# TFLite's requantization in a kernel: products of 64 bits, rounded twice.
+_ROUNDED_TWICE = ("tflite_requantize", 350)
 # Bytes for each word of the C, where that says more: other CPU kernels, accelerators' layers,
 # conversions of layouts.
 _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
@@ -77,7 +80,7 @@ def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
         return math.ceil(rate * _words(kernel.source))
     for name, size in _CPU_BYTES:
         if any(name in operator for operator in kernel.operators):
-            return size
+            return size + (_ROUNDED_TWICE[1] if _ROUNDED_TWICE[0] in kernel.operators else 0)
     return math.ceil(_CPU_WORD * _words(kernel.source))
 
 

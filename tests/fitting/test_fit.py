@@ -19,6 +19,7 @@ from htvm.cli.app import main
 from htvm.cli.arguments import open_model
 from htvm.report.fit_types import Fit, Level
 from htvm.sim.sizes import Sizes
+from tests.models import MODELS, model_path
 
 MLPERF = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
 ZOO = (*zoo.names(), *zoo.TRAINED)
@@ -58,6 +59,14 @@ def test_demands_of_l2_on_every_target(network: str) -> None:
         for schedule in ("overlapped", "published"):
             found = htvm.fit(model, target, schedule=schedule)
             hold(found, htvm.build(model, target, schedule=schedule).sizes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["diana", "diana.cpu"])
+@pytest.mark.parametrize("name", MODELS)
+def test_demands_of_l2_of_imported_networks(name: str, target: str) -> None:
+    model = htvm.load(model_path(name))
+    hold(htvm.fit(model, target), htvm.build(model, target).sizes)
 
 
 def test_accelerators_memories_are_those_of_the_plan() -> None:

@@ -1,0 +1,174 @@
+"""Predicted against simulated cycles, layer by layer, on every target of DIANA.
+
+Included: every layer on an accelerator as it was planned, with its transfers and its driver code,
+and every conversion of layouts at a region's border, under both schedules; the MLPerf Tiny
+networks and the digits, one input each. The CPU's kernels count separately: their estimates are
+figures per element and per multiply-accumulate, for verdicts, and a kernel may hold several layers;
+kernels that share a layer, such as a padding and its convolution, count as one.
+
+The error of a layer is predicted over simulated cycles, less one.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import htvm
+from benchmarks.artefact import Artefact, main, write
+from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
+from htvm.cli.arguments import open_model
+from htvm.inputs import seeded_inputs
+from htvm.pipeline import Compiled
+from htvm.progress import Progress
+from htvm.report.table import Column, Table, count, text
+from htvm.result import RunResult
+
+__all__ = ["NETWORKS", "Row", "TARGETS", "errors_of", "run"]
+
+NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos", "digits")
+TARGETS = ("diana", "diana.digital", "diana.analog", "diana.mixed", "diana.cpu")
+_KINDS = {"layer": "layer", "prologue": "layout", "epilogue": "layout", "cpu": "cpu"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One layer: predicted and simulated.
+
+    Attributes:
+        network, target, schedule: of the build.
+        layer: its name, or the names of those that CPU kernels share.
+        kind: ``"layer"`` on an accelerator, ``"layout"`` or ``"cpu"``.
+        predicted, simulated: cycles.
+    """
+
+    network: str
+    target: str
+    schedule: str
+    layer: str
+    kind: str
+    predicted: int
+    simulated: int
+
+    @property
+    def error(self) -> float:
+        """Predicted over simulated, less one."""
+        return self.predicted / self.simulated - 1
+
+    @property
+    def where(self) -> str:
+        """Where it is, in words."""
+        schedule = f", {self.schedule}" if self.target != "diana.cpu" else ""
+        return f"{self.layer} of {self.network} on {self.target}{schedule}"
+
+
+def errors_of(compiled: Compiled, result: RunResult, target: str) -> Iterator[Row]:
+    """Every layer of a run that has a prediction."""
+    network, schedule = compiled.source.name, compiled.options.tiling.schedule
+    groups: list[tuple[set[str], int]] = []
+    for step, ran in zip(compiled.program.steps, result.layers, strict=True):
+        if ran.cycles is None or step.kind not in _KINDS:
+            continue
+        if step.kind != "cpu":
+            yield Row(
+                network, target, schedule, step.layer, _KINDS[step.kind], step.predicted_cycles,
+                ran.cycles,
+            )  # fmt: skip
+            continue
+        names, cycles = set(step.layers), ran.cycles
+        for other in [entry for entry in groups if entry[0] & names]:
+            groups.remove(other)
+            names, cycles = names | other[0], cycles + other[1]
+        groups.append((names, cycles))
+    for names, cycles in groups:
+        known = [name for name in compiled.dispatch.kinds if name in names]
+        estimates = [_on_the_host(compiled, name) for name in known]
+        total = sum(estimate or 0 for estimate in estimates)
+        if None not in estimates and total:
+            yield Row(network, target, schedule, " + ".join(known), "cpu", total, cycles)
+
+
+def _on_the_host(compiled: Compiled, name: str) -> int | None:
+    dispatch, soc = compiled.dispatch, compiled.target.soc
+    if name in dispatch.layers:
+        return cpu_cycles(dispatch.layers[name], soc)
+    return cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
+
+
+def _rows(progress: Progress) -> list[Row]:
+    rows: list[Row] = []
+    for number, network in enumerate(NETWORKS, 1):
+        with progress.stage(network, (number, len(NETWORKS))):
+            model = open_model(f"zoo:{network}")
+            inputs = seeded_inputs(model.inputs)
+            for target in TARGETS:
+                both = ("overlapped",) if target == "diana.cpu" else ("overlapped", "published")
+                for schedule in both:
+                    module = htvm.build(model, target, schedule=schedule)  # type: ignore[arg-type]
+                    rows += errors_of(module.compiled, module.run(inputs), target)
+    return rows
+
+
+def _summary(name: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    worst = max(rows, key=lambda row: abs(row.error))
+    median = statistics.median(abs(row.error) for row in rows)
+    return (
+        name,
+        count(len(rows)),
+        f"{100 * median:.2f}",
+        f"{100 * worst.error:+.1f}",
+        worst.where,
+        f"{count(worst.predicted)} for {count(worst.simulated)}",
+    )
+
+
+def _table(title: str, groups: dict[str, list[Row]]) -> str:
+    columns = (
+        Column(title),
+        Column("number", True),
+        Column("median error %", True),
+        Column("worst %", True),
+        Column("which"),
+        Column("cycles"),
+    )
+    return text(Table(columns, tuple(_summary(name, rows) for name, rows in groups.items())))
+
+
+def _by(rows: Sequence[Row], attribute: str) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, attribute), []).append(row)
+    return groups
+
+
+def run(folder: Path, progress: Progress | None = None) -> Artefact:
+    """Put predicted beside simulated cycles."""
+    rows = _rows(progress or Progress())
+    names = {"layer": "layers on accelerators", "layout": "conversions of layouts"}
+    planned = [row for row in rows if row.kind != "cpu"]
+    kinds = {names.get(kind, kind): found for kind, found in _by(planned, "kind").items()}
+    host = [row for row in rows if row.kind == "cpu"]
+    artefact = Artefact(
+        "predicted",
+        "Predicted against simulated cycles of each layer",
+        "\n\n".join(
+            [
+                str(__doc__).strip(),
+                _table("all planned", {"together": planned, **kinds}),
+                _table("by network", _by(planned, "network")),
+                _table("by target", _by(planned, "target")),
+                _table("by schedule", _by(planned, "schedule")),
+                _table("CPU kernels, separately", {"together": host, **_by(host, "network")}),
+            ]
+        ),
+        [asdict(row) for row in rows],
+    )
+    write(artefact, folder)
+    return artefact
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
