@@ -231,6 +231,7 @@ class Module:
             compiled.program,
             self.target,
             compiled.options.l2_bytes,
+            self.platform,
             report_of(compiled, self.platform, self._built.sizes, None),
             self._built.sizes,
             golden,

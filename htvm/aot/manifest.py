@@ -122,6 +122,7 @@ class Manifest:
         program: Program,
         target: str,
         l2_bytes: int | None,
+        platform: Literal["rv32", "host"],
         report: Report,
         sizes: Sizes,
         golden: tuple[Sequence[Array], Sequence[Array]],
@@ -129,8 +130,6 @@ class Manifest:
         """Describe a build; the report is one without a run."""
         import htvm
 
-        platform = report.summary.platform
-        assert platform in ("rv32", "host")
         return cls(
             htvm=htvm.__version__,
             name=program.name,

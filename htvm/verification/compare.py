@@ -104,6 +104,7 @@ def first_difference(machine: Machine, observed: Observed, result: Result, step:
         tile=within[0] if within else None,
         tiles_different=len(within),
         origins=origins(machine, observed, where, result.expected.dtype.itemsize, step),
+        watched=machine.watchable,
     )
 
 

@@ -61,6 +61,11 @@ class Machine:
         assert self._built.firmware is not None
         return self._built.firmware
 
+    @property
+    def watchable(self) -> bool:
+        """Whether the host's stores can be watched: the simulator does so with a single hart."""
+        return self.soc.cluster is None
+
     @cached_property
     def lines(self) -> Lines:
         """The program's lines."""

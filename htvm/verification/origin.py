@@ -34,11 +34,17 @@ def origins(
 
     Returns:
         The last writer first: a store of the host, or a transfer and the trigger that computed what
-        was transferred.
+        was transferred.  Without lines, and without stores of the host, where the machine's harts
+        cannot be watched.
     """
     end = observed.marks[2 * step + 1]
     events = [event for event in observed.done.events if event["unit"] != HOST]
     chain = _chain(events, address, end)
+    if not machine.watchable:
+        return tuple(
+            Origin(_said(event, _number(events, event)), event["issued"] - observed.begin, None)
+            for event in chain
+        )
     look = Look(
         watch=Range(address, size),
         until=2 * step + 1,
@@ -91,6 +97,12 @@ def _number(events: Sequence[Event], event: Event) -> int:
     return 1 + next(i for i, other in enumerate(same) if other is event)
 
 
+def _said(event: Event, number: int) -> str:
+    if event["unit"] == DMA:
+        return f"stored by the DMA (transfer {number}, {event['written']} B)"
+    return f"computed by the {event['unit']} core (trigger {number}, {event['what']})"
+
+
 class _Writer:
     """Turns stores and events into origins."""
 
@@ -108,10 +120,7 @@ class _Writer:
 
     def device(self, event: Event, number: int, store: Store | None) -> Origin:
         """A device wrote it; ``store`` is the host's that started the device."""
-        if event["unit"] == DMA:
-            what = f"stored by the DMA (transfer {number}, {event['written']} B)"
-        else:
-            what = f"computed by the {event['unit']} core (trigger {number}, {event['what']})"
+        what = _said(event, number)
         place, inner = (None, None) if store is None else self._places(store)
         return Origin(what, event["issued"] - self._begin, place, inner)
 

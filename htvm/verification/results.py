@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.emit import Locating
+from byoc_dory.schedule import Schedule
+from patterns.read import output_names
 
 if TYPE_CHECKING:
     from byoc_dory.layer import Tensor
     from byoc_dory.region import Kernel, RegionCode
-    from byoc_dory.schedule import Schedule
     from htvm.aot.program import Operand, Step
     from htvm.pipeline import Compiled
 
@@ -91,11 +92,18 @@ class _Finder:
         # An operator may take several kernels; the last one makes its result.
         self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}
         self.lives = {use.name: use.last for use in compiled.program.buffers}
+        self.output_names = output_names(compiled.retargeted.model.module)
+        self.outputs = {
+            arg.name: i
+            for i, step in enumerate(self.steps)
+            for arg in step.args
+            if arg.kind == "output"
+        }
 
     def results(self) -> list[Result]:
         found = []
         for index, step in enumerate(self.steps):
-            result = self._result(index, step)
+            result = self._result(index, step) or self._output(index, step)
             if result is not None:
                 found.append(result)
         return found
@@ -114,6 +122,14 @@ class _Finder:
         position = len(step.args) - len(cpu.workspaces) - 1
         operand, (_, dtype, shape) = step.args[position], cpu.params[position]
         return self._plain(index, step.layers[-1], operand, dtype, shape)
+
+    def _output(self, index: int, step: Step) -> Result | None:
+        """An output of the model, which always has a reference; of its last writer."""
+        operand = next((arg for arg in step.args if self.outputs.get(arg.name) == index), None)
+        if operand is None:
+            return None
+        number = int(operand.name.removeprefix("output_"))
+        return self._plain(index, self.output_names[number], operand)
 
     def _plain(
         self,
@@ -165,7 +181,8 @@ class _Finder:
             last = self.lives.get(step.args[-1].name, len(self.steps))
         return Result(
             index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
-            address, accelerator.l1 if resident else "L2", emitter.offsets(tensor), kernel.schedule,
+            address, accelerator.l1 if resident else "L2", emitter.offsets(tensor),
+            kernel.schedule if isinstance(kernel.schedule, Schedule) else None,
         )  # fmt: skip
 
     @staticmethod

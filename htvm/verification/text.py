@@ -54,7 +54,7 @@ def _difference(found: Difference) -> Iterator[str]:
     rows.append(("element", f"{axes} in {found.memory} at 0x{found.address:08X}"))
     rows.append(("values", f"{found.value} instead of {found.expected}"))
     rows.append(("differ", f"{found.different:,} of {found.elements:,} elements"))
-    rows += _origins(found.origins)
+    rows += _origins(found.origins, found.watched)
     for name, text in rows:
         yield f"  {name:8s} {text}".rstrip()
 
@@ -71,8 +71,10 @@ def _tile(found: Difference) -> str:
     return f"{tile.number} of {tile.tiles} ({spans}){more}"
 
 
-def _origins(origins: tuple[Origin, ...]) -> Iterator[tuple[str, str]]:
-    if not origins:
+def _origins(origins: tuple[Origin, ...], watched: bool) -> Iterator[tuple[str, str]]:
+    if not watched:
+        yield "", "the machine's harts cannot be watched, so lines are not known"
+    elif not origins:
         yield "written", "by nobody in this run"
     for origin in origins:
         yield "written" if origin is origins[0] else "", f"{origin.what}, cycle {origin.cycle:,}"

@@ -103,7 +103,9 @@ class Difference:
         memory, address: where the element lies: name of the memory, device address.
         tile: which tile it belongs to; None off accelerators.
         tiles_different: how many tiles have elements that differ; 0 off accelerators.
-        origins: who wrote the element, the last first; empty if nobody did in this run.
+        origins: who wrote the element, the last first; empty if nobody did in this run, or if
+            nobody knows.
+        watched: whether the host's stores could be watched.
     """
 
     step: int
@@ -122,6 +124,7 @@ class Difference:
     tile: TileAt | None = None
     tiles_different: int = 0
     origins: tuple[Origin, ...] = ()
+    watched: bool = True
 
     @property
     def where(self) -> Place | None:

@@ -245,3 +245,34 @@ def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
     assert difference.expected == values.reshape(-1)[difference.element[-1]]
     assert difference.value == -77
     assert difference.different == np.count_nonzero(values != -77)
+
+
+def test_harts_that_cannot_be_watched(tiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layer, tile and element are known all the same; lines are not."""
+    from htvm.verification.observe import Machine
+
+    monkeypatch.setattr(Machine, "watchable", False)
+    result = verified(tiled, fault(3, 5, 1))
+    difference = result.difference
+    assert difference is not None and difference.layer == "conv2d_0"
+    assert difference.tile is not None and difference.tile.number == 2
+    assert [origin.place for origin in difference.origins] == [None, None]
+    assert "computed by the digital core (trigger 3, conv2d)" in str(result)
+    assert "harts cannot be watched, so lines are not known" in str(result)
+
+
+def test_rows_of_channels_and_an_output_nobody_locates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster has another layout; and outputs are compared whatever an emitter offers."""
+    from htvm.verification import results
+    from htvm.zoo.emit import model
+    from htvm.zoo.sketch import Sketch
+
+    net = Sketch("rows", (3, 8, 8), 0, "8-bit")
+    net.conv2d(net.conv2d(net.input, 8, (3, 3)), 8, (3, 3))
+    work = compiled(model(net, "NHWC"), "snitch_ita.cluster")
+    result = verified(work)
+    assert result.equal and all(step.compared for step in result.steps)
+    monkeypatch.setattr(results, "Locating", type("Nobody", (), {}))
+    result = verified(work)
+    assert [step.compared for step in result.steps] == [False, True]
+    assert "1 of 2 steps compared" in str(result)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
-from byoc_dory.tensor import Tensor
+from byoc_dory.tensor import Array, Tensor
 
-__all__ = ["epilogue", "native", "prologue"]
+__all__ = ["epilogue", "native", "offsets", "prologue"]
 
 # Host cycles of a byte, roughly: two accesses to L2 that wait.
 _BYTE_CYCLES = 24
@@ -20,6 +22,15 @@ def native(tensor: Tensor) -> bool:
         return True
     channels, rows, columns = tensor.shape
     return channels == 1 or rows * columns == 1
+
+
+def offsets(tensor: Tensor) -> Array:
+    """Bytes from a tensor's first to each element, shaped like the tensor: rows of channels."""
+    places = np.arange(tensor.elements, dtype=np.int64)
+    if len(tensor.shape) == 1:
+        return places
+    channels, rows, columns = tensor.shape
+    return places.reshape(rows, columns, channels).transpose(2, 0, 1)
 
 
 def prologue(tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None) -> Kernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.emit.text import Expr, add, mul
-from byoc_dory.layer import Layer, Tensor
+from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
@@ -40,6 +40,10 @@ class ItaEmitter:
     def stored_bytes(self, tensor: Tensor) -> int:
         """Bytes of a tensor: nothing is padded."""
         return tensor.elements
+
+    def offsets(self, tensor: Tensor) -> Array:
+        """Where each element of a tensor lies."""
+        return borders.offsets(tensor)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""

@@ -1,0 +1,74 @@
+"""Output shown on pages: run what a page says, and compare, or write it down anew.
+
+A fenced block ``console`` starts with ``$ htvm ...`` and continues with what that prints.  A block
+``python`` may be followed by a block ``text`` with what it prints; the blocks of a page share their
+names, and run in a folder of their own.
+
+    python -m tests.docs.outputs docs/guides/verify.md ...    writes the outputs of today
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from htvm.cli.app import main
+
+_BLOCK = re.compile(r"```(console|python|text)\n(.*?)```\n", re.S)
+
+
+def rewritten(text: str, folder: Path) -> str:
+    """The page with the outputs of today.
+
+    Args:
+        text: of the page.
+        folder: to run in; an empty one.
+    """
+    names: dict[str, Any] = {"__name__": "page"}
+    printed: str | None = None
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        parts, at = [], 0
+        for block in _BLOCK.finditer(text):
+            kind, body = block.groups()
+            if kind == "python":
+                printed = _captured(lambda body=body: exec(body, names))
+            elif kind == "console":
+                command = body.splitlines()[0].removeprefix("$ ")
+                body = f"$ {command}\n" + _captured(lambda command=command: _run(command))
+            elif printed is not None:
+                body, printed = printed, None
+            parts += [text[at : block.start()], f"```{kind}\n{body}```\n"]
+            at = block.end()
+        return "".join([*parts, text[at:]])
+    finally:
+        os.chdir(before)
+
+
+def _run(command: str) -> None:
+    program, *arguments = shlex.split(command)
+    assert program == "htvm", command
+    main(arguments)
+
+
+def _captured(work: Any) -> str:
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        work()
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+if __name__ == "__main__":
+    for page in map(Path, sys.argv[1:]):
+        page = page.resolve()
+        with tempfile.TemporaryDirectory() as place:
+            found = rewritten(page.read_text(encoding="utf-8"), Path(place))
+        page.write_text(found, encoding="utf-8")

@@ -1,0 +1,28 @@
+"""What the guides show is what comes out."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.outputs import rewritten
+
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["verify.md", "export.md"])
+def test_a_guide_shows_what_comes_out(page: str, tmp_path: Path) -> None:
+    for package in ("onnxruntime", "sklearn"):
+        pytest.importorskip(package)
+    text = (GUIDES / page).read_text(encoding="utf-8")
+    today = rewritten(text, tmp_path)
+    changes = difflib.unified_diff(text.splitlines(), today.splitlines(), "shown", "today", "", "")
+    assert today == text, f"python -m tests.docs.outputs docs/guides/{page}\n" + "\n".join(changes)
+
+
+def test_blocks_are_replaced(tmp_path: Path) -> None:
+    page = "a\n```python\nx = 1\nprint(x)\n```\nb\n```text\nold\n```\n```text\nkept\n```\n"
+    assert rewritten(page, tmp_path) == page.replace("old", "1")
