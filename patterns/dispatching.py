@@ -19,6 +19,7 @@ from patterns.elementwise import has_table, read_table
 from patterns.graph import Graph
 from patterns.groups import Group, groups_of
 from patterns.mha import NoAttention, attentions
+from patterns.renames import renames
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
@@ -62,9 +63,11 @@ class Dispatch:
         verdicts: one per operator and accelerator, in execution order; one more where operators
             were offered together and refused.
         kinds: what each operator is: conv2d, depthwise, dense, add, softmax, ...
-        layers: the operators a pattern describes, by name.
+        layers: the operators a pattern describes, by name, but for parts of others' layers.
         groups: layers that consist of several operators: name -> these, in execution order; the
             last has the layer's name.
+        renamed: reshapes that are another name of a tensor inside a region, so that nothing runs
+            for them: name -> family of accelerators of the region.
         elements: how many elements each operator reads (those of a window as often as they are
             read) and writes.
         absorbed: conversions between scales that the host does while their tensor enters a region:
@@ -80,6 +83,7 @@ class Dispatch:
     absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
     tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def inner(self) -> frozenset[str]:
@@ -129,6 +133,9 @@ def dispatch(
     kinds |= {name: group.kind for name, group in groups.items()}
     layers = {node.name: node.layer for node in nodes if node.layer is not None}
     layers |= {name: group.layer for name, group in groups.items()}
+    inner = {name for group in groups.values() for name in group.parts[:-1]}
+    layers = {name: layer for name, layer in layers.items() if name not in inner}
+    placed = {name: families[place] for name, place in placement.items() if place in families}
     absorbed = {
         node.name: home
         for node in nodes
@@ -138,7 +145,10 @@ def dispatch(
     tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
     elements = {node.name: _elements(node) for node in nodes}
     parts = {name: group.parts for name, group in groups.items()}
-    return Dispatch(placement, tuple(verdicts), kinds, layers, elements, absorbed, tables, parts)
+    return Dispatch(
+        placement, tuple(verdicts), kinds, layers, elements, absorbed, tables, parts,
+        renames(graph, placed, layers, inner),
+    )  # fmt: skip
 
 
 def offers_of(graph: Graph) -> Iterator[Group | NoAttention]:

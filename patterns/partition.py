@@ -6,7 +6,7 @@ into composites, and merges neighbouring composites of one family of accelerator
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,23 @@ def partition(
         IntegerFormError: an operator was placed on an accelerator, but its pattern does not match
             (it is written in a form no builder writes).
     """
+    renamed = dict(placed.renamed)
+    while True:
+        parts, leaving = _partition(module, placed, renamed, soc, accelerators)
+        if parts is not None:
+            return parts
+        # Their results leave a region: these are tensors of their own.
+        renamed = {name: home for name, home in renamed.items() if name not in leaving}
+
+
+def _partition(
+    module: IRModule,
+    placed: Dispatch,
+    renamed: Mapping[str, str],
+    soc: Soc,
+    accelerators: Sequence[Accelerator],
+) -> tuple[Partition | None, Collection[str]]:
+    """The partition, or the names in ``renamed`` of tensors that would leave a region."""
     from tvm import relax
 
     families = {entry.name: entry.family for entry in accelerators}
@@ -75,23 +92,27 @@ def partition(
         for name, place in placed.placement.items()
         if place in families
         if name not in placed.inner
-    } | dict(placed.absorbed)
+    } | {**placed.absorbed, **renamed}
     # A result that is also read would otherwise leave its region twice, under two names.
     module = relax.transform.CanonicalizeBindings()(module)
-    shapes = _shapes(module, placed)
+    shapes = _shapes(module, placed, renamed)
     for codegen, family in codegens.items():
         table = pattern_table(codegen, _taken_by(family, homes), shapes)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     module = relax.transform.MergeCompositeFunctions()(module)
-    reader = _RegionReader(module, placed)
+    reader = _RegionReader(module, placed, renamed)
+    leaving = reader.leaving(codegens)
+    if leaving:
+        return None, leaving
     regions = reader.read(codegens)
     _check_all_grouped(regions, placed)
-    return Partition(module, regions)
+    return Partition(module, regions), ()
 
 
-def _shapes(module: IRModule, placed: Dispatch) -> tuple[Shape, ...]:
+def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tuple[Shape, ...]:
     """What the layers look like that no pattern beside a builder describes."""
-    found = {
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name in renamed}
+    found |= {
         name: placed.groups.get(name, (name,))
         for name, place in placed.placement.items()
         if place != CPU
@@ -122,8 +143,9 @@ def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
 class _RegionReader:
     """Follows tensor names through "main" and the regions' functions."""
 
-    def __init__(self, module: IRModule, placed: Dispatch) -> None:
+    def __init__(self, module: IRModule, placed: Dispatch, renamed: Collection[str]) -> None:
         self._module = module
+        self._renamed = renamed
         self._layers = placed.layers
         self._tables = placed.tables
         self._placement = placed.placement
@@ -154,6 +176,29 @@ class _RegionReader:
                     names[var] = name_of(value) or var.name
         return regions
 
+    def leaving(self, codegens: Container[str]) -> set[str]:
+        """The names of reshapes whose results leave a region."""
+        from tvm import relax
+
+        found: set[str] = set()
+        for function in self._module.functions.values():
+            attrs = function.attrs
+            if attrs is None or "Codegen" not in attrs or str(attrs["Codegen"]) not in codegens:
+                continue
+            composites: dict[Var, str] = {}
+            made: dict[Var, str] = {}
+            for block in function.body.blocks:
+                for binding in block.bindings:
+                    value = binding.value
+                    if isinstance(value, relax.Function):
+                        composites[binding.var] = str(value.attrs[LAYER_ATTRIBUTE])
+                    elif isinstance(value, relax.Var):
+                        made[binding.var] = made.get(value, "")
+                    elif isinstance(value, relax.Call):
+                        made[binding.var] = composites[value.op]
+            found |= {made.get(var, "") for var in _results(function)} & set(self._renamed)
+        return found
+
     def _is_region(self, value: object, codegens: Container[str]) -> bool:
         from tvm import ir, relax
 
@@ -171,6 +216,7 @@ class _RegionReader:
         composites: dict[Var, Function] = {}
         layers: list[Layer] = []
         maps: list[BorderMap] = []
+        aliases: dict[str, str] = {}
         for block in function.body.blocks:
             for binding in block.bindings:
                 value = binding.value
@@ -180,13 +226,14 @@ class _RegionReader:
                     names[binding.var] = names[value]
                 elif isinstance(value, relax.Call):
                     name = self._name(composites[value.op])
+                    if name in self._renamed:
+                        names[binding.var] = aliases[name] = names[value.args[0]]
+                        continue
                     names[binding.var] = name
                     if name in self._tables:
                         maps.append(BorderMap(name, names[value.args[0]], self._tables[name]))
                     else:
-                        layers.append(self._layers[name])
-        body = function.body.body
-        results = list(body.fields) if isinstance(body, relax.Tuple) else [body]
+                        layers.append(_reading(self._layers[name], aliases))
         border = _border_tensors(layers)
         for entry in maps:
             # A map keeps shape and layout; only layers say what they are.
@@ -195,19 +242,35 @@ class _RegionReader:
             name=f"region_{index}",
             layers=tuple(_inner(layer) for layer in layers),
             inputs=tuple(border[name] for name in arguments),
-            outputs=tuple(border[names[var]] for var in results),
+            outputs=tuple(border[names[var]] for var in _results(function)),
             maps=tuple(maps),
             homes=tuple(self._placement[layer.name] for layer in layers),
         )
 
     def _name(self, composite: Function) -> str:
         name = str(composite.attrs[LAYER_ATTRIBUTE])
-        if name not in self._layers and name not in self._tables:
+        if not any(name in known for known in (self._layers, self._tables, self._renamed)):
             raise IntegerFormError(
                 f"a composite carries the name '{name}', which no operator has",
                 where=f"operator '{name}'",
             )
         return name
+
+
+def _results(function: Function) -> list[Var]:
+    """What a region's function returns."""
+    from tvm import relax
+
+    body = function.body.body
+    return list(body.fields) if isinstance(body, relax.Tuple) else [body]
+
+
+def _reading(layer: Layer, aliases: Mapping[str, str]) -> Layer:
+    """The layer, its inputs called what they are another name of."""
+    if not any(tensor.name in aliases for tensor in layer.inputs):
+        return layer
+    inputs = (replace(t, name=aliases.get(t.name, t.name)) for t in layer.inputs)
+    return replace(layer, inputs=tuple(inputs))
 
 
 def _border_tensors(layers: Sequence[Layer]) -> dict[str, Tensor]:

@@ -204,7 +204,8 @@ def test_a_file_with_one_head() -> None:
     assert (attention.heads, attention.head_size) == (1, 192)
     assert attention.scores.softmax.numerator == 127 * 256
     placed, parts = cut(module, fake())
-    assert ["layer_norm_0", "linear_3"] in layers_of(parts)
+    of_encoder = max(layers_of(parts), key=len)
+    assert of_encoder[:2] == ["layer_norm_0", "linear_3"] and of_encoder[-1] == "layer_norm_2"
     assert placed.groups["linear_3"] == group.parts
 
 

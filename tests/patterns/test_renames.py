@@ -1,0 +1,151 @@
+"""Reshapes that change no byte end no region, unless their result is a tensor of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import htvm
+from byoc_dory.layer import MulShift, Shift
+from patterns import elementwise, integer_norm, movement, shape
+from patterns.conv import conv2d
+from patterns.dispatching import dispatch
+from patterns.gemm import dense
+from patterns.partition import Partition
+from patterns.read import output_names, read_graph
+from tests.interpreter import interpret
+from tests.layer_reference import evaluate
+from tests.models_onnx import golden, onnx_path
+from tests.patterns.fake import cut, fake, layers_of, soc_of
+from tests.patterns.test_types import drawn, module_of
+
+RNG = np.random.default_rng(8)
+
+
+def product(bb: Any, x: Any, k: int, name: str) -> Any:
+    weight = RNG.integers(-60, 60, (k, int(x.ty.shape[-1]))).astype(np.int8)
+    bias = RNG.integers(-3000, 3000, k).astype(np.int32)
+    return dense(bb, x, weight, bias, MulShift((150,), (14,), (8192,)), name=name)
+
+
+def norm(bb: Any, x: Any, name: str) -> Any:
+    weight, bias = RNG.integers(-500, 500, (2, int(x.ty.shape[-1])))
+    return integer_norm.layer_norm(bb, x, weight, bias, 16, name=name)
+
+
+def _block(bb: Any, x: Any) -> Any:
+    """x (1, 6, 8), matrices (6, ...) between, as importers write them."""
+    flat = shape.reshape(bb, x, (6, 8), name="reshape_0")
+    y = product(bb, flat, 5, "linear_0")
+    y = shape.reshape(bb, y, (1, 6, 5), name="reshape_1")
+    y = shape.reshape(bb, y, (1, 1, 6, 5), name="reshape_2")
+    y = norm(bb, y, "layer_norm_0")
+    y = product(bb, shape.reshape(bb, y, (6, 5), name="reshape_3"), 8, "linear_1")
+    y = shape.reshape(bb, y, (1, 6, 8), name="reshape_4")
+    return elementwise.add(bb, x, y, MulShift((5,), (3,)), name="add_0")
+
+
+def results_of(parts: Partition, known: dict[str, Any]) -> dict[str, Any]:
+    """All tensors of regions that depend on nothing between them, by name; matrices as rows."""
+    for region in parts.regions.values():
+        for layer in region.layers:
+            operands = [
+                known[tensor.name].reshape(-1, tensor.shape[0]).T[:, :, None]
+                for tensor in layer.inputs
+            ]
+            known[layer.name] = evaluate(layer, operands)[:, :, 0].T
+    return known
+
+
+def test_a_block_is_one_region() -> None:
+    types = [((1, 6, 8), "int8")]
+    module = module_of(types, _block)
+    placed, parts = cut(module, fake())
+    assert layers_of(parts) == [["linear_0", "layer_norm_0", "linear_1", "add_0"]]
+    assert set(placed.renamed) == {f"reshape_{at}" for at in range(5)}
+    (region,) = parts.regions.values()
+    assert [tensor.name for tensor in region.inputs] == ["input_0"]
+    assert [t.name for t in region.layers[1].inputs] == ["linear_0"]
+    inputs = drawn(types)
+    known = results_of(parts, {"input_0": inputs[0]})
+    (expected,) = interpret(module, inputs).outputs
+    np.testing.assert_array_equal(known["add_0"].reshape(expected.shape), expected)
+
+
+def test_others_read_the_result() -> None:
+    def write(bb: Any, x: Any) -> Any:
+        y = shape.reshape(bb, product(bb, x, 5, "linear_0"), (1, 6, 5), name="reshape_0")
+        return [norm(bb, y, "layer_norm_0"), movement.transpose(bb, y, (0, 2, 1), name="turned")]
+
+    placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
+    assert placed.renamed == {}
+    assert layers_of(parts) == [["linear_0"], ["layer_norm_0"]]
+
+
+def test_a_result_is_a_tensor_of_its_own() -> None:
+    def write(bb: Any, x: Any) -> Any:
+        return shape.reshape(bb, product(bb, x, 5, "linear_0"), (1, 6, 5), name="reshape_0")
+
+    placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
+    assert placed.renamed == {} and layers_of(parts) == [["linear_0"]]
+
+
+def test_what_would_leave_a_region_ends_it() -> None:
+    """The second reader waits for an operator of the host, so that it is in another region."""
+
+    def write(bb: Any, x: Any) -> Any:
+        y = norm(bb, product(bb, x, 6, "linear_0"), "layer_norm_0")
+        z = shape.reshape(bb, y, (1, 6, 6), name="reshape_0")
+        first = norm(bb, z, "layer_norm_1")
+        turned = movement.transpose(bb, first, (0, 2, 1), name="turned")
+        return elementwise.add(bb, z, turned, Shift(1), name="add_0")
+
+    placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
+    assert set(placed.renamed) == {"reshape_0"}
+    assert layers_of(parts) == [["linear_0", "layer_norm_0"], ["layer_norm_1"], ["add_0"]]
+    names = [[t.name for t in region.inputs] for region in parts.regions.values()]
+    assert names[1:] == [["reshape_0"], ["reshape_0", "turned"]]
+
+
+def test_maps_are_reshaped_by_the_host() -> None:
+    weight = RNG.integers(-8, 8, (3, 4, 1, 1)).astype(np.int8)
+    bias = np.zeros(3, np.int32)
+
+    def write(bb: Any, x: Any) -> Any:
+        y = conv2d(bb, x, weight, bias, Shift(4), name="conv2d_0", layout="NCHW")
+        y = shape.reshape(bb, y, (3, 5, 6), name="reshape_0")
+        return norm(bb, y, "layer_norm_0")
+
+    placed, parts = cut(module_of([((1, 4, 5, 6), "int8")], write), fake())
+    assert placed.renamed == {} and len(parts.regions) == 2
+
+
+def test_without_layers_of_matrices_nothing_changes() -> None:
+    def write(bb: Any, x: Any) -> Any:
+        y = elementwise.add(bb, x, x, Shift(1), name="add_0")
+        y = shape.reshape(bb, y, (1, 1, 40), name="reshape_0")
+        return elementwise.add(bb, y, y, Shift(1), name="add_1")
+
+    module = module_of([((1, 40), "int8")], write)
+    placed, parts = cut(module, fake())
+    assert placed.renamed == {} and len(parts.regions) == 2
+
+
+def test_a_network_from_a_file() -> None:
+    """All layers of matrices of the network, from the file's own values around them."""
+    name = "deeploy_networks/CCT/Int/ICCT_ITA"
+    model = htvm.load(onnx_path(name))
+    inputs, _ = golden(name, model)
+    soc, cores = soc_of(fake()), (fake(takes=("gemm", "rows", "mha", "add", "matmul")),)
+    placed = dispatch(read_graph(model.module), output_names(model.module), soc, cores)
+    from patterns.partition import partition
+
+    parts = partition(model.module, placed, soc, cores)
+    (region,) = parts.regions.values()
+    assert len(region.layers) == 11
+    known = dict(interpret(model.module, inputs).tensors)
+    wanted = {layer.name: known[layer.name] for layer in region.layers}
+    found = results_of(parts, {tensor.name: known[tensor.name] for tensor in region.inputs})
+    for layer, expected in wanted.items():
+        np.testing.assert_array_equal(found[layer].reshape(expected.shape), expected, layer)
