@@ -75,7 +75,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
     share = ratio(None if row.cycles is None else 100 * row.cycles, total, 1)
     rate = ratio(row.macs, row.cycles) if row.macs else ""
     return (
-        _named(row),
+        row.label,
         row.accelerator,
         row.shape,
         count(row.macs) if row.macs else "",
@@ -86,12 +86,6 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
         "" if row.energy_uj is None else f"{row.energy_uj:.2f}",
         row.tile,
     )
-
-
-def _named(row: LayerRow) -> str:
-    """The layer's name, with the operator where the name does not say it."""
-    said = all(part.rsplit("_", 1)[0] in row.op for part in row.name.split(" + "))
-    return row.name if said else f"{row.name} ({row.op})"
 
 
 def memory_text(memory: Memory) -> str:

@@ -78,8 +78,9 @@ class LayerRow:
 
     @property
     def label(self) -> str:
-        """The name, with what the step does for the layer where it does not compute it."""
-        return self.name if self.kind in ("", "layer", "cpu") else f"{self.name} ({self.kind})"
+        """The layer's name, with the operator where the name does not say it."""
+        said = all(part.rsplit("_", 1)[0] in self.op for part in self.name.split(" + "))
+        return self.name if said else f"{self.name} ({self.op})"
 
 
 @dataclass(frozen=True)

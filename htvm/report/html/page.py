@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htvm.report.accuracy import accuracy_of, accuracy_text, error_of
+from htvm.report.accuracy import accuracy_of, accuracy_text
 from htvm.report.html.graph import graph_of
-from htvm.report.html.parts import CAUSES, Part, cause_parts, stacked, unit_classes
+from htvm.report.html.parts import Part, cause_parts, stacked, unit_classes
 from htvm.report.html.roofline import roofline_of
+from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
 from htvm.report.table import count, milliseconds, ratio
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     import jinja2
 
-    from htvm.report.types import LayerRow, Report
+    from htvm.report.types import Report
 
 __all__ = ["report_html"]
 
@@ -44,11 +45,11 @@ def report_html(report: Report) -> str:
         classes=classes,
         legend=_legend(report, classes),
         tiles=_tiles(report),
-        cause_names=CAUSES,
         whole=_whole(report),
         longest=_longest(report),
         units=_units(report, classes),
-        rows=[_row(report, row, classes) for row in report.layers],
+        layers=layers_grid(report, classes),
+        bytes=bytes_grid(report),
         accuracy=accuracy_text(report.layers),
         timeline=timeline_of(report, classes),
         roofline=roofline_of(report, classes),
@@ -149,26 +150,6 @@ def _units(report: Report, classes: Mapping[str, str]) -> list[dict[str, Any]]:
         }
         for unit in report.summary.units
     ]
-
-
-def _row(report: Report, row: LayerRow, classes: Mapping[str, str]) -> dict[str, Any]:
-    """What the tables say about a step, beside its fields."""
-    computes = row.kind in ("", "layer", "cpu")
-    peak = report.machine.peak_of(row.accelerator) if report.machine and computes else None
-    rate = row.macs / row.cycles if row.macs and row.cycles else None
-    error = error_of(row)
-    return {
-        "row": row,
-        "classes": classes.get(row.accelerator, "u-host") if computes else "u-host",
-        "share": ratio(None if row.cycles is None else 100 * row.cycles, report.summary.cycles, 1),
-        "rate": "" if rate is None else f"{rate:.2f}",
-        "utilisation": "" if rate is None or not peak else f"{100 * rate / peak:.1f}",
-        "error": "" if error is None else f"{100 * error:+.1f}".replace("-0.0", "0.0"),
-        "energy": "" if row.energy_uj is None else f"{row.energy_uj:.3f}",
-        "tiles": count(row.tiles) + (" ×2" if row.double_buffered else ""),
-        "held": row.resident.replace("input", "in").replace("output", "out").replace("ins", "in"),
-        "bar": () if row.causes is None else cause_parts(row.causes, row.causes.cycles),
-    }
 
 
 def _memory(report: Report) -> tuple[Part, ...]:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["CAUSES", "Part", "cause_parts", "stacked", "unit_classes"]
 
 CAUSES: Mapping[str, tuple[str, str]] = {
-    "array": ("compute", "a core's array computes"),
-    "weights": ("weights", "a core loads weights"),
-    "trigger": ("trigger", "a core is busy with anything else"),
-    "dma_alone": ("DMA alone", "transfers that no core's work hides"),
-    "host_alone": ("host alone", "neither a core nor the DMA is busy"),
+    "array": ("compute", "an accelerator's array computes"),
+    "weights": ("weights", "an accelerator loads weights"),
+    "trigger": ("trigger", "an accelerator is busy with anything else"),
+    "dma_alone": ("DMA alone", "transfers that no accelerator hides"),
+    "host_alone": ("host alone", "neither an accelerator nor the DMA is busy"),
 }
 """Causes that add up to the cycles: field of `Causes` -> its name and what it means."""
 

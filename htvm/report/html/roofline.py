@@ -100,8 +100,11 @@ def _slope(drawing: Drawing, scale: _Scale, width: float, peaks: list[float]) ->
     places = [(x1 + part * (x2 - x1), y1 + part * (y2 - y1)) for part in (0.3, 0.45, 0.6, 0.75)]
     roomy = [at for at in places if at[0] - 9 - len(said) * _LETTER > _LEFT]
     free = [at for at in roomy if all(abs(at[1] - 4 - level) > 12 for level in levels)]
-    x, y = (free or roomy or places)[0]
-    drawing.text(x - 9, y, said, "tick end")
+    if roomy:
+        x, y = (free or roomy)[0]
+        drawing.text(x - 9, y, said, "tick end")
+    else:  # a short line in the upper left corner
+        drawing.text((x1 + x2) / 2 + 9, (y1 + y2) / 2 + 9, said, "tick")
 
 
 def _ceiling(

@@ -80,6 +80,14 @@ class Timeline:
     maps: tuple[MapRow, ...]
     gap: int
 
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Classes of colours and what they say, of those that occur."""
+        used = {box.classes for row in self.maps for box in row.boxes}
+        known = [("m-tile", "tile buffer or arena"), ("m-stays", "stays in L1")]
+        dma = [("u-dma", "DMA")] if any(strip.name == "dma" for strip in self.strips) else []
+        return dma + [entry for entry in known if entry[0] in used]
+
 
 def timeline_of(report: Report, classes: Mapping[str, str]) -> Timeline:
     """The rows of a report; over steps instead of cycles where there are none."""

@@ -1,0 +1,151 @@
+"""The page's tables of steps: columns in which nothing is known are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from htvm.report.accuracy import error_of
+from htvm.report.html.parts import CAUSES, Part, cause_parts
+from htvm.report.table import count, ratio
+
+if TYPE_CHECKING:
+    from htvm.report.types import LayerRow, Report
+
+__all__ = ["Cell", "Grid", "HeadCell", "bytes_grid", "layers_grid"]
+
+Kind: TypeAlias = Literal["text", "number", "unit", "bar", "name"]
+
+
+@dataclass(frozen=True)
+class HeadCell:
+    """A heading: its words, how its column is set, the class of a colour, and what it means."""
+
+    title: str
+    kind: Kind = "number"
+    classes: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell.
+
+    Attributes:
+        words: what is written.
+        classes: of the colour of a unit.
+        parts: of a bar.
+        tip: what is said when the pointer rests on it.
+    """
+
+    words: str = ""
+    classes: str = ""
+    parts: tuple[Part, ...] = ()
+    tip: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.parts)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table; each row has a cell for each heading, and so has the foot if there is one."""
+
+    head: tuple[HeadCell, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    foot: tuple[Cell, ...] = ()
+
+
+def layers_grid(report: Report, classes: Mapping[str, str]) -> Grid:
+    """Where each step runs, how, and how well."""
+    head = (
+        HeadCell("layer", "name"),
+        HeadCell("runs on", "unit"),
+        HeadCell("shape", "text"),
+        HeadCell("tile k,c,y,x", "text"),
+        HeadCell("tiles", meaning="×2: there are two buffers for them"),
+        HeadCell("MACs"),
+        HeadCell("cycles"),
+        HeadCell("%", meaning="of all cycles"),
+        HeadCell("causes", "bar"),
+        HeadCell("MAC/ cycle"),
+        HeadCell("of peak %", meaning="utilisation of the array"),
+        HeadCell("predicted", meaning="cycles by the cost model"),
+        HeadCell("off %", meaning="positive where too much was predicted"),
+        HeadCell("µJ", meaning="derived from published average powers"),
+    )
+    return _used(head, [_layer(report, row, classes) for row in report.layers])
+
+
+def _layer(report: Report, row: LayerRow, classes: Mapping[str, str]) -> tuple[Cell, ...]:
+    computes = row.kind in ("", "layer", "cpu")
+    peak = report.machine.peak_of(row.accelerator) if report.machine and computes else None
+    rate = row.macs / row.cycles if row.macs and row.cycles else None
+    error = error_of(row)
+    share = None if row.cycles is None else 100 * row.cycles
+    return (
+        Cell(row.label, tip=row.source),
+        Cell(row.accelerator, classes.get(row.accelerator, "u-host") if computes else "u-host"),
+        Cell(row.shape),
+        Cell(row.tile),
+        Cell(count(row.tiles) + (" ×2" if row.double_buffered else "")),
+        Cell(count(row.macs) if row.macs else ""),
+        Cell(count(row.cycles)),
+        Cell(ratio(share, report.summary.cycles, 1)),
+        Cell(parts=() if row.causes is None else cause_parts(row.causes, row.causes.cycles)),
+        Cell("" if rate is None else f"{rate:.2f}"),
+        Cell("" if rate is None or not peak else f"{100 * rate / peak:.1f}"),
+        Cell(count(row.predicted_cycles)),
+        Cell("" if error is None else f"{100 * error:+.1f}".replace("-0.0", "0.0")),
+        Cell("" if row.energy_uj is None else f"{row.energy_uj:.3f}"),
+    )
+
+
+def bytes_grid(report: Report) -> Grid:
+    """What the cycles of each step were spent on, and which bytes it moves and holds."""
+    causes = [
+        HeadCell(name, classes=f"c-{field}", meaning=said) for field, (name, said) in CAUSES.items()
+    ]
+    head = (
+        HeadCell("layer", "name"),
+        HeadCell("cycles"),
+        *causes,
+        HeadCell("DMA busy"),
+        HeadCell("host waits"),
+        HeadCell("B from L2"),
+        HeadCell("B to L2"),
+        HeadCell("B of weights"),
+        HeadCell("B of L1 held"),
+        HeadCell("stays in L1", "text"),
+    )
+    rows = [_bytes(row) for row in report.layers]
+    whole = report.summary.causes
+    foot: tuple[Cell, ...] = ()
+    if whole is not None:
+        spent = [getattr(whole, field) for field in CAUSES]
+        values = [report.summary.cycles, *spent, whole.dma, whole.waiting]
+        foot = (Cell("the whole run"), *(Cell(count(value)) for value in values), *[Cell()] * 5)
+    return _used(head, rows, foot)
+
+
+def _bytes(row: LayerRow) -> tuple[Cell, ...]:
+    known = row.causes
+    spent = [None if known is None else getattr(known, field) for field in CAUSES]
+    busy = [None, None] if known is None else [known.dma, known.waiting]
+    moved = [row.l2_read, row.l2_written, row.l2_weights, row.l1_bytes]
+    held = row.resident.replace("input", "in").replace("output", "out").replace("ins", "in")
+    numbers = [row.cycles, *spent, *busy, *moved]
+    return (Cell(row.label), *(Cell(count(value)) for value in numbers), Cell(held))
+
+
+def _used(
+    head: Sequence[HeadCell], rows: Sequence[tuple[Cell, ...]], foot: tuple[Cell, ...] = ()
+) -> Grid:
+    """The table without columns that are empty in all rows."""
+    kept = [i for i in range(len(head)) if not rows or any(row[i] for row in rows)]
+    return Grid(
+        tuple(head[i] for i in kept),
+        tuple(tuple(row[i] for i in kept) for row in rows),
+        tuple(foot[i] for i in kept) if foot else (),
+    )
