@@ -6,8 +6,10 @@ void snitch_gemm(const void *args, uint32_t core, uint32_t cores)
     const snitch_gemm_t *const g = args;
     const bool transposed = (g->flags & SNITCH_OUT_TRANSPOSED) != 0;
     snitch_share_t rows = {0, g->rows}, columns = {0, g->k};
+    uint32_t start = 0;
     if (snitch_by_columns(g->rows, g->k, cores)) {
         columns = snitch_share(g->k, core, cores);
+        start = snitch_start(g->c, core, cores); /* all cores read the same rows */
     } else {
         rows = snitch_share(g->rows, core, cores);
     }
@@ -21,6 +23,7 @@ void snitch_gemm(const void *args, uint32_t core, uint32_t cores)
         .requant = &g->requant,
         .flags = g->flags,
         .length = g->c,
+        .start = start,
         .taps_y = 1,
         .taps_x = 1,
         .in_row = g->in_pitch,

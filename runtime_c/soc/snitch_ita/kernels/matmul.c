@@ -21,6 +21,7 @@ void snitch_matmul(const void *args, uint32_t core, uint32_t cores)
     const snitch_matmul_t *const m = args;
     const bool by_rows = (m->flags & SNITCH_B_ROWS) != 0;
     snitch_share_t rows = {0, m->batch * m->rows}, columns = {0, m->k};
+    const uint32_t start = snitch_start(m->c, core, cores);
     if (snitch_by_columns(rows.end, m->k, cores)) {
         columns = snitch_share(m->k, core, cores);
     } else {
@@ -30,6 +31,7 @@ void snitch_matmul(const void *args, uint32_t core, uint32_t cores)
         .requant = &m->requant,
         .flags = m->flags,
         .length = m->c,
+        .start = start,
         .taps_y = 1,
         .taps_x = 1,
         .in_row = m->c,

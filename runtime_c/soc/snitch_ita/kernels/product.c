@@ -25,13 +25,17 @@ SNITCH_INLINE weights_t weights_of(const int8_t *weights, uint32_t pitch, uint32
         w0 += pitch;      \
         SNITCH_HOLD(w0);  \
     }
-#define ROW3(v, n)                                                    \
-    {                                                                 \
-        const int32_t t0 = (v) * u0, t1 = (v) * u1, t2 = (v) * u2;    \
-        s[n] += t0;                                                   \
-        s[(n) + 1] += t1;                                             \
-        s[(n) + 2] += t2;                                             \
-        SNITCH_HOLD3(s[n], s[(n) + 1], s[(n) + 2]);                   \
+#define ROW3(v, n)                                        \
+    {                                                     \
+        int32_t t0 = (v) * u0, t1 = (v) * u1;             \
+        int32_t t2 = (v) * u2;                            \
+        if (!rows) {                                      \
+            SNITCH_HOLD3(t0, t1, t2);                     \
+        }                                                 \
+        s[n] += t0;                                       \
+        s[(n) + 1] += t1;                                 \
+        s[(n) + 2] += t2;                                 \
+        SNITCH_HOLD3(s[n], s[(n) + 1], s[(n) + 2]);       \
     }
 #define STEP_4X3(i)                                                                    \
     {                                                                                  \
@@ -193,14 +197,19 @@ SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t colum
         const uint8_t *in = in_y;
         const int8_t *w = weights_y;
         for (uint32_t x = 0; x < p->taps_x; x++) {
-            if (row_count == 4 && column_count == 3) {
-                dots_4x3(s, in, p->in_row, w, p->weights_pitch, p->length, is_unsigned, rows);
-            } else if (row_count == 4) {
-                dots_4x1(s, in, p->in_row, w, p->weights_pitch, p->length, is_unsigned, rows);
-            } else if (column_count == 4) {
-                dots_1x4(s, in, w, p->weights_pitch, p->length, is_unsigned, rows);
-            } else {
-                dots_1x1(s, in, w, p->weights_pitch, p->length, is_unsigned, rows);
+            SNITCH_TURNS(at, end, 0, p->start, p->length) {
+                const uint8_t *const from = in + at;
+                const int8_t *const with = w + (rows ? at : at * p->weights_pitch);
+                const uint32_t step = p->in_row, pitch = p->weights_pitch, length = end - at;
+                if (row_count == 4 && column_count == 3) {
+                    dots_4x3(s, from, step, with, pitch, length, is_unsigned, rows);
+                } else if (row_count == 4) {
+                    dots_4x1(s, from, step, with, pitch, length, is_unsigned, rows);
+                } else if (column_count == 4) {
+                    dots_1x4(s, from, with, pitch, length, is_unsigned, rows);
+                } else {
+                    dots_1x1(s, from, with, pitch, length, is_unsigned, rows);
+                }
             }
             in += p->in_x;
             w += p->weights_x;

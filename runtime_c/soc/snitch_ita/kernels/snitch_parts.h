@@ -61,10 +61,11 @@ SNITCH_INLINE uint32_t snitch_skew(snitch_share_t part, uint32_t core, uint32_t 
     return skew < length ? skew : 0;
 }
 
-/* Twice a block: with at and end for what is from `start` to last - 1, and from first to start. */
-#define SNITCH_TURNS(at, end, first, start, last)                                       \
-    for (uint32_t turn_ = 0, at = (start), end = (last); turn_ < 2;                     \
-         turn_++, at = (first), end = (start))
+/* A block for what is from `start` to last - 1, as at to end - 1, and again for what is from first to
+ * start - 1, if anything is. */
+#define SNITCH_TURNS(at, end, first, start, last)                                                 \
+    for (uint32_t at = (start), end = (last), turn_ = at == (first) ? 1u : 0u; turn_ < 2; turn_++, \
+                  at = (first), end = (start))
 
 /* Whether a result of so many rows and columns is shared by columns: where the rows are too few to
  * give each core a block of four. */

@@ -20,6 +20,7 @@ typedef struct {
     const snitch_requant_t *requant;
     uint32_t flags;              /* SNITCH_WIDE, SNITCH_PER_CHANNEL */
     uint32_t length, taps_y, taps_x;
+    uint32_t start;              /* of i, where to begin; see SNITCH_TURNS */
     uint32_t in_row, in_y, in_x; /* steps, in bytes */
     uint32_t weights_pitch, weights_y, weights_x;
     uint32_t out_row, out_column;
