@@ -111,7 +111,7 @@ class Exploration:
         panels = self._panels()
         columns = min(3, len(panels)) or 1
         lines = -(-len(panels) // columns) or 1
-        figure = figures.Figure(figsize=(4.5 * columns, 3.2 * lines), layout="constrained")
+        figure: Figure = figures.Figure(figsize=(4.5 * columns, 3.2 * lines), layout="constrained")
         figure.suptitle(f"{title} of {len({row.layer for row in self.rows})} layers")
         budgets = sorted({row.l1_budget for row in self.rows})
         for number, (name, rows) in enumerate(panels):
