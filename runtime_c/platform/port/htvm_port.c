@@ -1,6 +1,8 @@
 /* A board's port: a skeleton to be filled in. */
 #include "htvm_port.h"
 
+#include "htvm_hal.h"
+
 /* For a debugger to look at: done becomes 1 at the end. */
 volatile struct {
     uint32_t done;
@@ -21,6 +23,18 @@ void htvm_port_result(int32_t code, uint32_t elements, uint32_t different)
     htvm_port_outcome.different = different;
     htvm_port_outcome.done = 1;
 }
+
+#if defined(HTVM_CLUSTER_HARTS) && !defined(HTVM_HAL_HARTS)
+/* Where start-up code sends the other harts of a cluster: this port gives them no work. */
+_Noreturn void htvm_hart_main(uint32_t hart);
+
+_Noreturn void htvm_hart_main(uint32_t hart)
+{
+    (void)hart;
+    for (;;) {
+    }
+}
+#endif
 
 /* Where the start-up code ends up when main returns. */
 _Noreturn void htvm_exit(int32_t code);
