@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.emit import row_layout
 from byoc_dory.emit.text import Expr, add, mul
 from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
@@ -11,7 +12,6 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.rowwise import ItaGelu
 from byoc_dory.soc.base import Soc, round_up
-from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_cost import layer_cycles
 from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, pack, walk_of
@@ -35,7 +35,7 @@ class ItaEmitter:
 
     def native(self, tensor: Tensor) -> bool:
         """Whether a border tensor lies row by row."""
-        return borders.native(tensor)
+        return row_layout.native(tensor)
 
     def stored_bytes(self, tensor: Tensor) -> int:
         """Bytes of a tensor: nothing is padded."""
@@ -43,7 +43,7 @@ class ItaEmitter:
 
     def offsets(self, tensor: Tensor) -> Array:
         """Where each element of a tensor lies."""
-        return borders.offsets(tensor)
+        return row_layout.offsets(tensor)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""
@@ -70,11 +70,12 @@ class ItaEmitter:
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
         """The function that brings a source tensor into rows."""
-        return borders.prologue(tensor, target, symbol, mapped)
+        cycles = self.soc.host.cost.layout_byte
+        return row_layout.prologue(tensor, target, symbol, mapped, cycles)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that brings a result into the layout of ``tensor``."""
-        return borders.epilogue(tensor, source, symbol)
+        return row_layout.epilogue(tensor, source, symbol, self.soc.host.cost.layout_byte)
 
     # ------------------------------------------------------------------ tasks
 

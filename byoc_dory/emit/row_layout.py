@@ -1,4 +1,8 @@
-"""C for the host's conversions between a source model's layout and rows of channels (NHWC)."""
+"""The simplest layout an accelerator can have: bytes row by row, channels innermost, no padding.
+
+Tensors of NHWC networks and vectors lie like that already; for others this makes the C of the
+host's conversions.  An emitter hands `native`, `offsets`, `prologue` and `epilogue` on.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,13 @@ from typing import Literal
 
 import numpy as np
 
+from byoc_dory.emit.text import environment
 from byoc_dory.region import BorderMap, Constant, Kernel
-from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
 from byoc_dory.tensor import Array, Tensor
 
 __all__ = ["epilogue", "native", "offsets", "prologue"]
 
-# Host cycles of a byte, roughly: two accesses to L2 that wait.
-_BYTE_CYCLES = 24
+_ENVIRONMENT = environment("byoc_dory.emit")
 
 
 def native(tensor: Tensor) -> bool:
@@ -33,18 +36,23 @@ def offsets(tensor: Tensor) -> Array:
     return places.reshape(rows, columns, channels).transpose(2, 0, 1)
 
 
-def prologue(tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None) -> Kernel:
-    """The function that brings a source tensor into rows, through a function of bytes if any."""
+def prologue(
+    tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None, byte_cycles: float
+) -> Kernel:
+    """The function that brings a source tensor into rows, through a function of bytes if any.
+
+    ``byte_cycles``: what a byte takes the host, for the prediction (`HostCost.layout_byte`).
+    """
     source = tensor.name if mapped is None else mapped.source
     table = None
     if mapped is not None:
         table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
-    return _conversion(tensor, symbol, "prologue", source, target, table)
+    return _conversion(tensor, symbol, "prologue", source, target, table, byte_cycles)
 
 
-def epilogue(tensor: Tensor, source: str, symbol: str) -> Kernel:
+def epilogue(tensor: Tensor, source: str, symbol: str, byte_cycles: float) -> Kernel:
     """The function that brings a result into the layout of ``tensor``."""
-    return _conversion(tensor, symbol, "epilogue", source, tensor.name, None)
+    return _conversion(tensor, symbol, "epilogue", source, tensor.name, None, byte_cycles)
 
 
 def _conversion(
@@ -54,6 +62,7 @@ def _conversion(
     source: str,
     target: str,
     table: Constant | None,
+    byte_cycles: float,
 ) -> Kernel:
     signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
     moves = not native(tensor)
@@ -62,7 +71,7 @@ def _conversion(
     def value(element: str) -> str:
         return element if table is None else f"(int8_t){table.name}[(uint8_t){element}]"
 
-    text = ENVIRONMENT.get_template("border.c.jinja").render(
+    text = _ENVIRONMENT.get_template("row_layout.c.jinja").render(
         what=kind,
         tensor=tensor,
         direction=f"{source} to {target}",
@@ -85,6 +94,6 @@ def _conversion(
         layer=None,
         plan=None,
         schedule=None,
-        predicted_cycles=tensor.elements * _BYTE_CYCLES,
+        predicted_cycles=round(tensor.elements * byte_cycles),
         accelerator="cpu",
     )
