@@ -64,7 +64,7 @@ def test_cycles(outcomes: list[tuple[Drawn, Outcome]]) -> None:
     slow = [
         f"{drawn.kernel} {drawn.shape}: {CORES * outcome.cycles / drawn.units:.2f}"
         for drawn, outcome in outcomes
-        if drawn.units > 4000 and CORES * outcome.cycles > LIMITS[drawn.kernel] * drawn.units
+        if drawn.units >= 8192 and CORES * outcome.cycles > LIMITS[drawn.kernel] * drawn.units
     ]
     assert not slow
 

@@ -30,7 +30,7 @@ SNITCH_INLINE void sum_of(const uint8_t *const *x, uint32_t count, uint8_t *out,
     store(out, sums, r, lanes);
 }
 
-/* Two or four operands. */
+/* Two, three or four operands. */
 SNITCH_INLINE void add_few(const snitch_add_t *a, uint32_t at, uint32_t end, uint32_t count,
                            bool is_unsigned)
 {
@@ -116,6 +116,8 @@ void snitch_add(const void *args, uint32_t core, uint32_t cores)
             add_few(a, at, end, 2, true);
         } else if (a->operands == 2) {
             add_few(a, at, end, 2, false);
+        } else if (a->operands == 3 && !is_unsigned) {
+            add_few(a, at, end, 3, false);
         } else if (a->operands == 4 && !is_unsigned) {
             add_few(a, at, end, 4, false);
         } else if (is_unsigned) {

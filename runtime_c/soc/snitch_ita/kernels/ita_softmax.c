@@ -68,7 +68,7 @@ SNITCH_INLINE void normalize(const uint8_t *in, uint8_t *out, uint32_t count, ui
 }
 
 SNITCH_INLINE void row_of(const snitch_ita_softmax_t *v, const uint8_t *in, uint8_t *out,
-                          uint32_t start, bool is_unsigned, bool any)
+                          const snitch_rows_t *part, bool is_unsigned, bool any)
 {
     const uint32_t n = v->n, bits = v->step_bits, width = v->group != 0 ? v->group : n;
     const int32_t half = bits != 0 ? 1 << (bits - 1) : 0;
@@ -85,7 +85,7 @@ SNITCH_INLINE void row_of(const snitch_ita_softmax_t *v, const uint8_t *in, uint
     }
     const steps_t s = {largest + half, bits, any};
     const uint32_t inverse = v->numerator / sum;
-    SNITCH_TURNS(at, end, 0, start, n) {
+    SNITCH_TURNS(at, end, part->columns.begin, part->start, part->columns.end) {
         normalize(in + at, out + at, end - at, inverse, s, is_unsigned);
     }
 }
@@ -93,19 +93,18 @@ SNITCH_INLINE void row_of(const snitch_ita_softmax_t *v, const uint8_t *in, uint
 void snitch_ita_softmax(const void *args, uint32_t core, uint32_t cores)
 {
     const snitch_ita_softmax_t *const v = args;
-    const snitch_share_t rows = snitch_share(v->rows, core, cores);
-    const uint32_t start = snitch_start(v->n, core, cores);
+    const snitch_rows_t part = snitch_share_rows(v->rows, v->n, core, cores);
     const bool is_unsigned = (v->flags & SNITCH_IN_UNSIGNED) != 0;
     const bool any = v->step_bits < 4; /* (255 + 8) >> 4 is 16, (255 + 4) >> 3 is 32 */
-    for (uint32_t row = rows.begin; row < rows.end; row++) {
+    for (uint32_t row = part.rows.begin; row < part.rows.end; row++) {
         const uint8_t *const in = (const uint8_t *)v->in + row * v->n;
         uint8_t *const out = (uint8_t *)v->out + row * v->n;
         if (is_unsigned) {
-            row_of(v, in, out, start, true, true);
+            row_of(v, in, out, &part, true, true);
         } else if (any) {
-            row_of(v, in, out, start, false, true);
+            row_of(v, in, out, &part, false, true);
         } else {
-            row_of(v, in, out, start, false, false);
+            row_of(v, in, out, &part, false, false);
         }
     }
 }

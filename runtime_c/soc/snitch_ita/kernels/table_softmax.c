@@ -99,25 +99,25 @@ SNITCH_INLINE void normalize(const uint8_t *in, uint8_t *out, uint32_t count, co
 }
 
 SNITCH_INLINE void row_of(const snitch_table_softmax_t *v, const uint8_t *in, uint8_t *out,
-                          uint32_t start, bool is_unsigned)
+                          const snitch_rows_t *part, bool is_unsigned)
 {
     const uint32_t n = v->n, highest = v->levels - 1;
     int32_t largest = is_unsigned ? 0 : -128;
-    SNITCH_TURNS(at, end, 0, start, n) {
+    SNITCH_TURNS(at, end, 0, part->start, n) {
         largest = snitch_maximum(in + at, end - at, largest, is_unsigned);
     }
     const uint32_t *const top = v->exponentials + largest;
     uint32_t sum = 0;
-    SNITCH_TURNS(at, end, 0, start, n) {
+    SNITCH_TURNS(at, end, 0, part->start, n) {
         sum += sum_of(in + at, end - at, top, is_unsigned);
     }
     if (sum > UINT32_MAX / 256u) {
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = part->columns.begin; i < part->columns.end; i++) {
             out[i] = (uint8_t)quotient(*(top - snitch_byte(in, i, is_unsigned)), highest, sum);
         }
         return;
     }
-    SNITCH_TURNS(at, end, 0, start, n) {
+    SNITCH_TURNS(at, end, part->columns.begin, part->start, part->columns.end) {
         normalize(in + at, out + at, end - at, top, highest, sum, is_unsigned);
     }
 }
@@ -125,15 +125,14 @@ SNITCH_INLINE void row_of(const snitch_table_softmax_t *v, const uint8_t *in, ui
 void snitch_table_softmax(const void *args, uint32_t core, uint32_t cores)
 {
     const snitch_table_softmax_t *const v = args;
-    const snitch_share_t rows = snitch_share(v->rows, core, cores);
-    const uint32_t start = snitch_start(v->n, core, cores);
-    for (uint32_t row = rows.begin; row < rows.end; row++) {
+    const snitch_rows_t part = snitch_share_rows(v->rows, v->n, core, cores);
+    for (uint32_t row = part.rows.begin; row < part.rows.end; row++) {
         const uint8_t *const in = (const uint8_t *)v->in + row * v->n;
         uint8_t *const out = (uint8_t *)v->out + row * v->n;
         if ((v->flags & SNITCH_IN_UNSIGNED) != 0) {
-            row_of(v, in, out, start, true);
+            row_of(v, in, out, &part, true);
         } else {
-            row_of(v, in, out, start, false);
+            row_of(v, in, out, &part, false);
         }
     }
 }
