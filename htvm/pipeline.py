@@ -195,6 +195,7 @@ def compile_model(
 ) -> Compiled:
     """Do all stages of `build` before the C compiler; arguments and errors as there."""
     from htvm.aot.cpu import compile_cpu
+    from htvm.aot.parallel import cores_of
     from htvm.aot.program import assemble
     from htvm.frontend import load
     from htvm.placement import place
@@ -224,7 +225,8 @@ def compile_model(
     with progress.stage("generating accelerator code", (5, _STAGES)):
         generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
     with progress.stage("compiling CPU kernels", (6, _STAGES)):
-        cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels)
+        cores = cores_of(resolved, options.tiling.l1_budget)
+        cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels, cores=cores)
     with progress.stage("assembling", (7, _STAGES)):
         program = assemble(
             source.name, source.inputs, source.outputs, cpu.calls, cpu.results,

@@ -2,8 +2,8 @@
 
 A SoC is three things: data (the dataclasses of this module and of
 :mod:`byoc_dory.soc.accelerator`), rules and heuristics (a *toolkit*, see there), and C
-instructions with a device model (``runtime_c/soc/<soc>``).  Every
-hardware number of the project lives in such data and nowhere else: tiler, cost model, device
+instructions with a device model (``runtime_c/soc/<driver>``, or a folder of the SoC's own
+package).  Every hardware number of the project lives in such data and nowhere else: tiler, cost model, device
 model and firmware read it from here, the C side through :mod:`byoc_dory.soc.header`.
 
 Units: sizes in bytes, times in cycles of the SoC's one clock, addresses as the 32-bit host sees
@@ -185,6 +185,8 @@ class Cluster:
         bank_bytes: width of a bank.
         release: cycles from the last hart's arrival at a barrier until all go on.
         wake: cycles from a wake-up until the hart goes on.
+        memory: name of the memory close to the cores; kernels that no accelerator takes bring
+            their operands there (``runtime_c/include/htvm_parallel.h``).
     """
 
     harts: int
@@ -195,6 +197,7 @@ class Cluster:
     bank_bytes: int
     release: int
     wake: int
+    memory: str = "L1"
 
 
 @dataclass(frozen=True)
@@ -272,7 +275,7 @@ class Soc:
     """A SoC description.
 
     Attributes:
-        name: also the folder ``runtime_c/soc/<driver>`` unless ``driver`` says otherwise.
+        name: what it is called in messages and files.
         clock_hz: clock with which cycles become times.
         memories: all memories; "L2" holds code, constants, arena and stack.
         host: the core that runs the firmware.
@@ -280,8 +283,10 @@ class Soc:
         dma: the DMA engine, None where there is none.
         accelerators: in the order in which they are offered a layer.
         targets: names to build for.
-        driver: folder under ``runtime_c/soc`` with driver and device models ("none" for a SoC
-            without devices).
+        driver: a C identifier: prefix of the devices' names in ``htvm_soc.h``, and the folder of
+            drivers and device models ("none" for a SoC without devices).
+        package: importable package in whose folder ``runtime`` drivers and device models are;
+            empty where they are in ``runtime_c/soc/<driver>``.
         adjustable: names of memories whose size the user may ask for.
         cluster: harts beside the host core, None where it is alone.
         powers: average powers, each for a set of accelerators at work; there may be none.
@@ -300,6 +305,7 @@ class Soc:
     adjustable: tuple[str, ...] = ()
     cluster: Cluster | None = None
     powers: tuple[Power, ...] = ()
+    package: str = ""
 
     def memory(self, name: str) -> Memory:
         """Return the memory called ``name``.

@@ -7,6 +7,7 @@ kernel is a plain function which needs nothing but ``<stdint.h>``.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import tvm
 
@@ -14,7 +15,10 @@ from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
-__all__ = ["emit_c", "prototype"]
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["body_of", "c_type_of", "emit_c", "prototype"]
 
 _C_TYPES = {
     "int8": "int8_t",
@@ -30,6 +34,11 @@ _C_TYPES = {
 }
 
 
+def c_type_of(parameter: Parameter) -> str:
+    """C type of the elements a parameter points to."""
+    return _C_TYPES[parameter.dtype]
+
+
 def prototype(symbol: str, parameters: tuple[Parameter, ...]) -> str:
     """Declaration of a kernel, without the semicolon.
 
@@ -38,7 +47,7 @@ def prototype(symbol: str, parameters: tuple[Parameter, ...]) -> str:
     fields = []
     for parameter in parameters:
         const = "const " if parameter.const else ""
-        fields.append(f"{const}{_C_TYPES[parameter.dtype]} *restrict {parameter.name}")
+        fields.append(f"{const}{c_type_of(parameter)} *restrict {parameter.name}")
     return f"void {symbol}({', '.join(fields)})"
 
 
@@ -53,7 +62,22 @@ def emit_c(symbol: str, lowered: PointerFunc, comment: str) -> str:
     Raises:
         UnsupportedError: TVM printed something that needs its runtime or another header.
     """
-    module = tvm.IRModule({symbol: lowered.func})
+    body = body_of(lowered.func, symbol)
+    head = "".join(f" * {harmless(line)}\n" for line in comment.splitlines())
+    return f"/*\n{head} */\n{prototype(symbol, lowered.parameters)} {body}"
+
+
+def body_of(func: PrimFunc, symbol: str) -> str:
+    """Braces of a function's definition and what is between them.
+
+    Args:
+        func: over pointers, lowered as far as the C code generator needs.
+        symbol: its name.
+
+    Raises:
+        UnsupportedError: as `emit_c`.
+    """
+    module = tvm.IRModule({symbol: func})
     build = tvm.get_global_func("target.build.c")
     text = build(module, tvm.target.Target("c")).inspect_source()
     body = _body(text, symbol)
@@ -69,8 +93,7 @@ def emit_c(symbol: str, lowered: PointerFunc, comment: str) -> str:
             where=f"kernel '{symbol}'",
             hint="only operators without calls into a runtime or a mathematical library have one",
         )
-    head = "".join(f" * {harmless(line)}\n" for line in comment.splitlines())
-    return f"/*\n{head} */\n{prototype(symbol, lowered.parameters)} {body}"
+    return body
 
 
 def _body(text: str, symbol: str) -> str:

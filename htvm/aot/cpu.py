@@ -26,6 +26,7 @@ from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.float_product import spell_float_products
 from htvm.aot.fuse import Fused, Group, fuse
 from htvm.aot.lower import lower
+from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Scheduled, schedule
 from htvm.aot.steps import Alias, Call, Value, c_identifier
@@ -50,7 +51,7 @@ class CpuKernel:
 
     Attributes:
         symbol: C name, starting with the model's.
-        source: complete definition; needs ``<stdint.h>`` only.
+        source: complete definition; needs ``<stdint.h>`` and ``headers``.
         prototype: declaration without semicolon.
         params: (name, dtype, shape) of each pointer parameter, workspaces last.
         n_outputs: how many of them are written, workspaces aside.
@@ -58,6 +59,7 @@ class CpuKernel:
         layers: names of the layers it computes (a padding may be a kernel of its own).
         operators: what it computes of them, e.g. ``("pad",)`` or ``("conv2d", "add", ...)``.
         schedule: how it is looped over, in a few words.
+        headers: of the SoC's runtime, which kernels for several cores need.
     """
 
     symbol: str
@@ -69,6 +71,7 @@ class CpuKernel:
     layers: tuple[str, ...]
     operators: tuple[str, ...]
     schedule: str
+    headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,9 @@ class CpuCode:
     constants: Mapping[str, Constant]
 
 
-def compile_cpu(module: IRModule, prefix: str, *, kernels: Kernels = "scheduled") -> CpuCode:
+def compile_cpu(
+    module: IRModule, prefix: str, *, kernels: Kernels = "scheduled", cores: Cores | None = None
+) -> CpuCode:
     """Compile everything in ``main`` that is not a call of a region.
 
     Args:
@@ -100,6 +105,8 @@ def compile_cpu(module: IRModule, prefix: str, *, kernels: Kernels = "scheduled"
         prefix: the model's name, put before every symbol.
         kernels: ``"scheduled"``: loops fused, blocked for registers, paddings apart;
             ``"default"``: as TVM lowers an unscheduled module, large intermediates included.
+        cores: that share scheduled kernels; without, they run on the host core, on operands where
+            these are.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -107,16 +114,17 @@ def compile_cpu(module: IRModule, prefix: str, *, kernels: Kernels = "scheduled"
     """
     check_ranges(module)
     fused = fuse(module, rewrite=kernels == "scheduled")
-    return _Compiler(fused, prefix, kernels).run()
+    return _Compiler(fused, prefix, kernels, cores).run()
 
 
 class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
-    def __init__(self, fused: Fused, prefix: str, kernels: Kernels) -> None:
+    def __init__(self, fused: Fused, prefix: str, kernels: Kernels, cores: Cores | None) -> None:
         self.fused = fused
         self.prefix = prefix
         self.mode = kernels
+        self.cores = cores if kernels == "scheduled" else None
         self.pool = ConstantPool()
         self.kernels: dict[str, CpuKernel] = {}
         self.calls: list[Call | Alias] = []
@@ -260,17 +268,21 @@ class _Compiler:
             f"{', '.join(group.layers)}: {' + '.join(group.operators)}\n"
             f"{first} -> {last}\n{scheduled.note}"
         )
-        _log.debug("%s: %s", symbol, scheduled.note)
+        shared = None if self.cores is None else share(lowered, symbol, comment, self.cores)
+        note = scheduled.note if shared is None else f"{scheduled.note}; {shared.note}"
+        parameters = lowered.parameters if shared is None else shared.parameters
+        _log.debug("%s: %s", symbol, note)
         return CpuKernel(
             symbol,
-            emit_c(symbol, lowered, comment),
-            prototype(symbol, lowered.parameters),
-            tuple((p.name, p.dtype, p.shape) for p in lowered.parameters),
+            emit_c(symbol, lowered, comment) if shared is None else shared.source,
+            prototype(symbol, parameters),
+            tuple((p.name, p.dtype, p.shape) for p in parameters),
             outputs,
-            lowered.workspaces,
+            lowered.workspaces if shared is None else shared.workspaces,
             group.layers,
             group.operators,
-            scheduled.note,
+            note,
+            () if shared is None else (HEADER,),
         )
 
 

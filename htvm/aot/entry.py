@@ -284,7 +284,7 @@ def model_sources(program: Program) -> dict[str, str]:
         title = "layers on accelerators, and conversion between layouts"
         files[f"{name}_layers.c"] = render("kernels.c.jinja", **kernels, title=title)
     if program.cpu_source.strip():
-        kernels |= {"source": program.cpu_source.strip(), "headers": ()}
+        kernels |= {"source": program.cpu_source.strip(), "headers": program.cpu_headers}
         files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
     if program.constants:
         for constant in fields["constants"]:

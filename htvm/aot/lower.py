@@ -24,13 +24,25 @@ from byoc_dory.errors import UnsupportedError
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["NAME", "STACK_BYTES", "UNROLL", "UNROLL_SUFFIX", "Parameter", "PointerFunc", "lower"]
+__all__ = [
+    "NAME",
+    "OVERLAPS",
+    "STACK_BYTES",
+    "UNROLL",
+    "UNROLL_SUFFIX",
+    "Parameter",
+    "PointerFunc",
+    "lower",
+]
 
 NAME = "htvm_name"
 """Annotation of a loop: name of its variable in the C code."""
 
 UNROLL = "htvm_unroll"
 """Annotation of a loop: how many iterations the C compiler shall unroll (all, if the extent)."""
+
+OVERLAPS = "htvm.overlaps"
+"""Attribute of a PrimFunc whose loops may compute an element twice, the same both times."""
 
 STACK_BYTES = 256
 """A kernel keeps buffers up to this size on its stack; larger ones become workspaces."""

@@ -46,6 +46,7 @@ class Program:
         cpu_source, layers_source: the kernels' C definitions.
         prototypes: one declaration per kernel, in order of first use.
         headers: C headers ``layers_source`` needs.
+        cpu_headers: C headers ``cpu_source`` needs.
         aliases: (name, name of the tensor whose bytes it shares).
         files: the model's C files, name to text, where they exist already: of an export that was
             opened again.  ``None``: they are printed from the rest.
@@ -64,6 +65,7 @@ class Program:
     headers: tuple[str, ...]
     aliases: tuple[tuple[str, str], ...]
     files: Mapping[str, str] | None = None
+    cpu_headers: tuple[str, ...] = ()
 
     @property
     def constant_bytes(self) -> int:
@@ -130,6 +132,7 @@ def assemble(
         prototypes=tuple(prototype.strip().rstrip("; \n") + ";" for prototype in prototypes),
         headers=tuple(dict.fromkeys(headers)),
         aliases=tuple(sorted(work.aliases.items())),
+        cpu_headers=tuple(dict.fromkeys(h for kernel in cpu_used for h in kernel.headers)),
     )
 
 

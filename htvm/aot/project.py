@@ -24,7 +24,7 @@ from htvm.aot.steps import TensorLike
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
 from htvm.sim.host import model_sources as device_sources
-from htvm.sim.paths import runtime_c
+from htvm.sim.paths import runtime_c, soc_folder
 from htvm.sim.socs import machine_of
 from htvm.sim.toolchain import rv32_flags
 
@@ -49,7 +49,7 @@ class Layout:
         host, rv32: sources of the two platforms.
         rv32_includes: include folders of the firmware.
         port: sources of the skeleton of a board's port.
-        folders: all that is carried along, headers included.
+        folders: what is carried along beside the SoC's own, headers included.
     """
 
     driver: tuple[str, ...]
@@ -63,10 +63,15 @@ class Layout:
 
 def runtime_layout(soc: Soc) -> Layout:
     """Return which files of the runtime a SoC needs."""
-    root = runtime_c()
+    root, own = runtime_c(), soc_folder(soc)
 
     def names(paths: Iterable[Path]) -> tuple[str, ...]:
-        return tuple(path.relative_to(root).as_posix() for path in paths)
+        return tuple(
+            f"soc/{soc.driver}/{path.relative_to(own).as_posix()}"
+            if path.is_relative_to(own)
+            else path.relative_to(root).as_posix()
+            for path in paths
+        )
 
     return Layout(
         driver=names(driver_sources(soc)),
@@ -75,7 +80,7 @@ def runtime_layout(soc: Soc) -> Layout:
         rv32=names(rv32.platform_sources()),
         rv32_includes=names(rv32.include_folders()),
         port=names(sorted((root / "platform" / "port").glob("*.c"))),
-        folders=("include", f"soc/{soc.driver}", "platform/host", "platform/rv32", "platform/port"),
+        folders=("include", "platform/host", "platform/rv32", "platform/port"),
     )
 
 
@@ -114,11 +119,13 @@ def project_files(
     files = {f"model/{name}": text for name, text in model_sources(program).items()}
     files |= {f"model/{name}": text for name, text in _golden_files(program, golden).items()}
     layout = runtime_layout(soc)
-    root = runtime_c()
-    for folder in layout.folders:
-        for path in sorted((root / folder).rglob("*")):
+    carried = {folder: runtime_c() / folder for folder in layout.folders}
+    carried[f"soc/{soc.driver}"] = soc_folder(soc)
+    for name, folder in carried.items():
+        for path in sorted(folder.rglob("*")):
             if path.suffix in _CODE and path.is_file():
-                files[f"runtime/{path.relative_to(root).as_posix()}"] = path.read_text("utf-8")
+                place = f"runtime/{name}/{path.relative_to(folder).as_posix()}"
+                files[place] = path.read_text("utf-8")
     script = rv32.linker_script(machine_of(soc), soc.host.stack)
     files[_LINKER_SCRIPT] = script
     files["runtime/include/htvm_soc.h"] = render_soc_header(soc)

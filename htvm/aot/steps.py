@@ -50,7 +50,8 @@ class CpuCode(Protocol):
     """A CPU kernel: a C function ``symbol(inputs..., outputs..., workspaces...)``.
 
     ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype says
-    whether the function returns a code (``int32_t``) or nothing (``void``).
+    whether the function returns a code (``int32_t``) or nothing (``void``); ``headers`` are what
+    the source needs beside ``<stdint.h>``.
     """
 
     @property
@@ -67,6 +68,9 @@ class CpuCode(Protocol):
 
     @property
     def layers(self) -> tuple[str, ...]: ...
+
+    @property
+    def headers(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class Kernel1:
     prototype: str
     workspaces: tuple[int, ...]
     layers: tuple[str, ...]
+    headers: tuple[str, ...] = ()
 
 
 def gain() -> np.ndarray:

@@ -14,6 +14,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlockRealize
 
+from htvm.aot.lower import OVERLAPS
+
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
@@ -27,11 +29,15 @@ def overlap_tiles(func: PrimFunc) -> PrimFunc:
     inside the tile's loops.
     """
 
+    overlaps = False
+
     def visit(realize: Any) -> Any:
+        nonlocal overlaps
         guards = _conjunction(realize.predicate)
         starts = [start for start in map(_clamped, guards) if start is not None]
         if not guards or len(starts) < len(guards):
             return realize
+        overlaps = True
         values = []
         for value in realize.iter_values:
             for guarded, clamped in starts:
@@ -39,7 +45,8 @@ def overlap_tiles(func: PrimFunc) -> PrimFunc:
             values.append(value)
         return SBlockRealize(values, tirx.const(True, "bool"), realize.block)
 
-    return func.with_body(tvm_ffi.structural_map(func.body, (SBlockRealize, visit)))
+    func = func.with_body(tvm_ffi.structural_map(func.body, (SBlockRealize, visit)))
+    return func.with_attr(OVERLAPS, True) if overlaps else func
 
 
 def _conjunction(predicate: Any) -> list[Any]:

@@ -1,0 +1,269 @@
+"""Which elements of which buffers a loop nest reads and writes, iteration by iteration.
+
+Shapes are static, so that elements need no theory: index expressions are evaluated for all values
+of the loop variables they depend on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad, Var
+from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, For, IfThenElse, SeqStmt
+
+if TYPE_CHECKING:
+    from tvm.ir import Expr
+    from tvm.tirx.stmt import Stmt
+
+__all__ = ["Access", "Unknown", "accesses_of", "depends_on", "elements", "statements_of"]
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+# Evaluations of one index, so that a proof takes well under a second.
+_MOST_EVALUATIONS = 1 << 24
+
+
+class Unknown(Exception):
+    """An index, a loop or a statement that this analysis cannot follow."""
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One load or store in the text of a kernel.
+
+    Attributes:
+        buffer: what is accessed.
+        index: of the element.
+        store: whether it is written.
+        loops: variable and number of iterations of each loop around it, outermost first.
+        known: what variables bound around it stand for.
+        guards: conditions under which it happens.
+    """
+
+    buffer: Var
+    index: Expr
+    store: bool
+    loops: tuple[tuple[Var, int], ...]
+    known: Mapping[Var, Expr]
+    guards: tuple[Expr, ...]
+
+
+def statements_of(stmt: Stmt) -> Iterator[Stmt]:
+    """Yield the statements of a sequence, sequences in it taken apart."""
+    if isinstance(stmt, SeqStmt):
+        for part in stmt.seq:
+            yield from statements_of(part)
+    else:
+        yield stmt
+
+
+def accesses_of(stmt: Stmt) -> tuple[Access, ...]:
+    """Return all accesses of a statement to buffers that are not declared in it.
+
+    Raises:
+        Unknown: it has loops of varying length, or statements with other effects.
+    """
+    found: list[Access] = []
+    inner: set[Var] = set()
+
+    def expression(expr: Expr, context: _Context) -> None:
+        guards = (*context.guards, *_conditions(expr))
+
+        def load(node: Any) -> None:
+            buffer, index = _buffer(node.source), _index(node)
+            found.append(Access(buffer, index, False, context.loops, context.known, guards))
+
+        tvm_ffi.structural_walk(expr, (TensorLoad, load))
+
+    def visit(stmt: Stmt, context: _Context) -> None:
+        if isinstance(stmt, SeqStmt):
+            for part in statements_of(stmt):
+                if isinstance(part, Bind):
+                    expression(part.value, context)
+                    known = {**context.known, part.var: part.value}
+                    context = _Context(context.loops, known, context.guards)
+                else:
+                    visit(part, context)
+        elif isinstance(stmt, For):
+            extent = _constant(stmt.extent)
+            if _constant(stmt.min) != 0 or (stmt.step is not None and _constant(stmt.step) != 1):
+                raise Unknown("a loop that does not count from 0 by 1")
+            loops = (*context.loops, (stmt.loop_var, extent))
+            visit(stmt.body, _Context(loops, context.known, context.guards))
+        elif isinstance(stmt, IfThenElse):
+            expression(stmt.condition, context)
+            guarded = _Context(context.loops, context.known, (*context.guards, stmt.condition))
+            visit(stmt.then_case, guarded)
+            if stmt.else_case is not None:
+                negated = (*context.guards, tirx.Not(stmt.condition))
+                visit(stmt.else_case, _Context(context.loops, context.known, negated))
+        elif isinstance(stmt, BufferStore):
+            expression(stmt.value, context)
+            for index in stmt.indices:
+                expression(index, context)
+            around = (context.loops, context.known, context.guards)
+            found.append(Access(stmt.buffer, _index(stmt), True, *around))
+        elif isinstance(stmt, AllocBuffer):
+            inner.add(stmt.buffer)
+        elif isinstance(stmt, Bind):
+            expression(stmt.value, context)  # bound for nothing
+        else:
+            raise Unknown(f"a statement of type {type(stmt).__name__}")
+
+    visit(stmt, _Context((), {}, ()))
+    return tuple(access for access in found if access.buffer not in inner)
+
+
+@dataclass(frozen=True, eq=False)
+class _Context:
+    """What is around a statement."""
+
+    loops: tuple[tuple[Var, int], ...]
+    known: Mapping[Var, Expr]
+    guards: tuple[Expr, ...]
+
+
+def _buffer(source: Any) -> Var:
+    if not isinstance(source, Var):
+        raise Unknown("a load from something that is no buffer")
+    return source
+
+
+def _index(access: Any) -> Expr:
+    if len(access.indices) != 1:
+        raise Unknown("a buffer of several dimensions")
+    return access.indices[0]
+
+
+def _constant(expr: Any) -> int:
+    if not isinstance(expr, tirx.IntImm):
+        raise Unknown("a loop of varying length")
+    return int(expr.value)
+
+
+def _conditions(expr: Expr) -> list[Expr]:
+    """Conditions in an expression; what depends on them may or may not be evaluated."""
+    found: list[Expr] = []
+
+    def call(node: Any) -> None:
+        if getattr(node.op, "name", "").endswith("if_then_else"):
+            found.append(node.args[0])
+
+    def select(node: Any) -> None:
+        found.append(node.condition)
+
+    tvm_ffi.structural_walk(expr, ((Call, call), (tirx.Select, select)))
+    return found
+
+
+# --- evaluation ------------------------------------------------------------------------------
+
+
+def depends_on(expr: Expr, variables: set[Var], known: Mapping[Var, Expr]) -> bool:
+    """Whether the value of an expression may depend on one of these variables, or on a tensor."""
+    depends = False
+
+    def variable(var: Any) -> None:
+        nonlocal depends
+        if var in variables or (var in known and depends_on(known[var], variables, known)):
+            depends = True
+
+    def load(_: Any) -> None:
+        nonlocal depends
+        depends = True
+
+    tvm_ffi.structural_walk(expr, ((TensorLoad, load), (Var, variable)))
+    return depends
+
+
+def elements(access: Access, outer: int) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """Return the elements of an access, and which of them are really accessed.
+
+    Args:
+        access: its first ``outer`` loops count iterations; all of them together are numbered in
+            the order of execution.
+        outer: number of loops.
+
+    Returns:
+        Two arrays [iterations, accesses of each].  Conditions that depend on data count as met.
+
+    Raises:
+        Unknown: the index depends on data, or has too many values.
+    """
+    if len(access.loops) < outer:
+        raise Unknown("an access between the loops")
+    names = dict(access.loops)
+    inner = [var for var, _ in access.loops[outer:] if _mentions(access, var)]
+    axes = [*(var for var, _ in access.loops[:outer]), *inner]
+    shape = [names[var] for var in axes]
+    if math.prod(shape) > _MOST_EVALUATIONS:
+        raise Unknown("too many iterations to list")
+    values: dict[Var, Indices] = {}
+    for axis, var in enumerate(axes):
+        spread = [1] * len(axes)
+        spread[axis] = names[var]
+        values[var] = np.arange(names[var], dtype=np.int64).reshape(spread)
+    index = np.broadcast_to(_value(access.index, values, access.known), shape)
+    happens = np.ones(shape, bool)
+    for guard in access.guards:
+        try:
+            happens = happens & (_value(guard, values, access.known) != 0)
+        except Unknown:
+            continue
+    rows = math.prod(shape[:outer])
+    return index.reshape(rows, -1), happens.reshape(rows, -1)
+
+
+def _mentions(access: Access, var: Var) -> bool:
+    return any(depends_on(expr, {var}, access.known) for expr in (access.index, *access.guards))
+
+
+_BINARY = {
+    tirx.Add: np.add,
+    tirx.Sub: np.subtract,
+    tirx.Mul: np.multiply,
+    tirx.Min: np.minimum,
+    tirx.Max: np.maximum,
+    tirx.FloorDiv: np.floor_divide,
+    tirx.FloorMod: np.mod,
+    tirx.LT: np.less,
+    tirx.LE: np.less_equal,
+    tirx.GT: np.greater,
+    tirx.GE: np.greater_equal,
+    tirx.EQ: np.equal,
+    tirx.NE: np.not_equal,
+    tirx.And: np.logical_and,
+    tirx.Or: np.logical_or,
+}
+
+
+def _value(expr: Any, values: Mapping[Var, Indices], known: Mapping[Var, Expr]) -> Any:
+    """Evaluate an integer expression for all values of the loop variables."""
+    if isinstance(expr, tirx.IntImm):
+        return np.int64(int(expr.value))
+    if isinstance(expr, Var):
+        if expr in values:
+            return values[expr]
+        if expr in known:
+            return _value(known[expr], values, known)
+        raise Unknown(f"the variable '{expr.name}'")
+    if isinstance(expr, tirx.Cast):
+        return _value(expr.value, values, known)  # indices are small enough for any type
+    if isinstance(expr, tirx.Not):
+        return np.logical_not(_value(expr.a, values, known))
+    function = _BINARY.get(type(expr))
+    if function is None and not isinstance(expr, (tirx.Div, tirx.Mod)):
+        raise Unknown(f"an index with a {type(expr).__name__}")
+    a, b = (_value(part, values, known) for part in (expr.a, expr.b))
+    if function is not None:
+        return function(a, b)
+    if np.any(np.asarray(a) < 0) or np.any(np.asarray(b) <= 0):
+        raise Unknown("a division of negative numbers")
+    return np.floor_divide(a, b) if isinstance(expr, tirx.Div) else np.mod(a, b)

@@ -1,0 +1,132 @@
+"""C of a kernel that several cores run, over ``htvm_parallel.h``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from byoc_dory.emit.text import comment as harmless
+from htvm.aot.codegen_c import body_of, c_type_of, prototype
+from htvm.aot.entry import render
+from htvm.aot.parallel.phases import Part, Phases, cut
+from htvm.aot.parallel.staging import Place, stage
+
+if TYPE_CHECKING:
+    from htvm.aot.lower import Parameter, PointerFunc
+    from htvm.aot.parallel.cores import Cores
+
+__all__ = ["HEADER", "SharedKernel", "share"]
+
+HEADER = "htvm_parallel.h"
+
+
+@dataclass(frozen=True)
+class SharedKernel:
+    """A kernel for several cores.
+
+    Attributes:
+        source: complete definition; needs `HEADER`.
+        parameters: of the function, workspaces last.
+        workspaces: bytes of those that are left to the caller.
+        note: how it is run, in a few words.
+    """
+
+    source: str
+    parameters: tuple[Parameter, ...]
+    workspaces: tuple[int, ...]
+    note: str
+
+
+def share(lowered: PointerFunc, symbol: str, comment: str, cores: Cores) -> SharedKernel | None:
+    """Print a lowered kernel for several cores; None where it gains nothing from them.
+
+    Args:
+        lowered: what `htvm.aot.lower.lower` returned.
+        symbol: of the function.
+        comment: one or more lines, put before the function.
+        cores: what there is.
+    """
+    phases = cut(lowered, cores)
+    if phases is None:
+        return None
+    places = stage(lowered.parameters, len(lowered.workspaces), phases.traffic, cores.near_bytes)
+    if not places and not any(part.counts for part in phases.parts):
+        return None
+    near = {place.parameter.name for place in places if place.role == "workspace"}
+    kept = tuple(parameter for parameter in lowered.parameters if parameter.name not in near)
+    spaces = zip(
+        lowered.parameters[len(lowered.parameters) - len(lowered.workspaces) :],
+        lowered.workspaces,
+        strict=True,
+    )
+    note = _note(phases, places, len(lowered.parameters))
+    fields = _fields(lowered, phases, places, symbol)
+    lines = "".join(f" * {harmless(line)}\n" for line in f"{comment}\n{note}".splitlines())
+    source = render(
+        "parallel.c.jinja",
+        **fields,
+        comment=lines,
+        symbol=symbol,
+        prototype=prototype(symbol, kept),
+    )
+    workspaces = tuple(size for parameter, size in spaces if parameter.name not in near)
+    return SharedKernel(source, kept, workspaces, note)
+
+
+def _fields(
+    lowered: PointerFunc, phases: Phases, places: tuple[Place, ...], symbol: str
+) -> dict[str, object]:
+    offsets = {place.parameter.name: place.offset for place in places}
+    operands = {
+        parameter.name: {
+            "name": parameter.name,
+            "type": c_type_of(parameter),
+            "const": "const " if parameter.const else "",
+            "offset": offsets.get(parameter.name),
+        }
+        for parameter in (*lowered.parameters, *phases.locals)
+    }
+    return {
+        "operands": list(operands.values()),
+        "parts": [
+            {
+                "operands": [operands[name] for name in part.operands],
+                "counts": part.counts,
+                "body": _inner(part, f"{symbol}_{number}"),
+            }
+            for number, part in enumerate(phases.parts)
+        ],
+        "locals": [
+            {"name": local.name, "type": c_type_of(local), "elements": local.shape[0]}
+            for local in phases.locals
+        ],
+        "copies": [
+            {"name": place.parameter.name, "bytes": place.bytes, "role": place.role}
+            for place in places
+        ],
+    }
+
+
+def _inner(part: Part, symbol: str) -> str:
+    """The statements of a part, without the braces around them."""
+    text = body_of(part.func.with_attr("global_symbol", symbol), symbol)
+    return text.removeprefix("{\n").removesuffix("}\n")
+
+
+def _note(phases: Phases, places: tuple[Place, ...], operands: int) -> str:
+    shared = [count for part in phases.parts for count in part.counts]
+    if not shared:
+        text = "on one core"
+    else:
+        text = f"{' + '.join(str(count) for count in shared)} iterations shared by the cores"
+        if len(phases.parts) > 1:
+            text += f" in {len(phases.parts)} parts"
+    if not places:
+        return f"{text}; operands where they are"
+    used = sum(place.bytes for place in places)
+    which = (
+        "all operands"
+        if len(places) == operands
+        else ", ".join(place.parameter.name for place in places)
+    )
+    return f"{text}; {which} near them ({used} B)"

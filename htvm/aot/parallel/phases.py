@@ -1,0 +1,281 @@
+"""Cuts a kernel into parts that cores run one after the other, each core its ranges of the loops.
+
+Between two parts all cores wait for each other.  Loops of which no core touches what another one
+writes are one part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import PointerType, PrimType, Var
+from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
+
+from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
+from htvm.aot.parallel.accesses import Access, Unknown, accesses_of, statements_of
+from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+    from tvm.tirx.stmt import Stmt
+
+    from htvm.aot.lower import PointerFunc
+    from htvm.aot.parallel.cores import Cores
+
+__all__ = ["Part", "Phases", "cut"]
+
+# Loops are taken together until so much of the cores' time would be used.
+_ENOUGH = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Loops that are run without waiting in between.
+
+    Attributes:
+        func: its parameters are pointers, then begin and end of every shared loop.
+        operands: the pointers' names.
+        counts: iterations of every shared loop; none: the first core runs the part alone.
+    """
+
+    func: PrimFunc
+    operands: tuple[str, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """A kernel as parts.
+
+    Attributes:
+        parts: in order.
+        locals: arrays that live through several parts, on the stack of who runs them.
+        traffic: loads and stores of each parameter, all iterations, by its name.
+    """
+
+    parts: tuple[Part, ...]
+    locals: tuple[Parameter, ...]
+    traffic: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A statement of the kernel: a nest whose first ``depth`` loops are shared, or none."""
+
+    stmt: Any
+    accesses: tuple[Access, ...]
+    depth: int = 0
+    footprint: Footprint | None = None
+    private: tuple[Var, ...] = ()
+
+
+def cut(lowered: PointerFunc, cores: Cores) -> Phases | None:
+    """Cut a lowered kernel into parts; None where its text cannot be followed."""
+    try:
+        return _Cutter(lowered, cores).run()
+    except Unknown:
+        return None
+
+
+class _Cutter:
+    def __init__(self, lowered: PointerFunc, cores: Cores) -> None:
+        self.func, self.cores = lowered.func, cores
+        attrs = lowered.func.attrs or {}
+        self.repeatable = OVERLAPS in attrs
+        self.pointers: dict[Var, Any] = {}  # of each view of a parameter
+        self.parameters: dict[Var, Parameter] = {}
+        self.allocated: dict[Var, AllocBuffer] = {}
+        self.views: list[DeclBuffer] = []
+        self.sizes: dict[Var, int] = {}
+        self.body: list[Any] = []
+        by_pointer = dict(zip(lowered.func.params, lowered.parameters, strict=True))
+        for stmt in statements_of(lowered.func.body):
+            if isinstance(stmt, DeclBuffer):
+                self.views.append(stmt)
+                self.parameters[stmt.buffer] = by_pointer[stmt.data]
+            elif isinstance(stmt, AllocBuffer):
+                self.allocated[stmt.buffer] = stmt
+            elif isinstance(stmt, Bind):
+                raise Unknown("a variable of the whole kernel")
+            else:
+                self.body.append(stmt)
+                continue
+            shape = [int(size) for size in stmt.buffer.ty.shape]
+            self.sizes[stmt.buffer] = math.prod(shape)
+
+    def run(self) -> Phases:
+        plain = [_Piece(stmt, accesses_of(stmt)) for stmt in self.body]
+        users: dict[Var, int] = {}
+        for piece in plain:
+            for buffer in {access.buffer for access in piece.accesses}:
+                users[buffer] = users.get(buffer, 0) + 1
+        alone = {buffer for buffer in self.allocated if users.get(buffer, 0) == 1}
+        pieces = [self._shared(piece, alone) for piece in plain]
+        groups = self._grouped(pieces)
+        private = {buffer for piece in pieces for buffer in piece.private}
+        shared = [buffer for buffer in self.allocated if buffer not in private]
+        views, locals_ = self._views(shared)
+        parts = tuple(self._part(group, views) for group in groups)
+        return Phases(parts, tuple(locals_), self._traffic(plain))
+
+    # --- loops ---------------------------------------------------------------------------
+
+    def _shared(self, piece: _Piece, alone: set[Var]) -> _Piece:
+        """Find out how many of a nest's loops can be shared out; as few as occupy the cores."""
+        best, used = piece, 0.0
+        count = 1
+        for depth, loop in enumerate(_perfect(piece.stmt), 1):
+            count *= int(loop.extent)
+            share = count / (-(-count // self.cores.count) * self.cores.count)
+            if share <= used:
+                continue
+            found = self._try(piece, depth, alone)
+            if found is not None:
+                best, used = found, share
+            if used >= _ENOUGH:
+                break
+        return best
+
+    def _try(self, piece: _Piece, depth: int, alone: set[Var]) -> _Piece | None:
+        touched = {access.buffer for access in piece.accesses}
+        private = tuple(
+            buffer
+            for buffer in self.allocated
+            if buffer in alone and buffer in touched and repeats(piece.accesses, buffer, depth)
+        )
+        room = sum(_bytes(self.allocated[buffer]) for buffer in private)
+        if room > self.cores.stack // 4:
+            return None
+        written = {access.buffer for access in piece.accesses if access.store} - set(private)
+        try:
+            done = footprint(piece.accesses, depth, written, self.sizes)
+        except Unknown:
+            return None
+        if not independent(done, self.repeatable):
+            return None
+        return replace(piece, depth=depth, footprint=done, private=private)
+
+    def _grouped(self, pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+        """Join neighbours between which no core needs to wait for another."""
+        written = {access.buffer for piece in pieces for access in piece.accesses if access.store}
+        groups: list[list[_Piece]] = []
+        for piece in pieces:
+            if piece.depth:
+                shared = written - set(piece.private)
+                done = footprint(piece.accesses, piece.depth, shared, self.sizes)
+                piece = replace(piece, footprint=done)
+            if groups and all(_joins(before, piece) for before in groups[-1]):
+                groups[-1].append(piece)
+            else:
+                groups.append([piece])
+        return groups
+
+    # --- functions -----------------------------------------------------------------------
+
+    def _views(self, shared: Sequence[Var]) -> tuple[list[tuple[Any, Any, str]], list[Parameter]]:
+        """Views of all buffers that parts share: (declaration, pointer, name)."""
+        views = [(view, view.data, self.parameters[view.buffer].name) for view in self.views]
+        taken = {parameter.name for parameter in self.parameters.values()}
+        locals_ = []
+        for buffer in shared:
+            name, number = buffer.name, 1
+            while name in taken:
+                number += 1
+                name = f"{buffer.name}_{number}"
+            taken.add(name)
+            dtype = str(buffer.ty.dtype)
+            pointer = Var(name, PointerType(PrimType(dtype)))
+            views.append((DeclBuffer(buffer, data=pointer), pointer, name))
+            locals_.append(Parameter(name, dtype, (self.sizes[buffer],), False))
+        return views, locals_
+
+    def _part(self, group: Sequence[_Piece], views: Sequence[tuple[Any, Any, str]]) -> Part:
+        touched = {access.buffer for piece in group for access in piece.accesses}
+        used = [(view, pointer, name) for view, pointer, name in views if view.buffer in touched]
+        body: list[Any] = [self.allocated[buffer] for piece in group for buffer in piece.private]
+        body += [view for view, _, _ in used]
+        bounds: list[Var] = []
+        counts: list[int] = []
+        for piece in group:
+            if not piece.depth:
+                body.append(piece.stmt)
+                continue
+            number = len(counts)
+            begin, end = (Var(f"{name}_{number}", PrimType("int32")) for name in ("begin", "end"))
+            stmt, count = _ranged(piece.stmt, piece.depth, begin, end)
+            body.append(stmt)
+            bounds += [begin, end]
+            counts.append(count)
+        parameters = [*(pointer for _, pointer, _ in used), *bounds]
+        func = tirx.PrimFunc(parameters, SeqStmt(body), attrs=self.func.attrs)
+        return Part(func, tuple(name for _, _, name in used), tuple(counts))
+
+    def _traffic(self, pieces: Sequence[_Piece]) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for piece in pieces:
+            for access in piece.accesses:
+                parameter = self.parameters.get(access.buffer)
+                if parameter is not None:
+                    times = math.prod(extent for _, extent in access.loops)
+                    total[parameter.name] = total.get(parameter.name, 0) + times
+        return total
+
+
+def _bytes(alloc: AllocBuffer) -> int:
+    shape = [int(size) for size in alloc.buffer.ty.shape]
+    return math.prod(shape) * np.dtype(str(alloc.buffer.ty.dtype)).itemsize
+
+
+def _joins(before: _Piece, piece: _Piece) -> bool:
+    if before.footprint is None or piece.footprint is None:
+        return False
+    return not meet(before.footprint, piece.footprint)
+
+
+def _perfect(stmt: Stmt) -> list[For]:
+    """Loops around each other with nothing in between, outermost first."""
+    loops: list[For] = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        inner = list(statements_of(stmt.body))
+        if len(inner) != 1:
+            break
+        stmt = inner[0]
+    return loops
+
+
+def _ranged(stmt: For, depth: int, begin: Var, end: Var) -> tuple[For, int]:
+    """Return the nest with its first loops as one from ``begin`` to ``end``, and their count."""
+    loops = _perfect(stmt)[:depth]
+    count = math.prod(int(loop.extent) for loop in loops)
+    names = [str(loop.loop_var.name).split(UNROLL_SUFFIX)[0] for loop in loops]
+    fresh = [Var(name, PrimType("int32")) for name in names]
+    body = _replaced(
+        loops[-1].body, dict(zip((loop.loop_var for loop in loops), fresh, strict=True))
+    )
+    if depth == 1:
+        return For(fresh[0], begin, end - begin, ForKind.SERIAL, body), count
+    number = Var("n", PrimType("int32"))
+    parts, step = [], count
+    for loop, var in zip(loops, fresh, strict=True):
+        extent = int(loop.extent)
+        step //= extent
+        value: Any = number if step == 1 else tirx.Div(number, tirx.const(step, "int32"))
+        if var is not fresh[0]:
+            value = tirx.Mod(value, tirx.const(extent, "int32"))
+        parts.append(Bind(var, value))
+    return For(number, begin, end - begin, ForKind.SERIAL, SeqStmt([*parts, body])), count
+
+
+def _replaced(node: Any, mapping: dict[Var, Var]) -> Any:
+    def replace_one(var: Any) -> Any:
+        return mapping.get(var, var)
+
+    return tvm_ffi.structural_map(node, (tvm.ir.Var, replace_one))

@@ -1,0 +1,70 @@
+"""Which operands of a kernel are brought into the memory close to the cores, and where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.arena import ALIGNMENT
+from byoc_dory.soc.base import round_up
+from htvm.aot.lower import Parameter
+
+__all__ = ["Place", "stage"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operand is while the kernel runs.
+
+    Attributes:
+        parameter: the operand.
+        offset: in the near memory, in bytes.
+        bytes: of the operand.
+        role: ``"in"``: copied there before; ``"out"``: copied back after; ``"workspace"``: neither.
+    """
+
+    parameter: Parameter
+    offset: int
+    bytes: int
+    role: str
+
+
+def stage(
+    parameters: Sequence[Parameter],
+    workspaces: int,
+    traffic: Mapping[str, int],
+    near_bytes: int,
+) -> tuple[Place, ...]:
+    """Choose the operands that are brought near: those accessed most often for their bytes, while
+    they fit.
+
+    Args:
+        parameters: of the kernel, the last ``workspaces`` of them workspaces.
+        workspaces: how many.
+        traffic: accesses of each, by name; what is accessed less than once for four bytes is
+            not worth moving.
+        near_bytes: room.
+    """
+    sizes = {
+        parameter.name: math.prod(parameter.shape) * np.dtype(parameter.dtype).itemsize
+        for parameter in parameters
+    }
+    order = sorted(
+        range(len(parameters)),
+        key=lambda i: -traffic.get(parameters[i].name, 0) / sizes[parameters[i].name],
+    )
+    chosen, used = {}, 0
+    for index in order:
+        parameter = parameters[index]
+        size = sizes[parameter.name]
+        if used + size > near_bytes or traffic.get(parameter.name, 0) * 4 < size:
+            continue
+        role = "in" if parameter.const else "out"
+        if index >= len(parameters) - workspaces:
+            role = "workspace"
+        chosen[index] = Place(parameter, used, size, role)
+        used += round_up(size, ALIGNMENT)
+    return tuple(chosen[index] for index in sorted(chosen))
