@@ -7,7 +7,7 @@ accelerators are names.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -116,12 +116,13 @@ def dispatch(
     wanted = wanted or {}
     graph = Graph(nodes, results)
     offered = _Offered(graph, soc, accelerators, wanted)
+    turned = _channels_first(nodes)
     placement: dict[str, str] = {}
     verdicts: list[OperatorVerdict] = []
     for node in nodes:
         said = offered.together(node)
         if said is None:
-            said = [_judge(node, soc, accelerator) for accelerator in accelerators]
+            said = [_judge(node, soc, entry, turned) for entry in accelerators]
             said = offered.with_refusals(node, said)
             placement[node.name] = _placed(said, wanted.get(node.name), node.name in binding)
         else:
@@ -176,6 +177,7 @@ class _Offered:
         self.places: dict[str, str] = {}
         self._taken: dict[str, list[OperatorVerdict]] = {}
         self._refused: dict[str, list[OperatorVerdict]] = {}
+        turned = _channels_first(graph.nodes.values())
         for group in offers_of(graph) if accelerators else ():
             if isinstance(group, NoAttention):
                 self._refused[group.softmax] = [
@@ -187,7 +189,7 @@ class _Offered:
                 continue
             if any(name in self.places for name in group.parts):
                 continue
-            said = [_verdict(group.layer, group.kind, soc, entry) for entry in accelerators]
+            said = [_verdict(group.layer, group.kind, soc, entry, turned) for entry in accelerators]
             place = _taker(said, wanted.get(group.name))
             if place is None:
                 self._note(group, said, graph)
@@ -283,19 +285,40 @@ def _home(
     return homes.pop()
 
 
-def _judge(node: Node, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
+def _channels_first(nodes: Iterable[Node]) -> frozenset[str]:
+    """The tensors that are maps with their channels first: no matrices of rows of channels."""
+    return frozenset(
+        tensor.name
+        for node in nodes
+        if node.scaled is not None
+        for tensor in (*node.scaled.inputs, node.scaled.output)
+        if tensor.layout == "NCHW"
+    )
+
+
+def _judge(
+    node: Node, soc: Soc, accelerator: Accelerator, turned: Container[str]
+) -> OperatorVerdict:
     if node.layer is None:
         return OperatorVerdict(
             node.name, node.kind, accelerator.name, False,
             f"no pattern describes {node.kind}",
         )  # fmt: skip
-    return _verdict(node.layer, node.kind, soc, accelerator)
+    matrices = () if node.scaled is not None else turned
+    return _verdict(node.layer, node.kind, soc, accelerator, matrices)
 
 
-def _verdict(layer: Layer, kind: str, soc: Soc, accelerator: Accelerator) -> OperatorVerdict:
+def _verdict(
+    layer: Layer, kind: str, soc: Soc, accelerator: Accelerator, turned: Container[str]
+) -> OperatorVerdict:
+    """What an accelerator says; a layer of matrices is refused where a tensor is in ``turned``."""
     verdict = accelerator.judge(layer, soc)
     if isinstance(verdict, Refused):
         return OperatorVerdict(
             layer.name, kind, accelerator.name, False, verdict.reason, verdict.rule
         )
+    odd = [tensor.name for tensor in (*layer.inputs, layer.output) if tensor.name in turned]
+    if odd:
+        reason = f"tensor '{odd[0]}' has its channels first"
+        return OperatorVerdict(layer.name, kind, accelerator.name, False, reason)
     return OperatorVerdict(layer.name, kind, accelerator.name, True)

@@ -121,6 +121,27 @@ def test_maps_are_reshaped_by_the_host() -> None:
     assert placed.renamed == {} and len(parts.regions) == 2
 
 
+def test_maps_with_channels_first_are_no_matrices() -> None:
+    """A conversion of them is no function of rows, although its shape would allow it."""
+    weight = RNG.integers(-8, 8, (6, 6, 1, 1)).astype(np.int8)
+
+    def write(bb: Any, x: Any, layout: str) -> Any:
+        y = conv2d(bb, x, weight, np.zeros(6, np.int32), Shift(4), name="conv_0", layout=layout)
+        y = elementwise.convert(bb, y, MulShift((3,), (2,)), name="convert_0")
+        return conv2d(bb, y, weight, np.zeros(6, np.int32), Shift(4), name="conv_1", layout=layout)
+
+    sizes = {"NCHW": (1, 6, 5, 6), "NHWC": (1, 5, 6, 6)}
+    for layout, regions in (("NCHW", 2), ("NHWC", 1)):
+        module = module_of(
+            [(sizes[layout], "int8")], lambda bb, x, layout=layout: write(bb, x, layout)
+        )
+        placed, parts = cut(module, fake())
+        assert len(parts.regions) == regions
+        (said,) = [verdict for verdict in placed.verdicts if verdict.layer == "convert_0"]
+        assert said.accepted == (layout == "NHWC")
+        assert said.accepted or said.reason == "tensor 'conv_0' has its channels first"
+
+
 def test_without_layers_of_matrices_nothing_changes() -> None:
     def write(bb: Any, x: Any) -> Any:
         y = elementwise.add(bb, x, x, Shift(1), name="add_0")
