@@ -163,6 +163,23 @@ def test_a_folder_that_must_not_be_written_is_said(tmp_path: Path) -> None:
         WHOLE.save(tmp_path / "a.html")
 
 
+def test_a_disk_that_fills_up_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "a.txt"
+    place.write_text("old")
+
+    def full(path: Path, data: bytes) -> int:
+        with path.open("wb") as stream:
+            stream.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ExportError, match="cannot write the report: No space left"):
+        WHOLE.save(place)
+    assert place.read_text() == "old" and list(tmp_path.iterdir()) == [place]
+
+
 def test_a_link_is_written_through(tmp_path: Path) -> None:
     target = tmp_path / "target.txt"
     target.write_text("old")

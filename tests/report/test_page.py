@@ -12,6 +12,7 @@ import pytest
 from htvm.report.html import report_html
 from htvm.report.lanes import coarse, lanes_of
 from htvm.report.types import Report
+from htvm.result import Interval
 from tests.report.whole import WHOLE, deep
 
 _VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -162,6 +163,14 @@ def test_lanes_are_the_intervals_and_the_host_has_the_rest() -> None:
     assert [len(lane.spans) for lane in joined] == [1, 1, 1] and gap >= 850
     same, gap = coarse((host, dma, core), 5)
     assert same == (host, dma, core) and gap == 0
+
+
+def test_what_touches_or_overlaps_is_one_span() -> None:
+    times = ((110, 500), (400, 450), (500, 960), (961, 970), (980, 980))
+    report = replace(WHOLE, timeline=tuple(Interval("digital", *each) for each in times))
+    host, core = lanes_of(report)
+    assert core.spans == ((110, 960), (961, 970)) and core.busy == 859
+    assert host.spans == ((0, 1_500),)
 
 
 def test_cores_come_in_the_order_of_their_numbers() -> None:
