@@ -75,6 +75,7 @@ def _product_terms(rows: int, columns: int, inner: int) -> dict[str, int]:
         share, width = -(-rows // CORES), columns
     single = share % 4
     return {
+        "call": 1,
         "row": share,
         "result": share * width,
         "mac": (share - single) * width * inner,
@@ -146,7 +147,7 @@ def conv(rng: _Rng, k: int, c: int, size: tuple[int, int], taps: int, stride: in
     shape = f"{taps} x {taps} / {stride}, {c} -> {results}, {oy} x {ox}"
     terms = _product_terms(pixels, results, inner)
     # Borders and ends of rows are single pixels, too, but which core has them is left to the fit.
-    merged = {name: terms[name] for name in ("row", "result")}
+    merged = {name: terms[name] for name in ("call", "row", "result")}
     merged["mac"] = terms["mac"] + terms["single_mac"]
     expected = _bytes(acc, 1, 3, shift)
     return Drawn(case.kernel, shape, case, expected, pixels * results * inner, merged)
@@ -161,7 +162,7 @@ def add(rng: _Rng, elements: int, operands: int) -> Drawn:
     case.words = [*places, *[0] * (8 - operands), out, operands, elements, 0, *_requant(99, 50, 9)]
     case.out = (out, elements)
     share = -(-elements // CORES)
-    terms = {"result": share, "operand": share * operands}
+    terms = {"call": 1, "result": share, "operand": share * operands}
     total = sum(value.astype(np.int64) for value in values)
     expected = _bytes(np.array(total), 99, 50, 9)
     return Drawn("add", f"{operands} of {elements}", case, expected, elements, terms)
@@ -174,7 +175,7 @@ def lookup(rng: _Rng, elements: int) -> Drawn:
     at, entries = case.put(x), case.put(table)
     out = case.room(elements)
     case.words, case.out = [at, out, entries, elements], (out, elements)
-    terms = {"element": -(-elements // CORES)}
+    terms = {"call": 1, "element": -(-elements // CORES)}
     return Drawn("map", f"{elements}", case, table[x], elements, terms)
 
 
@@ -185,7 +186,7 @@ def transpose(rng: _Rng, rows: int, columns: int) -> Drawn:
     at = case.put(x)
     out = case.room(x.size)
     case.words, case.out = [at, out, rows, columns], (out, x.size)
-    terms = {"element": -(-columns // CORES) * rows}
+    terms = {"call": 1, "element": -(-columns // CORES) * rows}
     expected = x.T.copy().view(np.uint8).reshape(-1)
     return Drawn("transpose", f"{rows} x {columns}", case, expected, x.size, terms)
 
@@ -207,9 +208,15 @@ def rows_of(rng: _Rng, kernel: str, rows: int, n: int) -> Drawn:
     dtype = "uint8" if kernel.endswith("softmax") else "int8"
     layer = rows_layer("r", matrix("x", rows, n), make, dtype)
     expected = stored(evaluate(layer, [x.T[:, :, None]]))
-    share = -(-rows // CORES)
-    terms = {"row": share, "element": share * n, "column": n}
-    return Drawn(kernel, f"{rows} x {n}", case, expected, x.size, terms)
+    return Drawn(kernel, f"{rows} x {n}", case, expected, x.size, _row_terms(rows, n))
+
+
+def _row_terms(rows: int, n: int) -> dict[str, int]:
+    """See `snitch_share_rows`; norms take 16 rows at a time."""
+    share, width = (rows, -(-n // CORES)) if 4 * rows <= CORES else (-(-rows // CORES), n)
+    strips = -(-share // 16) * width
+    gathered, scaled = share * n, share * width
+    return {"call": 1, "row": share, "column": strips, "gather": gathered, "scale": scaled}
 
 
 # With places for the numbers of rows and columns.
