@@ -191,31 +191,38 @@ SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t colum
             s[i * column_count + j] = start;
         }
     }
-    const uint8_t *in_y = p->in + row * p->in_row;
-    const int8_t *weights_y = p->weights + (rows ? column * p->weights_pitch : column);
-    for (uint32_t y = 0; y < p->taps_y; y++) {
-        const uint8_t *in = in_y;
-        const int8_t *w = weights_y;
-        for (uint32_t x = 0; x < p->taps_x; x++) {
-            SNITCH_TURNS(at, end, 0, p->start, p->length) {
-                const uint8_t *const from = in + at;
-                const int8_t *const with = w + (rows ? at : at * p->weights_pitch);
-                const uint32_t step = p->in_row, pitch = p->weights_pitch, length = end - at;
-                if (row_count == 4 && column_count == 3) {
-                    dots_4x3(s, from, step, with, pitch, length, is_unsigned, rows);
-                } else if (row_count == 4) {
-                    dots_4x1(s, from, step, with, pitch, length, is_unsigned, rows);
-                } else if (column_count == 4) {
-                    dots_1x4(s, from, with, pitch, length, is_unsigned, rows);
-                } else {
-                    dots_1x1(s, from, with, pitch, length, is_unsigned, rows);
-                }
-            }
-            in += p->in_x;
-            w += p->weights_x;
+    const uint8_t *in = p->in + row * p->in_row;
+    const int8_t *w = p->weights + (rows ? column * p->weights_pitch : column);
+    const uint32_t step = p->in_row, pitch = p->weights_pitch;
+    uint32_t y = 0, x = 0, at = p->start, end = p->length;
+    /* One loop over taps, and over turns as in SNITCH_TURNS: mostly there is one of each. */
+    while (y < p->taps_y) {
+        const uint8_t *const from = in + at;
+        const int8_t *const with = w + (rows ? at : at * pitch);
+        if (row_count == 4 && column_count == 3) {
+            dots_4x3(s, from, step, with, pitch, end - at, is_unsigned, rows);
+        } else if (row_count == 4) {
+            dots_4x1(s, from, step, with, pitch, end - at, is_unsigned, rows);
+        } else if (column_count == 4) {
+            dots_1x4(s, from, with, pitch, end - at, is_unsigned, rows);
+        } else {
+            dots_1x1(s, from, with, pitch, end - at, is_unsigned, rows);
         }
-        in_y += p->in_y;
-        weights_y += p->weights_y;
+        if (at != 0) {
+            end = at;
+            at = 0;
+            continue;
+        }
+        at = p->start;
+        end = p->length;
+        in += p->in_x;
+        w += p->weights_x;
+        if (++x == p->taps_x) {
+            x = 0;
+            y++;
+            in += p->in_y - p->taps_x * p->in_x;
+            w += p->weights_y - p->taps_x * p->weights_x;
+        }
     }
     int32_t sums[12]; /* in memory, unlike s */
     for (uint32_t i = 0; i < row_count * column_count; i++) {
