@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError
 from byoc_dory.layer import Array, Layer
 from byoc_dory.verdict import Refused
+from patterns.arrange import MOVES
 from patterns.elementwise import has_table, read_table
 from patterns.graph import Graph
 from patterns.groups import Group, groups_of
@@ -146,10 +147,16 @@ def dispatch(
     tables = {node.name: read_table(node.attrs) for node in nodes if node.name in absorbed}
     elements = {node.name: _elements(node) for node in nodes}
     parts = {name: group.parts for name, group in groups.items()}
-    return Dispatch(
-        placement, tuple(verdicts), kinds, layers, elements, absorbed, tables, parts,
-        renames(graph, placed, layers, inner),
-    )  # fmt: skip
+    renamed = renames(graph, placed, layers, inner)
+    told = tuple(_of_renamed(verdict, graph, renamed) for verdict in verdicts)
+    return Dispatch(placement, told, kinds, layers, elements, absorbed, tables, parts, renamed)
+
+
+def _of_renamed(verdict: OperatorVerdict, graph: Graph, renamed: Container[str]) -> OperatorVerdict:
+    if verdict.layer not in renamed:
+        return verdict
+    origin, _ = graph.behind_reshapes(verdict.layer)
+    return replace(verdict, reason=f"nothing to do: it is another name of '{origin}'")
 
 
 def offers_of(graph: Graph) -> Iterator[Group | NoAttention]:
@@ -214,10 +221,12 @@ class _Offered:
     def _note(self, group: Group, said: Sequence[OperatorVerdict], graph: Graph) -> None:
         refusals = [entry for entry in said if not entry.accepted]
         if group.layer.attention is not None:
-            heads = f"attention of {group.layer.attention.heads} heads"
+            count = group.layer.attention.heads
+            heads = f"attention of {count} head{'s' if count > 1 else ''}"
             refusals = [replace(entry, reason=f"{heads}: {entry.reason}") for entry in refusals]
         for name in group.parts:
-            if name == group.name or graph.nodes[name].layer is None:
+            node = graph.nodes[name]
+            if name == group.name or (node.layer is None and node.kind not in MOVES):
                 renamed = [replace(entry, layer=name) for entry in refusals]
                 self._refused.setdefault(name, []).extend(renamed)
 

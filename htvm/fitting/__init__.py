@@ -136,7 +136,8 @@ def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
     """Layers on the CPU that an accelerator's memory, and nothing else, keeps from it."""
     soc, found = compiled.target.soc, []
     for name, offers in compiled.planned.candidates.items():
-        if compiled.dispatch.placement.get(name) != CPU:
+        on_cpu = compiled.dispatch.placement.get(name) == CPU
+        if not on_cpu or name not in compiled.dispatch.layers:
             continue
         for offer in offers:
             if offer.accepted or "fits" not in offer.rule:
