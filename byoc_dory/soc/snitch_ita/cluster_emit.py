@@ -13,6 +13,7 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_cost import layer_cycles
 from byoc_dory.soc.snitch_ita.cluster_packing import block_of, pack, per_channel, row_constants
@@ -63,12 +64,11 @@ class ClusterEmitter:
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
         """The function that brings a source tensor into rows."""
-        cycles = self.soc.host.cost.layout_byte
-        return row_layout.prologue(tensor, target, symbol, mapped, cycles)
+        return borders.prologue(tensor, target, symbol, mapped, self.soc)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that brings a result into the layout of ``tensor``."""
-        return row_layout.epilogue(tensor, source, symbol, self.soc.host.cost.layout_byte)
+        return borders.epilogue(tensor, source, symbol, self.soc)
 
 
 def _constants(layer: Layer, plan: LayerPlan, symbol: str) -> Constant | None:

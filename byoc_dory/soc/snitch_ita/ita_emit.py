@@ -12,6 +12,7 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.rowwise import ItaGelu
 from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_cost import layer_cycles
 from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, pack, walk_of
@@ -70,12 +71,11 @@ class ItaEmitter:
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
         """The function that brings a source tensor into rows."""
-        cycles = self.soc.host.cost.layout_byte
-        return row_layout.prologue(tensor, target, symbol, mapped, cycles)
+        return borders.prologue(tensor, target, symbol, mapped, self.soc)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """The function that brings a result into the layout of ``tensor``."""
-        return row_layout.epilogue(tensor, source, symbol, self.soc.host.cost.layout_byte)
+        return borders.epilogue(tensor, source, symbol, self.soc)
 
     # ------------------------------------------------------------------ tasks
 

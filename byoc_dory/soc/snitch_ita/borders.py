@@ -1,0 +1,97 @@
+"""C for conversions between a source model's layout and rows of channels, done by the cluster.
+
+A tensor is brought to L1 in ranges of pixels, transposed there by the cores, and brought back.  At
+a region's border nothing else is in L1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from byoc_dory.emit import row_layout
+from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.soc.base import Dma, Soc
+from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
+from byoc_dory.tensor import Tensor
+
+__all__ = ["epilogue", "prologue"]
+
+_TABLE = 256
+_PIXELS = 4  # a range's pixels are a multiple of these, which the kernel takes at once
+
+
+def prologue(
+    tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None, soc: Soc
+) -> Kernel:
+    """The function that brings a source tensor into rows, through a function of bytes if any."""
+    source = tensor.name if mapped is None else mapped.source
+    table = None
+    if mapped is not None:
+        table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
+    found = _conversion(tensor, symbol, "prologue", source, target, table, soc)
+    if found is not None:
+        return found
+    return row_layout.prologue(tensor, target, symbol, mapped, soc.host.cost.layout_byte)
+
+
+def epilogue(tensor: Tensor, source: str, symbol: str, soc: Soc) -> Kernel:
+    """The function that brings a result into the layout of ``tensor``."""
+    found = _conversion(tensor, symbol, "epilogue", source, tensor.name, None, soc)
+    if found is not None:
+        return found
+    return row_layout.epilogue(tensor, source, symbol, soc.host.cost.layout_byte)
+
+
+def _conversion(
+    tensor: Tensor,
+    symbol: str,
+    kind: Literal["prologue", "epilogue"],
+    source: str,
+    target: str,
+    table: Constant | None,
+    soc: Soc,
+) -> Kernel | None:
+    """The conversion, unless the channels of a few pixels exceed L1."""
+    assert soc.dma is not None
+    planes = 1 if row_layout.native(tensor) else tensor.shape[0]
+    pixels = tensor.elements // planes
+    room = soc.memory("L1").size - _TABLE
+    most = room // (2 * planes) // _PIXELS * _PIXELS
+    if most == 0:
+        return None
+    step = min(most, pixels)
+    signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
+    text = ENVIRONMENT.get_template("border.c.jinja").render(
+        what=kind,
+        tensor=tensor,
+        direction=f"{source} to {target}",
+        table=table,
+        signature=signature,
+        planes=planes,
+        pixels=pixels,
+        step=step,
+        inward=kind == "prologue",
+        second=_TABLE + -(-step * planes // _PIXELS) * _PIXELS,
+    )
+    return Kernel(
+        symbol=symbol,
+        layer_name=tensor.name,
+        kind=kind,
+        source=text,
+        prototype=f"{signature};",
+        inputs=(source,),
+        outputs=(target,),
+        constants=() if table is None else (table,),
+        layer=None,
+        plan=None,
+        schedule=None,
+        predicted_cycles=_cycles(soc.dma, planes, pixels, step, soc.host.cost.layout_byte),
+        accelerator="cpu",
+    )
+
+
+def _cycles(dma: Dma, planes: int, pixels: int, step: int, byte_cycles: float) -> int:
+    """The cores' work, and both transfers of each range."""
+    ranges = -(-pixels // step)
+    rows = dma.cycles(step, planes) if planes > 1 else dma.cycles(step)
+    return round(planes * pixels * byte_cycles) + ranges * (rows + dma.cycles(step * planes))
