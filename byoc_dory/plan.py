@@ -28,6 +28,7 @@ class LayerPlan:
             moved has one buffer.
         l1_output: the same of the result.
         l1_weights: the same of the weights, where they lie in L1; scratch follows them.
+        input_buffers: how many tiles of operands L1 holds, where it is not ``buffers``; else 0.
     """
 
     accelerator: str
@@ -38,6 +39,7 @@ class LayerPlan:
     l1_inputs: tuple[int, ...]
     l1_output: int
     l1_weights: int = 0
+    input_buffers: int = 0
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,12 @@ def tensors_in_l1(
     resident_inputs: tuple[bool, ...],
     resident_output: bool,
     loop_order: str,
+    input_buffers: int = 0,
 ) -> Tensors:
     """What a layer takes of L1 with this tile and these residents.
 
-    A tensor of which only one tile is moved has one buffer.
+    A tensor of which only one tile is moved has one buffer.  ``input_buffers``: of operands, where
+    it is not ``buffers``.
     """
     one_in, one_out, one_weights = problem.memory(tile)
     channels, rows, columns = (
@@ -84,7 +86,7 @@ def tensors_in_l1(
     loads = rows * columns
     if problem.channels_follow_k or (loop_order == "kyx" and loads > 1):
         loads = tiles
-    operand = min(buffers, loads) * one_in // problem.copies
+    operand = min(input_buffers or buffers, loads) * one_in // problem.copies
     operands = (operand,) * problem.copies + problem.whole_operands
     weights = min(buffers, channels) * one_weights if problem.weights_in_l1 else 0
     return Tensors(
@@ -141,6 +143,7 @@ class Tiler:
         buffers: int,
         resident_inputs: tuple[bool, ...],
         resident_output: bool,
+        input_buffers: int = 0,
     ) -> LayerPlan:
         """A plan of the layer without places in L1."""
         return LayerPlan(
@@ -151,6 +154,7 @@ class Tiler:
             resident_output,
             (0,) * len(resident_inputs),
             0,
+            input_buffers=input_buffers,
         )
 
 
@@ -210,19 +214,25 @@ class Offer:
     ) -> Choice | None:
         """The choice, unless it does not fit."""
         tiler = self.tiler
-        taken = tensors_in_l1(
-            tiler.problem,
-            tile,
-            buffers,
-            resident_inputs,
-            resident_output,
-            tiler.options.loop_order,
-        ).bytes
-        if taken > tiler.problem.l1_limit:
+        once = 1 if buffers > 1 and tiler.problem.inputs_once else 0
+        for input_buffers in sorted({0, once}):
+            taken = tensors_in_l1(
+                tiler.problem,
+                tile,
+                buffers,
+                resident_inputs,
+                resident_output,
+                tiler.options.loop_order,
+                input_buffers,
+            ).bytes
+            if taken <= tiler.problem.l1_limit:
+                break
+        else:
             return None
         solution = solution_of(tiler.problem, tile)
-        plan = tiler.plan(solution, buffers, resident_inputs, resident_output)
-        return Choice(tile, buffers, resident_inputs, resident_output, taken, tiler.cost(plan))
+        plan = tiler.plan(solution, buffers, resident_inputs, resident_output, input_buffers)
+        cycles = tiler.cost(plan)
+        return Choice(tile, buffers, resident_inputs, resident_output, taken, cycles, input_buffers)
 
     # ------------------------------------------------------------------ nothing resident
 

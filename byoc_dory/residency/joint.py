@@ -45,6 +45,7 @@ class _Region:
                 choice.resident_inputs,
                 choice.resident_output,
                 offer.tiler.options.loop_order,
+                choice.input_buffers,
             )
             for offer, choice in self._chosen(decision)
         ]
@@ -61,6 +62,7 @@ class _Region:
                 l1_inputs=placement.inputs[number],
                 l1_output=placement.outputs[number],
                 l1_weights=placement.weights[number],
+                input_buffers=choice.input_buffers,
             )
             for number, (offer, choice) in enumerate(self._chosen(decision))
         ]

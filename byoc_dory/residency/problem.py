@@ -31,6 +31,7 @@ class Choice:
         resident_output: whether the result stays there.
         bytes: of L1, besides the tensors that stay.
         cycles: predicted.
+        input_buffers: how many tiles of operands L1 holds, where it is not ``buffers``; else 0.
     """
 
     tile: Tile
@@ -39,6 +40,7 @@ class Choice:
     resident_output: bool
     bytes: int
     cycles: int
+    input_buffers: int = 0
 
 
 @dataclass(frozen=True)

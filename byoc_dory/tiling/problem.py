@@ -98,6 +98,8 @@ class TilingProblem:
         whole_operands: bytes of each further operand, which L1 holds as a whole beside any tile.
         scratch: bytes of L1 that every tile needs besides, once.
         slack: bytes of L1 that may be lost between tensors whose sizes are not aligned.
+        inputs_once: whether L1 may hold one tile of each operand where it holds two of everything
+            else: its next tile is loaded when nothing reads the last one any more.
         may_find: whether operands may lie in L1 as a whole.
         may_stay: whether the result can be kept there.
         block_k: weights of this many channels are stored as one block: other tiles of k than its
@@ -135,6 +137,7 @@ class TilingProblem:
     whole_operands: tuple[int, ...] = ()
     scratch: int = 0
     slack: int = 0
+    inputs_once: bool = False
     may_find: bool = True
     may_stay: bool = True
 

@@ -43,6 +43,7 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
         "weight_limit": 0,
         "weights_in_l1": True,
+        "inputs_once": True,
         "x": Axis(1, tiled=False),
         "iy": layer.oy,
         "ix": 1,
@@ -105,7 +106,7 @@ def walk_of(layer: Layer, plan: LayerPlan, core: Ita) -> Walk:
                 row_bytes=width,
                 pitch=pitch,
                 buffer=held * pitch,
-                buffers=1 if whole else min(plan.buffers, len(y_tiles)),
+                buffers=1 if whole else min(plan.input_buffers or plan.buffers, len(y_tiles)),
             )
         )
     weights = None

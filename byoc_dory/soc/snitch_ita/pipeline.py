@@ -77,8 +77,6 @@ def device_cycles(walk: Walk, dma: Dma, overheads: Overheads, compute: Callable[
     """Cycles where a device computes a tile while the host orders the next."""
     line = _Timeline(walk, dma, overheads)
     ready = [line.load(0)]
-    if walk.double and walk.tiles > 1:
-        ready.append(line.load(1))
     ends: list[int] = []
     free = 0
 
@@ -90,6 +88,10 @@ def device_cycles(walk: Walk, dma: Dma, overheads: Overheads, compute: Callable[
         ends.append(free)
 
     start(0)
+    if walk.double and walk.tiles > 1:
+        if walk.rows_wait and walk.begins_rows(1):
+            line.wait(ends[0])
+        ready.append(line.load(1))
     for tile in range(walk.tiles):
         more = tile + 1 < walk.tiles
         if walk.double and more:
@@ -98,6 +100,8 @@ def device_cycles(walk: Walk, dma: Dma, overheads: Overheads, compute: Callable[
         line.store(tile)
         following = tile + (2 if walk.double else 1)
         if following < walk.tiles:
+            if walk.rows_wait and walk.begins_rows(following):
+                line.wait(ends[following - 1])
             ready.append(line.load(following))
         if not walk.double and more:
             start(tile + 1)

@@ -135,6 +135,19 @@ class Walk:
         return rows and len(self.k_tiles) == 1
 
     @property
+    def rows_wait(self) -> bool:
+        """Whether rows are loaded only when nothing reads the last ones any more: there is one
+        buffer for all of them."""
+        several = self.double and len(self.y_tiles) > 1
+        return several and any(
+            not (o.whole or o.resident) and o.buffers == 1 for o in self.operands
+        )
+
+    def begins_rows(self, tile: int) -> bool:
+        """Whether a tile is the first of its row range."""
+        return tile % len(self.k_tiles) == 0
+
+    @property
     def loads(self) -> bool:
         """Whether anything is loaded."""
         return self.weights is not None or any(not o.resident for o in self.operands)
@@ -147,7 +160,7 @@ class Walk:
     def loaded(self, tile: int) -> Iterator[Moved]:
         """The transfers into L1 before a tile."""
         y, _ = self.at(tile)
-        first_of_rows = tile % len(self.k_tiles) == 0
+        first_of_rows = self.begins_rows(tile)
         for operand in self.operands:
             if operand.resident:
                 continue
