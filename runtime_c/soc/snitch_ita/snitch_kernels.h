@@ -1,10 +1,10 @@
 /* Snitch cluster: kernels that all compute cores execute together.
  *
  * Each is a snitch_kernel_t for snitch_cluster_run(): it takes one of the structs below, computes
- * one tile, and shares the rows among the cores (or the columns, where there are fewer rows than
- * cores).  All pointers go into L1; matrices are row by row, with a pitch in bytes from one row to
- * the next, so that a tile may be part of a larger matrix.  Operands and results do not overlap,
- * unless a comment says that they may.
+ * one tile, and shares the rows among the cores (or the columns, where there are few rows).  All
+ * pointers go into L1; matrices are row by row, with a pitch in bytes from one row to the next, so
+ * that a tile may be part of a larger matrix.  Operands and results do not overlap, unless a comment
+ * says that they may.
  *
  * A requantization is clip((acc * mul + add) >> shift, low, high), shifts round down.  Data are
  * int8; flags say where an operand or a result is uint8.
@@ -16,7 +16,7 @@
 
 #define SNITCH_IN_UNSIGNED 1u     /* the (first) operand is uint8 */
 #define SNITCH_OUT_UNSIGNED 2u    /* the result is uint8 */
-#define SNITCH_WIDE 4u            /* acc * mul + add may leave 32 bits */
+#define SNITCH_WIDE 4u            /* acc * mul, or that + add, may leave 32 bits; so in norms */
 #define SNITCH_PER_CHANNEL 8u     /* mul, add and shift are arrays, one entry per column of the result */
 #define SNITCH_B_ROWS 16u         /* matmul: the second operand has the rows of C, not those of K */
 #define SNITCH_OUT_TRANSPOSED 32u /* gemm: the result has K rows */
