@@ -38,13 +38,14 @@ class Outcome:
     status: str
 
 
-class _NodeLimitedHiGHS(pulp.HiGHS):
+class _NodeLimitedHiGHS(pulp.HiGHS):  # type: ignore[misc]
     """PuLP's interface to HiGHS, which does not know the status at a node limit."""
 
     def findSolutionValues(self, lp: pulp.LpProblem) -> tuple[int, int]:  # noqa: N802
         highs = lp.solverModel
         if highs.getModelStatus() != highspy.HighsModelStatus.kSolutionLimit:
-            return super().findSolutionValues(lp)
+            status: tuple[int, int] = super().findSolutionValues(lp)
+            return status
         values = highs.getSolution().col_value
         for variable in lp.variables():
             variable.varValue = values[variable.index]

@@ -130,7 +130,7 @@ def _samples(
         return [seeded_inputs(infos)]
     if isinstance(inputs, (list, tuple)) and inputs and isinstance(inputs[0], dict):
         return [bind_inputs(infos, sample) for sample in inputs]
-    return [bind_inputs(infos, inputs)]  # type: ignore[arg-type]
+    return [bind_inputs(infos, inputs)]
 
 
 def _configurations(

@@ -155,7 +155,7 @@ def _write(
 
 def _channels_of_a_pass(weight: Array, requant: AnalogRequant, name: str) -> int:
     _, channels, fy, fx = weight.shape
-    each = requant.rows // (fy * fx)
+    each = int(requant.rows // (fy * fx))
     passes = -(-channels // each) if each else 0
     if not 0 < passes <= MAX_PASSES:
         raise UnsupportedError(

@@ -86,7 +86,7 @@ def _moved(node: Node, parts: Sequence[Array]) -> Array:
     def numbers(role: str) -> tuple[int, ...]:
         values = attrs[role]
         assert isinstance(values, tuple)
-        return tuple(int(value) for value in values)  # type: ignore[arg-type]
+        return tuple(int(value) for value in values)
 
     if node.kind == "transpose":
         return x.transpose(0, *(axis + 1 for axis in numbers("axes")))

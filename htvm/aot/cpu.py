@@ -18,6 +18,7 @@ from tvm import relax, tirx
 from tvm.ir import GenericConst
 from tvm.s_tir import SBlock
 
+from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import emit_c, prototype
 from htvm.aot.constants import ConstantPool, distinct
@@ -29,7 +30,7 @@ from htvm.aot.lower import lower
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Scheduled, schedule
-from htvm.aot.steps import Alias, Call, Value, c_identifier
+from htvm.aot.steps import Alias, Call, Value
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -84,7 +84,7 @@ class Value:
     @property
     def bytes(self) -> int:
         """Size in bytes."""
-        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * int(np.dtype(self.dtype).itemsize)
 
 
 @dataclass(frozen=True)

@@ -36,5 +36,5 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         ExportError: it cannot be written.
     """
     stream = io.BytesIO()
-    np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+    np.savez(stream, **dict(arrays))
     write_whole(path, stream.getvalue(), "the outputs", f"--out {path}")

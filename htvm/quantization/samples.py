@@ -138,7 +138,7 @@ def _checked(given: Any, name: str, shape: tuple[int, ...], dtype: str) -> Array
 
 
 def _is_real(dtype: str) -> bool:
-    return np.dtype(dtype).kind == "f"
+    return bool(np.dtype(dtype).kind == "f")
 
 
 def _no_samples(what: str) -> InputError:

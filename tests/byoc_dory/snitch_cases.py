@@ -107,6 +107,9 @@ def _function(rng: np.random.Generator, n: int) -> tuple[RowFunction, str]:
         (LayerNorm(weight, bias, 5), "int8"),
         (RmsNorm(weight, 4), "int8"),
         (AffineNorm(weight, bias, 3, 12), "int8"),
+        # Products of more than 32 bits.
+        (AffineNorm(weight * 500, bias * 900, 2900, 31), "int8"),
+        (LayerNorm(weight * 500, bias * 70_000, 24), "int8"),
         (TableMap(rng.integers(0, 256, 256).astype(np.uint8)), "int8"),
     )
     return choices[int(rng.integers(len(choices)))]

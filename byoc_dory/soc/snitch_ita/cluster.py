@@ -44,8 +44,8 @@ def dilation_is_one(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
 
 
 def groups_are_one_or_depthwise(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
-    """Groups are 1, or depthwise with as many input as output channels."""
-    if layer.groups == 1 or layer.op == "depthwise":
+    """A convolution has one group, or is depthwise with as many input as output channels."""
+    if layer.groups == 1 or layer.op in ("depthwise", "matmul"):
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 

@@ -19,7 +19,11 @@ from byoc_dory.soc.snitch_ita.cluster_cost import layer_cycles
 from byoc_dory.soc.snitch_ita.cluster_packing import block_of, pack, per_channel, row_constants
 from byoc_dory.soc.snitch_ita.cluster_tiles import matrices, walk_of
 from byoc_dory.soc.snitch_ita.layer_text import layer_kernel
-from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift
+from byoc_dory.soc.snitch_ita.requant import (
+    leaves_32_bits,
+    mul_shift,
+    norm_leaves_32_bits,
+)
 from byoc_dory.soc.snitch_ita.view import WalkView
 
 __all__ = ["ClusterEmitter"]
@@ -155,7 +159,10 @@ def _flags(layer: Layer, *more: str) -> str:
     if layer.output.dtype == "uint8":
         flags.append("SNITCH_OUT_UNSIGNED")
     requant = mul_shift(layer)
-    if layer.op != "rows" and requant is not None:
+    if layer.op == "rows":
+        if norm_leaves_32_bits(layer):
+            flags.append("SNITCH_WIDE")
+    elif requant is not None:
         if leaves_32_bits(layer, requant):
             flags.append("SNITCH_WIDE")
         if layer.weight is not None and per_channel(layer):

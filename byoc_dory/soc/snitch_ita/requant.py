@@ -8,8 +8,9 @@ import numpy as np
 
 from byoc_dory.layer import Layer
 from byoc_dory.requantization import MulShift, Shift
+from byoc_dory.rowwise import AffineNorm, LayerNorm
 
-__all__ = ["ItaRequant", "ita_requant", "leaves_32_bits", "mul_shift"]
+__all__ = ["ItaRequant", "ita_requant", "leaves_32_bits", "mul_shift", "norm_leaves_32_bits"]
 
 _INT32_MAX = 2**31 - 1
 
@@ -61,3 +62,15 @@ def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
     mul = np.abs(np.asarray(requant.mul, np.int64))
     add = np.abs(np.asarray(requant.add, np.int64))
     return bool((sums * mul + add > _INT32_MAX).any())
+
+
+def norm_leaves_32_bits(layer: Layer) -> bool:
+    """Whether what a norm shifts may leave 32 bits for some input."""
+    function = layer.function
+    if not isinstance(function, AffineNorm | LayerNorm):
+        return False
+    weight, bias = (np.abs(part.astype(np.int64)) for part in (function.weight, function.bias))
+    # Bytes, or their distances from a mean.
+    worst = 255 * weight + bias
+    factor = abs(function.mul) if isinstance(function, AffineNorm) else 1
+    return bool((worst * factor > _INT32_MAX).any())

@@ -185,10 +185,12 @@ class _Cutter:
         taken = {parameter.name for parameter in self.parameters.values()}
         locals_ = []
         for buffer in shared:
-            name, number = buffer.name, 1
+            # Names with that ending are TVM's, and shortened when a body is printed.
+            base = buffer.name.split("_intermediate")[0]
+            name, number = base, 1
             while name in taken:
                 number += 1
-                name = f"{buffer.name}_{number}"
+                name = f"{base}_{number}"
             taken.add(name)
             dtype = str(buffer.ty.dtype)
             pointer = Var(name, PointerType(PrimType(dtype)))
@@ -214,7 +216,7 @@ class _Cutter:
             bounds += [begin, end]
             counts.append(count)
         parameters = [*(pointer for _, pointer, _ in used), *bounds]
-        func = tirx.PrimFunc(parameters, SeqStmt(body), attrs=self.func.attrs)
+        func = tirx.PrimFunc(parameters, _sequence(body), attrs=self.func.attrs)
         return Part(func, tuple(name for _, _, name in used), tuple(counts))
 
     def _traffic(self, pieces: Sequence[_Piece]) -> dict[str, int]:
@@ -228,9 +230,13 @@ class _Cutter:
         return total
 
 
+def _sequence(statements: list[Any]) -> Any:
+    return statements[0] if len(statements) == 1 else SeqStmt(statements)
+
+
 def _bytes(alloc: AllocBuffer) -> int:
     shape = [int(size) for size in alloc.buffer.ty.shape]
-    return math.prod(shape) * np.dtype(str(alloc.buffer.ty.dtype)).itemsize
+    return math.prod(shape) * int(np.dtype(str(alloc.buffer.ty.dtype)).itemsize)
 
 
 def _joins(before: _Piece, piece: _Piece) -> bool:

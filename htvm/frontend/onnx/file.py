@@ -92,7 +92,7 @@ def _parsed(path: Path) -> ModelProto:
             where=str(path),
         )
     try:
-        model = ModelProto.FromString(data)
+        model: ModelProto = ModelProto.FromString(data)
     except (DecodeError, RuntimeError, ValueError, RecursionError) as error:
         raise ModelError(f"not an ONNX model: {error}", where=path.name, hint=_DAMAGED) from error
     if not model.HasField("graph"):

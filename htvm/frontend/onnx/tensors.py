@@ -128,7 +128,7 @@ def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
                     hint=hint,
                 )
             file.seek(offset)
-            return file.read(length)
+            return bytes(file.read(length))
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
         raise ModelError(
             f"external data '{location}' cannot be read: "

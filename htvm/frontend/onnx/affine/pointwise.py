@@ -37,7 +37,7 @@ _FUNCTIONS: dict[str, onnx_arithmetic.Function] = {
     "Mul": "multiply",
     "Sub": "subtract",
 }
-REAL: dict[str, real.Function] = {**_FUNCTIONS, "Div": "divide"}  # type: ignore[dict-item]
+REAL: dict[str, real.Function] = {**_FUNCTIONS, "Div": "divide"}
 """By operator, the function of reals."""
 
 

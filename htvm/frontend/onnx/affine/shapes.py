@@ -109,7 +109,7 @@ def _folded(value: Constant, move: Callable[[Array], Array]) -> Constant:
 def _shape_of(reader: Reader, node: Node) -> tuple[int, ...]:
     value = reader.value(node, 0)
     if isinstance(value, Constant):
-        return value.data.shape
+        return tuple(value.data.shape)
     return value.shape if isinstance(value, Pending | View) else value.activation.shape
 
 
