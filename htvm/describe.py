@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
+from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
@@ -22,8 +23,8 @@ from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel
-    from byoc_dory.schedule import Schedule
     from htvm.aot.program import Step
     from htvm.pipeline import Compiled, Platform
     from htvm.result import LayerResult, RunResult
@@ -73,7 +74,8 @@ def _layer_row(
 ) -> LayerRow:
     names, known = step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
-    schedule = None if kernel is None else kernel.schedule
+    plan = None if kernel is None else kernel.plan
+    tiles = None if kernel is None else _tiles(kernel)
     cycles = None if measured is None else measured.cycles
     energy = step_energy(compiled.target.soc, step.accelerator, step.kind, cycles)
     return LayerRow(
@@ -86,10 +88,10 @@ def _layer_row(
         macs=step.macs,
         cycles=cycles,
         predicted_cycles=step.predicted_cycles or None,
-        tile="" if schedule is None else ",".join(str(size) for size in astuple(schedule.tile)),
-        tiles=None if schedule is None else schedule.tiles,
-        double_buffered=schedule is not None and schedule.pipelined,
-        resident="" if schedule is None else _resident(schedule),
+        tile="" if plan is None else ",".join(str(size) for size in astuple(plan.solution.tile)),
+        tiles=tiles,
+        double_buffered=kernel is not None and _double_buffered(kernel),
+        resident="" if plan is None else _resident(plan),
         l1_bytes=l1_bytes,
         source=compiled.source.sources.get(names[-1], ""),
         causes=None if measured is None else measured.causes,
@@ -102,14 +104,32 @@ def _layer_row(
     )
 
 
-def _resident(schedule: Schedule) -> str:
+def _tiles(kernel: Kernel) -> int | None:
+    """In how many tiles a layer is executed."""
+    if kernel.schedule is not None:
+        return kernel.schedule.tiles
+    if kernel.plan is None or kernel.layer is None:
+        return None
+    layer, tile = kernel.layer, kernel.plan.solution.tile
+    sizes = (layer.K, layer.C, layer.oy, layer.ox)
+    return int(prod(-(-size // part) for size, part in zip(sizes, astuple(tile), strict=True)))
+
+
+def _double_buffered(kernel: Kernel) -> bool:
+    """Whether tiles are moved while others are computed."""
+    if kernel.schedule is not None:
+        return kernel.schedule.pipelined
+    return kernel.plan is not None and kernel.plan.buffers > 1 and _tiles(kernel) != 1
+
+
+def _resident(plan: LayerPlan) -> str:
     """Which tensors a layer finds in L1, or leaves there."""
-    operands = schedule.resident_in
+    operands = plan.resident_inputs
     if len(operands) == 1:
         names = ["input"] if operands[0] else []
     else:
         names = ["inputs"] if all(operands) else ["an input"] if any(operands) else []
-    return " and ".join([*names, *(["output"] if schedule.resident_out else [])])
+    return " and ".join([*names, *(["output"] if plan.resident_output else [])])
 
 
 def _operator(compiled: Compiled, step: Step) -> str:

@@ -3,8 +3,9 @@
 A SoC is three things: data (the dataclasses of this module and of
 :mod:`byoc_dory.soc.accelerator`), rules and heuristics (a *toolkit*, see there), and C
 instructions with a device model (``runtime_c/soc/<driver>``, or a folder of the SoC's own
-package).  Every hardware number of the project lives in such data and nowhere else: tiler, cost model, device
-model and firmware read it from here, the C side through :mod:`byoc_dory.soc.header`.
+package).  Every hardware number of the project lives in such data and nowhere else: tiler, cost
+model, device model and firmware read it from here, the C side through
+:mod:`byoc_dory.soc.header`.
 
 Units: sizes in bytes, times in cycles of the SoC's one clock, addresses as the 32-bit host sees
 them.

@@ -19,7 +19,7 @@ from typing import Any
 from byoc_dory.errors import ExportError, SimulationError, ToolchainError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
-from htvm.sim.paths import runtime_c, work_folder
+from htvm.sim.paths import runtime_c, soc_folder, work_folder
 from htvm.sim.toolchain import Compiler
 
 __all__ = [
@@ -54,20 +54,20 @@ class HostProgram:
 
 def driver_sources(soc: Soc) -> tuple[Path, ...]:
     """Return the C files of the SoC's drivers and kernels (none for a SoC without devices)."""
-    folder = runtime_c() / "soc" / soc.driver
+    folder = soc_folder(soc)
     return tuple(sorted([*folder.glob("*_driver.c"), *folder.glob("kernels/*.c")]))
 
 
 def model_sources(soc: Soc) -> tuple[Path, ...]:
     """Return the C files of the SoC's device models."""
-    folder = runtime_c() / "soc" / soc.driver
+    folder = soc_folder(soc)
     return tuple(sorted([*folder.glob("model/*.c"), *folder.glob("*_model.c")]))
 
 
 def include_folders(soc: Soc) -> tuple[Path, ...]:
     """Return the include folders of HAL, SoC and host platform (``htvm_soc.h`` is elsewhere)."""
     root = runtime_c()
-    return (root / "platform" / "host", root / "include", root / "soc" / soc.driver)
+    return (root / "platform" / "host", root / "include", soc_folder(soc))
 
 
 def sanitizing(compiler: Compiler) -> Compiler:

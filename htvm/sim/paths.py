@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import stat
 import sys
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from byoc_dory.errors import SimulationError, ToolchainError
+from byoc_dory.errors import SimulationError, TargetError, ToolchainError
+from byoc_dory.soc.base import Soc
 
-__all__ = ["cache_root", "runtime_c", "work_folder"]
+__all__ = ["cache_root", "runtime_c", "soc_folder", "work_folder"]
 
 
 def runtime_c() -> Path:
@@ -32,6 +34,30 @@ def runtime_c() -> Path:
             hint="reinstall htvm; its wheel carries runtime_c as package data",
         )
     return folder
+
+
+def soc_folder(soc: Soc) -> Path:
+    """Return the folder of a SoC's drivers (``*_driver.c``, ``kernels``), their headers, and its
+    device models (``model``).
+
+    Raises:
+        TargetError: the SoC's package is not there, or has no such folder.
+        ToolchainError: the installation is incomplete.
+    """
+    if not soc.package:
+        return runtime_c() / "soc" / soc.driver
+    try:
+        spec = importlib.util.find_spec(soc.package)
+    except ImportError:  # a package around it is not there
+        spec = None
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        if (Path(place) / "runtime").is_dir():
+            return Path(place) / "runtime"
+    raise TargetError(
+        f"the package {soc.package!r} has no folder 'runtime' with drivers and device models",
+        where=f"SoC {soc.name}",
+        hint="install it again, with its C files as package data",
+    )
 
 
 def cache_root() -> Path:

@@ -25,7 +25,7 @@ from byoc_dory.errors import L2OverflowError, SimulationError, ToolchainError
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.project import check_arrays
 from htvm.sim import host, rv32
-from htvm.sim.paths import runtime_c
+from htvm.sim.paths import runtime_c, soc_folder
 from htvm.sim.sizes import (
     Sizes,
     check_l2,
@@ -149,7 +149,7 @@ def build_rv32(
         }
         rv32.build_firmware(
             [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
-            [folder, runtime_c() / "soc" / soc.driver],
+            [folder, soc_folder(soc)],
             machine,
             folder,
             compiler,
@@ -255,7 +255,8 @@ def _cached(
     key = hashlib.sha256()
     for text in (*variant, repr(soc), *(part for item in sorted(files.items()) for part in item)):
         key.update(text.encode() + b"\0")
-    for path in sorted(runtime_c().rglob("*")):
+    own = soc_folder(soc)
+    for path in sorted({*runtime_c().rglob("*"), *own.rglob("*")}):
         if path.is_file() and path.suffix in (".c", ".h", ".S", ".in"):
             key.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     place = root / key.hexdigest()[:24]

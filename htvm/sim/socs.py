@@ -6,7 +6,7 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
 from htvm.sim.host import model_sources
 from htvm.sim.machine import Machine, SocModel
-from htvm.sim.paths import runtime_c
+from htvm.sim.paths import soc_folder
 
 __all__ = ["machine_of"]
 
@@ -27,7 +27,7 @@ def machine_of(soc: Soc) -> Machine:
         trace=soc.sim.trace,
         soc_model=SocModel(
             sources=model_sources(soc),
-            includes=(runtime_c() / "soc" / soc.driver,),
+            includes=(soc_folder(soc),),
             headers=(("htvm_soc.h", render(soc)),),
         ),
         isa=soc.host.isa,
