@@ -17,7 +17,12 @@ from byoc_dory.soc.snitch_ita.cluster_cost import layer_cycles
 from byoc_dory.soc.snitch_ita.cluster_emit import ClusterEmitter
 from byoc_dory.soc.snitch_ita.cluster_tiles import tiling_problem, walk_of
 from byoc_dory.soc.snitch_ita.requant import mul_shift
-from byoc_dory.soc.snitch_ita.rules import ACCEPTED, data_is_8_bits, smallest_tile_fits
+from byoc_dory.soc.snitch_ita.rules import (
+    ACCEPTED,
+    data_is_8_bits,
+    padding_is_below_kernel,
+    smallest_tile_fits,
+)
 from byoc_dory.tiling import Heuristic, Objective, Size
 from byoc_dory.tiling.problem import Tile, solution_of
 from byoc_dory.verdict import Refused, Rule, Verdict
@@ -81,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     data_is_8_bits,
     dilation_is_one,
     groups_are_one_or_depthwise,
+    padding_is_below_kernel,
     requantization_is_mul_shift,
     operands_are_few_and_alike,
     smallest_tile_fits,
