@@ -86,7 +86,11 @@ def text(table: Table) -> str:
     for row in table.rows:
         drawn.add_row(*(Text(row[i]) for i in used))
     stream = io.StringIO()
-    Console(file=stream, width=_WIDTH, color_system=None, force_terminal=False).print(drawn)
+    # In a notebook rich would show the table itself, and write nothing.
+    console = Console(
+        file=stream, width=_WIDTH, color_system=None, force_terminal=False, force_jupyter=False
+    )
+    console.print(drawn)
     lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
     return "\n".join([table.title, "", *lines] if table.title else lines)
 
