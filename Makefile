@@ -6,6 +6,7 @@
 #   make test-slow  the tests a developer does not wait for
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
 #   make lint       ruff and mypy
+#   make notebooks  executes the notebooks
 #   make bench      every published table and figure beside ours: docs/results.md
 #   make wheel      dist/*.whl
 #   make clean      removes what these targets made, the virtual environment too
@@ -24,7 +25,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test test-slow test-rtl lint bench wheel clean
+.PHONY: demo test test-slow test-rtl lint notebooks bench wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -43,6 +44,9 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+
+notebooks: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "" --durations 0 tests/notebooks
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.results

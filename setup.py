@@ -21,6 +21,11 @@ QUANTIZE = ["onnxruntime>=1.17,<2"]
 # The data that the zoo's digits networks are calibrated and demonstrated with.
 DIGITS = [*QUANTIZE, "scikit-learn>=1.4,<2"]
 TEST += DIGITS
+# What the notebooks need besides a program to open them with.
+NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *EXPLORE, *DIGITS]
+TEST += NOTEBOOKS
+# The site of the documentation.
+DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2"]
 
 setup(
     name="htvm",
@@ -67,6 +72,8 @@ setup(
         "explore": EXPLORE,
         "quantize": QUANTIZE,
         "digits": DIGITS,
+        "notebooks": NOTEBOOKS,
+        "docs": DOCS,
         "test": TEST,
         "dev": ["ruff==0.17.5", "mypy==2.4.1"],
         # Reference kernels that tests compare TFLite operators with, where there is a wheel.
