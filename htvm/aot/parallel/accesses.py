@@ -16,13 +16,21 @@ import numpy.typing as npt
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad, Var
-from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, For, IfThenElse, SeqStmt
+from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt
 
 if TYPE_CHECKING:
     from tvm.ir import Expr
     from tvm.tirx.stmt import Stmt
 
-__all__ = ["Access", "Unknown", "accesses_of", "depends_on", "elements", "statements_of"]
+__all__ = [
+    "Access",
+    "Unknown",
+    "accesses_of",
+    "depends_on",
+    "elements",
+    "statements_of",
+    "viewed",
+]
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -64,20 +72,44 @@ def statements_of(stmt: Stmt) -> Iterator[Stmt]:
         yield stmt
 
 
-def accesses_of(stmt: Stmt) -> tuple[Access, ...]:
+def viewed(stmt: DeclBuffer) -> Var:
+    """Return the buffer whose bytes a declaration gives another name.
+
+    Raises:
+        Unknown: it is something else, or has elements of another type.
+    """
+    args = getattr(stmt.data, "args", ())
+    if len(args) != 1 or not isinstance(args[0], Var):
+        raise Unknown("a view of something that is no buffer")
+    if str(args[0].ty.dtype) != str(stmt.buffer.ty.dtype):
+        raise Unknown("a view with elements of another type")
+    return args[0]
+
+
+def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Access, ...]:
     """Return all accesses of a statement to buffers that are not declared in it.
+
+    Args:
+        stmt: what to read.
+        views: which buffers are others under another name.
 
     Raises:
         Unknown: it has loops of varying length, or statements with other effects.
     """
     found: list[Access] = []
     inner: set[Var] = set()
+    same: dict[Var, Var] = dict(views or {})
+
+    def named(buffer: Var) -> Var:
+        while buffer in same:
+            buffer = same[buffer]
+        return buffer
 
     def expression(expr: Expr, context: _Context) -> None:
         guards = (*context.guards, *_conditions(expr))
 
         def load(node: Any) -> None:
-            buffer, index = _buffer(node.source), _index(node)
+            buffer, index = named(_buffer(node.source)), _index(node)
             found.append(Access(buffer, index, False, context.loops, context.known, guards))
 
         tvm_ffi.structural_walk(expr, (TensorLoad, load))
@@ -109,9 +141,11 @@ def accesses_of(stmt: Stmt) -> tuple[Access, ...]:
             for index in stmt.indices:
                 expression(index, context)
             around = (context.loops, context.known, context.guards)
-            found.append(Access(stmt.buffer, _index(stmt), True, *around))
+            found.append(Access(named(stmt.buffer), _index(stmt), True, *around))
         elif isinstance(stmt, AllocBuffer):
             inner.add(stmt.buffer)
+        elif isinstance(stmt, DeclBuffer):
+            same[stmt.buffer] = viewed(stmt)
         elif isinstance(stmt, Bind):
             expression(stmt.value, context)  # bound for nothing
         else:

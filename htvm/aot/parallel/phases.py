@@ -19,7 +19,7 @@ from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
 
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
-from htvm.aot.parallel.accesses import Access, Unknown, accesses_of, statements_of
+from htvm.aot.parallel.accesses import Access, Unknown, accesses_of, statements_of, viewed
 from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
 
 if TYPE_CHECKING:
@@ -89,17 +89,17 @@ class _Cutter:
         self.func, self.cores = lowered.func, cores
         attrs = lowered.func.attrs or {}
         self.repeatable = OVERLAPS in attrs
-        self.pointers: dict[Var, Any] = {}  # of each view of a parameter
         self.parameters: dict[Var, Parameter] = {}
         self.allocated: dict[Var, AllocBuffer] = {}
         self.views: list[DeclBuffer] = []
+        self.aliases: list[DeclBuffer] = []
+        self.same: dict[Var, Var] = {}  # what each alias stands for
         self.sizes: dict[Var, int] = {}
         self.body: list[Any] = []
         by_pointer = dict(zip(lowered.func.params, lowered.parameters, strict=True))
         for stmt in statements_of(lowered.func.body):
             if isinstance(stmt, DeclBuffer):
-                self.views.append(stmt)
-                self.parameters[stmt.buffer] = by_pointer[stmt.data]
+                self._declare(stmt, by_pointer)
             elif isinstance(stmt, AllocBuffer):
                 self.allocated[stmt.buffer] = stmt
             elif isinstance(stmt, Bind):
@@ -107,11 +107,34 @@ class _Cutter:
             else:
                 self.body.append(stmt)
                 continue
+            named = self.named(stmt.buffer)
             shape = [int(size) for size in stmt.buffer.ty.shape]
-            self.sizes[stmt.buffer] = math.prod(shape)
+            self.sizes[named] = max(self.sizes.get(named, 0), math.prod(shape))
+
+    def _declare(self, stmt: DeclBuffer, by_pointer: dict[Any, Parameter]) -> None:
+        """Enter a view: the first of a parameter stands for it, all others for what they view."""
+        if not isinstance(stmt.data, Var):
+            self.same[stmt.buffer] = viewed(stmt)
+            self.aliases.append(stmt)
+            return
+        for view in self.views:
+            if view.data.same_as(stmt.data):
+                if str(view.buffer.ty.dtype) != str(stmt.buffer.ty.dtype):
+                    raise Unknown("two views with elements of different types")
+                self.same[stmt.buffer] = view.buffer
+                self.aliases.append(stmt)
+                return
+        self.views.append(stmt)
+        self.parameters[stmt.buffer] = by_pointer[stmt.data]
+
+    def named(self, buffer: Var) -> Var:
+        """The buffer that a name stands for."""
+        while buffer in self.same:
+            buffer = self.same[buffer]
+        return buffer
 
     def run(self) -> Phases:
-        plain = [_Piece(stmt, accesses_of(stmt)) for stmt in self.body]
+        plain = [_Piece(stmt, accesses_of(stmt, self.same)) for stmt in self.body]
         users: dict[Var, int] = {}
         for piece in plain:
             for buffer in {access.buffer for access in piece.accesses}:
@@ -203,6 +226,7 @@ class _Cutter:
         used = [(view, pointer, name) for view, pointer, name in views if view.buffer in touched]
         body: list[Any] = [self.allocated[buffer] for piece in group for buffer in piece.private]
         body += [view for view, _, _ in used]
+        body += [alias for alias in self.aliases if self.named(alias.buffer) in touched]
         bounds: list[Var] = []
         counts: list[int] = []
         for piece in group:
