@@ -17,7 +17,9 @@ class Interval:
     """A unit at work, from ``start`` up to ``end``, in cycles from the entry function's call.
 
     Attributes:
-        unit: a device ("dma", "digital", ...) at work, or "waiting": the host polls a device.
+        unit: a device ("dma", "digital", ...) at work; "waiting": the host polls a device;
+            "cluster": all compute cores run a kernel, the host ("core0") among them; "core1" and so
+            on: one of them, or the one that serves the DMA.
         start, end: in cycles.
     """
 
@@ -34,17 +36,20 @@ class Causes:
     cycles that passed.  What adds up to them is each of these two::
 
         array + weights + trigger + dma_alone + host_alone
-        host + waiting
+        host + waiting + computing
 
     Attributes:
-        array: a core's array computes.
+        array: a core's array computes, or the cores of a cluster run a kernel.
         weights: a core loads weights.
         trigger: a core is busy with anything else, which the constant of a trigger stands for.
         dma: the DMA is busy.
         dma_alone: the DMA is busy and no core is: transfers that nothing hides.
-        host: the host does work of its own: CPU kernels, layouts, drivers.
+        host: the host does work of its own: CPU kernels, layouts, drivers; of a cluster the orders,
+            loops between tiles, and setting off kernels.
         host_alone: neither a core nor the DMA is busy.
         waiting: the host polls a device, from the read that finds it busy to the one that does not.
+        starved: of ``waiting``, what passes while no core is busy: it is for transfers.
+        computing: the host is one of the cores of a cluster that run a kernel.
     """
 
     array: int
@@ -55,6 +60,8 @@ class Causes:
     host: int
     host_alone: int
     waiting: int
+    starved: int = 0
+    computing: int = 0
 
     @property
     def cores(self) -> int:
@@ -64,7 +71,12 @@ class Causes:
     @property
     def cycles(self) -> int:
         """Cycles that passed."""
-        return self.host + self.waiting
+        return self.host + self.waiting + self.computing
+
+    @property
+    def dma_hidden(self) -> int:
+        """Cycles in which the DMA is busy and a core is, too."""
+        return self.dma - self.dma_alone
 
 
 @dataclass(frozen=True)

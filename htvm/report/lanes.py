@@ -17,6 +17,7 @@ Span: TypeAlias = tuple[int, int]
 
 HOST = "host"
 _WAITING = "waiting"
+_CLUSTER = "cluster"
 _DMA = "dma"
 
 
@@ -25,7 +26,7 @@ class Lane:
     """One unit at work.
 
     Attributes:
-        name: "host", "dma", or an accelerator.
+        name: "host", "dma", an accelerator, "cluster" (kernels that all cores run), or a core.
         spans: when, in order, apart from each other.
     """
 
@@ -39,9 +40,10 @@ class Lane:
 
 
 def lanes_of(report: Report) -> tuple[Lane, ...]:
-    """The lanes of a report: the host, the DMA, then accelerators and cores by name.
+    """The lanes of a report: the host, the DMA, then accelerators, then cores, by name.
 
-    The host works whenever it does not wait.  Empty without cycles.
+    The host works whenever it does not wait, and is no core of a cluster that runs a kernel.  Empty
+    without cycles.
     """
     cycles = report.summary.cycles
     if not cycles:
@@ -49,11 +51,16 @@ def lanes_of(report: Report) -> tuple[Lane, ...]:
     spans: dict[str, list[Span]] = {}
     for interval in report.timeline:
         spans.setdefault(interval.unit, []).append((interval.start, min(interval.end, cycles)))
-    waiting = _joined(spans.pop(_WAITING, []))
+    elsewhere = _joined([*spans.pop(_WAITING, []), *spans.get(_CLUSTER, [])])
     spans.pop(HOST, None)
-    own = Lane(HOST, tuple(_gaps(waiting, cycles)))
-    names = sorted(spans, key=lambda name: (name != _DMA, _natural(name)))
+    own = Lane(HOST, tuple(_gaps(elsewhere, cycles)))
+    names = sorted(spans, key=lambda name: (name != _DMA, is_core(name), _natural(name)))
     return (own, *(Lane(name, tuple(_joined(spans[name]))) for name in names))
+
+
+def is_core(name: str) -> bool:
+    """Whether a lane is a single core: "core0", "core1" and so on."""
+    return re.fullmatch(r"core\d+", name) is not None
 
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:

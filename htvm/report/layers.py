@@ -25,6 +25,7 @@ __all__ = [
     "l1_text",
     "layer_table",
     "memory_text",
+    "overlap_text",
     "report_csv",
     "report_text",
     "units_text",
@@ -183,6 +184,18 @@ def causes_table(report: Report) -> Table:
     return Table(columns, rows, title=title, footer=footer)
 
 
+def overlap_text(causes: Causes | None) -> str:
+    """How much of the transfers work hides, and what the host waits for; empty without
+    transfers."""
+    if causes is None or not causes.dma:
+        return ""
+    return (
+        f"DMA: {count(causes.dma_hidden)} of {count(causes.dma)} cycles are hidden behind a core's "
+        f"work\nwaiting: {count(causes.waiting - causes.starved)} cycles for a core, "
+        f"{count(causes.starved)} for transfers alone"
+    )
+
+
 def _tiles(row: LayerRow) -> str:
     return count(row.tiles) + (" x2" if row.double_buffered else "")
 
@@ -258,6 +271,7 @@ def report_text(report: Report) -> str:
         _headline(report),
         text(layer_table(report)),
         text(causes_table(report)) if causes_table(report).rows else "",
+        overlap_text(report.summary.causes),
         units_text(report.summary),
         accuracy_text(report.layers),
         energy_text(report),

@@ -9,16 +9,21 @@ from typing import Any
 
 from htvm.result import Causes, Interval
 
-__all__ = ["DMA", "HOST", "Timeline"]
+__all__ = ["CLUSTER", "DMA", "HOST", "Timeline", "is_hart"]
 
 HOST = "host"
 """Unit of the events in which the host waits."""
+
+CLUSTER = "cluster"
+"""Unit of the kernels that the host computes together with other harts: from the wake-up of these
+to the barrier at which all meet."""
 
 DMA = "dma"
 """Unit of transfers."""
 
 _HART = re.compile(r"core[0-9]+")
-"""Units of harts other than the host: what they do is the host's work, done by many at once."""
+"""Units of single harts, "core0" being the host within a kernel: what they do is a kernel's, or
+somebody's transfer, which has an event of its own."""
 
 
 class Timeline:
@@ -26,8 +31,10 @@ class Timeline:
 
     Args:
         events: as the device models wrote them down: unit, start and end in cycles; of an
-            accelerator also the cycles of array and weights.  Two of them never work at the same
-            time.  Those of harts beside the host ("core1" and so on) have no cause of their own.
+            accelerator also the cycles of array and weights; so of a cluster's kernels, all of
+            whose cycles are its array's.  No two of them work at the same time: a host that
+            computes with its cores orders nothing.  Those of single harts ("core1" and so on) have
+            no cause of their own.
     """
 
     def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -44,23 +51,28 @@ class Timeline:
         cores = [
             event
             for event in events
-            if event["unit"] not in (HOST, DMA) and not _HART.fullmatch(event["unit"])
+            if event["unit"] not in (HOST, DMA) and not is_hart(event["unit"])
         ]
         transfers = [event for event in events if event["unit"] == DMA]
         array = sum(event["array"] for event in cores)
         weights = sum(event["weights"] for event in cores)
         busy = _covered(cores)
         either = _covered([*cores, *transfers])
-        waiting = _covered([event for event in events if event["unit"] == HOST])
+        waits = [event for event in events if event["unit"] == HOST]
+        kernels = [event for event in cores if event["unit"] == CLUSTER]
+        waiting = _covered(waits)
+        computing = _covered([*waits, *kernels]) - waiting
         return Causes(
             array=array,
             weights=weights,
             trigger=busy - array - weights,
             dma=_covered(transfers),
             dma_alone=either - busy,
-            host=end - begin - waiting,
+            host=end - begin - waiting - computing,
             host_alone=end - begin - either,
             waiting=waiting,
+            starved=_covered([*waits, *cores]) - busy,
+            computing=computing,
         )
 
     def intervals(self) -> tuple[Interval, ...]:
@@ -81,6 +93,11 @@ class Timeline:
             (unit, _covered([event for event in self._events if event["unit"] == unit]))
             for unit in units
         )
+
+
+def is_hart(unit: str) -> bool:
+    """Whether a unit is a single hart."""
+    return _HART.fullmatch(unit) is not None
 
 
 def _covered(events: Sequence[Mapping[str, Any]]) -> int:

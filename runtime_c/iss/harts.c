@@ -35,6 +35,7 @@ harts_t *htvm_harts_new(iss_t *iss, uint32_t count)
     }
     all->iss = iss;
     all->count = count;
+    all->kernel_since = UINT64_MAX;
     if (count == 0 || count > MAX_HARTS || !find_near(all)) {
         snprintf(iss->trap, sizeof iss->trap, "%" PRIu32 " harts with %" PRIu32
                  " bytes of RAM at 0x%08" PRIx32 ": not this machine",
@@ -113,13 +114,13 @@ hart_t *htvm_harts_next(harts_t *all, uint64_t *other)
 
 /* ---- what happened -------------------------------------------------------------------------- */
 
-void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end)
+void htvm_harts_note(harts_t *all, uint32_t lane, uint64_t start, uint64_t end)
 {
-    const size_t last = all->last_interval[number];
+    const size_t last = all->last_interval[lane];
     if (start >= end) {
         return;
     }
-    if (last < all->interval_count && all->intervals[last].number == number &&
+    if (last < all->interval_count && all->intervals[last].lane == lane &&
         all->intervals[last].end == start) {
         all->intervals[last].end = end;
         return;
@@ -134,8 +135,8 @@ void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end
         all->intervals = grown;
         all->interval_room = room;
     }
-    all->last_interval[number] = all->interval_count;
-    all->intervals[all->interval_count++] = (interval_t){number, start, end};
+    all->last_interval[lane] = all->interval_count;
+    all->intervals[all->interval_count++] = (interval_t){lane, start, end};
 }
 
 static int earlier(const void *a, const void *b)
@@ -144,7 +145,7 @@ static int earlier(const void *a, const void *b)
     if (first->start != second->start) {
         return first->start < second->start ? -1 : 1;
     }
-    return (first->number > second->number) - (first->number < second->number);
+    return (first->lane > second->lane) - (first->lane < second->lane);
 }
 
 void htvm_harts_events(harts_t *all, FILE *out)
@@ -155,14 +156,18 @@ void htvm_harts_events(harts_t *all, FILE *out)
     }
     for (size_t i = 0; i < all->interval_count; ++i) {
         const interval_t *one = &all->intervals[i];
-        if (one->number == 0) {
+        if (one->lane == LANE_WAITS) {
             fprintf(out, "{\"unit\":\"host\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
                          ",\"what\":\"wait\"}\n",
                     one->start, one->end);
+        } else if (one->lane == LANE_KERNELS) {
+            fprintf(out, "{\"unit\":\"cluster\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
+                         ",\"what\":\"kernel\",\"array\":%" PRIu64 ",\"weights\":0}\n",
+                    one->start, one->end, one->end - one->start);
         } else {
             fprintf(out, "{\"unit\":\"core%" PRIu32 "\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
                          ",\"what\":\"work\"}\n",
-                    one->number, one->start, one->end);
+                    one->lane, one->start, one->end);
         }
     }
 }

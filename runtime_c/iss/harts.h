@@ -40,7 +40,7 @@ typedef struct {
     bool woken;           /* by somebody, before it slept */
     bool asleep, at_barrier, polling;
     uint64_t idle_since;
-    uint64_t busy_since; /* of harts that work for another; UINT64_MAX: does not */
+    uint64_t busy_since; /* of harts that work for another, or with others; UINT64_MAX: does not */
     poll_t poll;
     uint64_t event; /* while polling: when the devices change next, UINT64_MAX if they do not */
     bool reserved;  /* by lr.w */
@@ -48,9 +48,13 @@ typedef struct {
     uint32_t stack_low; /* 0: not known */
 } hart_t;
 
-/* When a hart worked for another, or the first one (number 0) waited. */
+/* Lanes of what is told of a run: by its number, when a hart worked for another, or the first one
+ * with others; then when the first one waited; then kernels, for which the first one wakes harts
+ * that it meets at the barrier. */
+enum { LANE_WAITS = MAX_HARTS, LANE_KERNELS, LANES };
+
 typedef struct {
-    uint32_t number;
+    uint32_t lane;
     uint64_t start, end;
 } interval_t;
 
@@ -63,9 +67,10 @@ typedef struct harts {
     uint64_t bank_free[BANKS];
     uint32_t reservations; /* harts that hold one */
     uint32_t barrier_mask, arrived;
+    uint64_t kernel_since; /* UINT64_MAX: there is none */
     interval_t *intervals;
     size_t interval_count, interval_room;
-    size_t last_interval[MAX_HARTS]; /* each hart's */
+    size_t last_interval[LANES]; /* each lane's */
 } harts_t;
 
 /* Turns in their order: by cycle, then by number. */
@@ -83,8 +88,8 @@ bool htvm_harts_run(harts_t *all);
  * if all wait for ever. */
 hart_t *htvm_harts_next(harts_t *all, uint64_t *other);
 
-/* harts.c: remembers an interval, joined with the last one of this hart if they touch. */
-void htvm_harts_note(harts_t *all, uint32_t number, uint64_t start, uint64_t end);
+/* harts.c: remembers an interval, joined with the last one of this lane if they touch. */
+void htvm_harts_note(harts_t *all, uint32_t lane, uint64_t start, uint64_t end);
 
 /* harts.c: the intervals as JSON lines, as htvm_soc_events, after the run; and instructions of each hart, as a
  * member of a JSON object. */

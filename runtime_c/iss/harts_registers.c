@@ -29,13 +29,6 @@ static bool complained(harts_t *all)
     return true;
 }
 
-static void begin_work(hart_t *hart, uint64_t now)
-{
-    if (hart->number != HOST) {
-        hart->busy_since = now;
-    }
-}
-
 static void end_work(harts_t *all, hart_t *hart, uint64_t now)
 {
     if (hart->busy_since != UINT64_MAX) {
@@ -49,7 +42,7 @@ static void go_on(harts_t *all, hart_t *hart, uint64_t cycle)
 {
     hart->cycle = cycle;
     if (hart->number == HOST) {
-        htvm_harts_note(all, HOST, hart->idle_since, cycle);
+        htvm_harts_note(all, LANE_WAITS, hart->idle_since, cycle);
     }
     give_turn(all, hart);
 }
@@ -68,12 +61,26 @@ void htvm_harts_sleep(harts_t *all, hart_t *hart, uint64_t now)
     all->due[hart->number] = UINT64_MAX;
 }
 
-static bool wake(harts_t *all, uint32_t mask, uint64_t now)
+/* The first hart wakes others: those that it will meet at the barrier, for a kernel. */
+static void begin_kernel(harts_t *all, uint32_t mask, uint64_t now)
+{
+    const uint32_t together = all->barrier_mask;
+    if ((together & 1u << HOST) != 0 && (together & mask & ~(1u << HOST)) != 0 &&
+        all->kernel_since == UINT64_MAX) {
+        all->kernel_since = now;
+        all->hart[HOST].busy_since = now;
+    }
+}
+
+static bool wake(harts_t *all, const hart_t *by, uint32_t mask, uint64_t now)
 {
     if (mask >> all->count != 0) {
         snprintf(all->iss->trap, sizeof all->iss->trap,
                  "wake-up of harts 0x%" PRIx32 ", of which there are %" PRIu32, mask, all->count);
         return false;
+    }
+    if (by->number == HOST) {
+        begin_kernel(all, mask, now);
     }
     for (uint32_t i = 0; i < all->count; ++i) {
         hart_t *hart = &all->hart[i];
@@ -86,7 +93,9 @@ static bool wake(harts_t *all, uint32_t mask, uint64_t now)
         }
         hart->asleep = false;
         go_on(all, hart, now + WAKE_CYCLES > hart->cycle ? now + WAKE_CYCLES : hart->cycle);
-        begin_work(hart, hart->cycle);
+        if (i != HOST) {
+            hart->busy_since = hart->cycle;
+        }
     }
     return true;
 }
@@ -121,6 +130,11 @@ static bool arrive(harts_t *all, hart_t *hart, uint64_t now)
         return true;
     }
     all->arrived = 0;
+    if (all->kernel_since != UINT64_MAX && all->hart[HOST].at_barrier) {
+        htvm_harts_note(all, LANE_KERNELS, all->kernel_since, now + RELEASE_CYCLES);
+        all->kernel_since = UINT64_MAX;
+        all->hart[HOST].idle_since = now + RELEASE_CYCLES; /* it has not waited: that is the kernel's */
+    }
     for (uint32_t i = 0; i < all->count; ++i) {
         if (all->hart[i].at_barrier) {
             all->hart[i].at_barrier = false;
@@ -145,7 +159,7 @@ void htvm_harts_resume(harts_t *all, hart_t *hart, uint64_t until)
     const uint64_t rounds = rounds_before(hart, until);
     const uint64_t cycles = rounds * poll->period;
     if (hart->number == HOST && rounds > 0) {
-        htvm_harts_note(all, HOST, poll->cycle, poll->cycle + cycles);
+        htvm_harts_note(all, LANE_WAITS, poll->cycle, poll->cycle + cycles);
     }
     hart->polling = false;
     hart->cycle += cycles;
@@ -175,7 +189,7 @@ static bool read_device(harts_t *all, hart_t *hart, const insn_t *insn, uint32_t
         return false;
     }
     if (waits && hart->number == HOST) {
-        htvm_harts_note(all, HOST, poll->cycle, now);
+        htvm_harts_note(all, LANE_WAITS, poll->cycle, now);
     }
     const bool same_value = again && *value == poll->value;
     hart->polling = same_value && !all->iss->step_polls && period == poll->period &&
@@ -250,7 +264,7 @@ bool htvm_harts_write(harts_t *all, hart_t *hart, uint32_t addr, uint32_t size, 
     hart->last_effect = hart->retired - 1;
     give_turn(all, hart);
     if (size == 4 && control == CONTROL_WAKE) {
-        return wake(all, value, now);
+        return wake(all, hart, value, now);
     }
     if (size == 4 && control == CONTROL_MASK) {
         return set_mask(all, value);

@@ -173,6 +173,17 @@ def test_what_touches_or_overlaps_is_one_span() -> None:
     assert host.spans == ((0, 1_500),)
 
 
-def test_cores_come_in_the_order_of_their_numbers() -> None:
+def test_cores_come_last_in_the_order_of_their_numbers() -> None:
     names = [lane.name for lane in lanes_of(deep(1, 2, 1))]
-    assert names == ["host", "dma", *(f"core{i}" for i in range(9)), "ita"]
+    assert names == ["host", "dma", "ita", *(f"core{i}" for i in range(9))]
+
+
+def test_a_host_that_is_a_core_in_a_kernel_has_no_work_of_its_own() -> None:
+    times = (
+        Interval("cluster", 300, 700),
+        Interval("core0", 300, 650),
+        Interval("waiting", 0, 100),
+    )
+    host, cluster, core = lanes_of(replace(WHOLE, timeline=times))
+    assert host.spans == ((100, 300), (700, 1_500))
+    assert (cluster.name, cluster.busy, core.name, core.busy) == ("cluster", 400, "core0", 350)

@@ -27,7 +27,7 @@ CAUSES = Causes(
 )  # fmt: skip
 WHOLE = Causes(
     array=20_000, weights=1_000, trigger=500, dma=6_000, dma_alone=3_000, host=238_000,
-    host_alone=235_500, waiting=22_000,
+    host_alone=235_500, waiting=22_000, starved=2_500,
 )  # fmt: skip
 MEMORY = Memory(50_000, 78_000, 49_152, 4_096, 512_000, 49_152)
 REPORT = Report(
@@ -94,6 +94,11 @@ def test_report_says_what_the_cycles_were_spent_on() -> None:
     much = ["1,500", "6,000", "22,000", "4", "x2", "input"]
     assert row.split() == ["conv2d_0", "26,000", *spent, *much]
     assert whole.split() == ["the", "whole", "run", "260,000", *spent, "235,500", "6,000", "22,000"]
+    overlap = "\n".join(
+        lines_with(str(REPORT), "cycles for a core") + lines_with(str(REPORT), "DMA: ")
+    )
+    assert "3,000 of 6,000 cycles are hidden" in overlap
+    assert "19,500 cycles for a core, 2,500 for transfers alone" in overlap
     data = json.loads(report_json(REPORT))
     assert data["layers"][0]["causes"]["dma_alone"] == 3_000
     assert data["layers"][1]["causes"] is None and data["summary"]["causes"]["host"] == 238_000

@@ -11,17 +11,19 @@ from htvm.result import Causes
 from htvm.sim.causes import Timeline
 
 
-def random_events(rng: np.random.Generator, cycles: int) -> list[dict[str, Any]]:
+def random_events(
+    rng: np.random.Generator, cycles: int, core: str = "digital"
+) -> list[dict[str, Any]]:
     """A DMA, a core and a waiting host, each one thing after another."""
     events = []
-    for unit in ("dma", "digital", "host"):
+    for unit in ("dma", core, "host"):
         at = int(rng.integers(0, 10))
         while True:
             end = at + int(rng.integers(1, 40))
             if end > cycles:
                 break
             event = {"unit": unit, "start": at, "end": end, "array": 0, "weights": 0}
-            if unit == "digital":
+            if unit == core:
                 event["array"] = int(rng.integers(0, end - at + 1))
                 event["weights"] = int(rng.integers(0, end - at + 1 - event["array"]))
             events.append(event)
@@ -29,16 +31,19 @@ def random_events(rng: np.random.Generator, cycles: int) -> list[dict[str, Any]]
     return sorted(events, key=lambda event: (event["end"], event["unit"]))
 
 
+@pytest.mark.parametrize("unit", ["digital", "cluster"])
 @pytest.mark.parametrize("seed", range(20))
-def test_equals_counting_every_cycle(seed: int) -> None:
+def test_equals_counting_every_cycle(seed: int, unit: str) -> None:
     rng = np.random.default_rng(seed)
     cycles = int(rng.integers(1, 500))
-    events = random_events(rng, cycles)
-    busy = {unit: np.zeros(cycles, bool) for unit in ("dma", "digital", "host")}
+    events = random_events(rng, cycles, unit)
+    busy = {name: np.zeros(cycles, bool) for name in ("dma", unit, "host")}
     for event in events:
         busy[event["unit"]][event["start"] : event["end"]] = True
-    got = Timeline(events).causes(0, cycles)
-    core, dma, waits = busy["digital"], busy["dma"], busy["host"]
+    harts = [{"unit": f"core{i}", "start": 3 * i, "end": cycles} for i in range(9)]
+    got = Timeline([*events, *harts]).causes(0, cycles)
+    core, dma, waits = busy[unit], busy["dma"], busy["host"]
+    kernels = core & ~waits if unit == "cluster" else np.zeros(cycles, bool)
     array = sum(event["array"] for event in events)
     weights = sum(event["weights"] for event in events)
     assert got == Causes(
@@ -47,10 +52,13 @@ def test_equals_counting_every_cycle(seed: int) -> None:
         trigger=int(core.sum()) - array - weights,
         dma=int(dma.sum()),
         dma_alone=int((dma & ~core).sum()),
-        host=int((~waits).sum()),
+        host=int((~waits & ~kernels).sum()),
         host_alone=int((~core & ~dma).sum()),
         waiting=int(waits.sum()),
+        starved=int((waits & ~core).sum()),
+        computing=int(kernels.sum()),
     )
+    assert got.dma_hidden == int((dma & core).sum())
     assert got.cycles == cycles == got.cores + got.dma_alone + got.host_alone
 
 

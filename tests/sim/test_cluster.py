@@ -74,9 +74,16 @@ def test_firmware(tmp_path: Path, compiler: Compiler) -> None:
     np.testing.assert_array_equal(got, expected())
     assert runs[0] == runs[1]
     units = {event["unit"] for event in runs[0].events}
-    assert units == {"dma", "host", *(f"core{hart}" for hart in range(1, 9))}
-    work = [event for event in runs[0].events if event["unit"] == "core3"]
-    assert len(work) == 2 * ROUNDS
+    assert units == {"cluster", "dma", "host", *(f"core{hart}" for hart in range(9))}
+    # Every kernel, from its wake-up until all are through; in it each core has its share.
+    spans = {
+        unit: [(e["start"], e["end"]) for e in runs[0].events if e["unit"] == unit]
+        for unit in ("cluster", "core0", "core3", "host")
+    }
+    assert [len(spans[unit]) for unit in ("cluster", "core0", "core3")] == [2 * ROUNDS] * 3
+    for kernel, first, third in zip(spans["cluster"], spans["core0"], spans["core3"], strict=True):
+        assert kernel[0] == first[0] < third[0] < third[1] < kernel[1] and first[1] < kernel[1]
+        assert all(end <= kernel[0] or start >= kernel[1] for start, end in spans["host"])
     assert 0 < runs[0].stack_used < 512
 
 

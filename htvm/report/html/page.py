@@ -12,6 +12,7 @@ from htvm.report.html.parts import Part, cause_parts, stacked, unit_classes
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
+from htvm.report.layers import overlap_text
 from htvm.report.table import count, milliseconds, ratio
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def report_html(report: Report) -> str:
         tiles=_tiles(report),
         whole=_whole(report),
         longest=_longest(report),
+        overlap=overlap_text(report.summary.causes).replace("\n", "; "),
         units=_units(report, classes),
         layers=layers_grid(report, classes),
         bytes=bytes_grid(report),
