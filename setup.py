@@ -42,9 +42,20 @@ setup(
     packages=find_packages(
         include=["htvm", "htvm.*", "patterns", "patterns.*", "byoc_dory", "byoc_dory.*"]
     )
-    + ["runtime_c"],
-    package_data={"htvm": DATA, "patterns": DATA, "byoc_dory": DATA, "runtime_c": ["**/*"]},
-    exclude_package_data={"runtime_c": ["tests/*", "tests/**/*", "**/__pycache__/*"]},
+    + ["runtime_c", "htvm.example_soc"],
+    # What `htvm targets new` writes is the documented example (htvm/skeleton.py).
+    package_dir={"htvm.example_soc": "docs/examples/tiny_soc"},
+    package_data={
+        "htvm": DATA,
+        "patterns": DATA,
+        "byoc_dory": DATA,
+        "runtime_c": ["**/*"],
+        "htvm.example_soc": ["**/*"],
+    },
+    exclude_package_data={
+        "runtime_c": ["tests/*", "tests/**/*", "**/__pycache__/*"],
+        "htvm.example_soc": ["build/**/*", "*.egg-info/*", "**/__pycache__/*"],
+    },
     install_requires=[
         # Exact: an earlier compiler resolves to an ffi with another ABI, and fails at import.
         "apache-tvm==0.27.0.post1",

@@ -18,6 +18,8 @@ from byoc_dory.soc import registry
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("htvm", "patterns", "byoc_dory", "runtime_c")
 NOT_SHIPPED = {"__pycache__", "tests"}
+# The documented SoC, which `htvm targets new` needs.
+EXAMPLE = Path("docs/examples/tiny_soc")
 
 
 def package_files() -> set[str]:
@@ -28,6 +30,10 @@ def package_files() -> set[str]:
             parts = path.relative_to(ROOT).parts
             if path.is_file() and not NOT_SHIPPED.intersection(parts):
                 found.add("/".join(parts))
+    for path in (ROOT / EXAMPLE).rglob("*"):
+        parts = path.relative_to(ROOT / EXAMPLE).parts
+        if path.is_file() and not any(part.startswith((".", "__py")) for part in parts):
+            found.add("/".join(("htvm/example_soc", *parts)))
     return found
 
 
@@ -39,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("wheel")
     tree = base / "tree"
     ignored = shutil.ignore_patterns("__pycache__")
-    for package in PACKAGES:
+    for package in (*PACKAGES, EXAMPLE):
         shutil.copytree(ROOT / package, tree / package, ignore=ignored)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, tree / name)
@@ -70,6 +76,8 @@ def test_the_wheel_works_elsewhere(wheel: Path, tmp_path: Path) -> None:
         "assert htvm.__file__.startswith(sys.argv[1]), htvm.__file__\n"
         "assert (root / 'include' / 'htvm_hal.h').is_file()\n"
         "assert list(root.rglob('*.c'))\n"
+        "from htvm.skeleton import skeleton\n"
+        "assert 'tests/test_mychip.py' in skeleton('mychip')\n"
         "print(*htvm.targets())\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(site)}

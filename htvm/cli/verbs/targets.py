@@ -1,6 +1,8 @@
-"""``htvm targets``: what a model can be built for."""
+"""``htvm targets``: what a model can be built for, and a new one."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -13,13 +15,16 @@ __all__ = ["command"]
 @click.group(
     invoke_without_command=True,
     epilog=options.examples(
-        "htvm targets", "htvm targets list --json", "htvm targets show diana.digital"
+        "htvm targets",
+        "htvm targets list --json",
+        "htvm targets show diana.digital",
+        "htvm targets new mychip",
     ),
 )
 @options.common
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List what a model can be built for, or show one of these targets."""
+    """List what a model can be built for, show one of these targets, or begin a new one."""
     if context.invoked_subcommand is None:
         _list(as_json)
 
@@ -47,6 +52,36 @@ def show_command(name: str, as_json: bool) -> None:
         print_json("target", target_data(target))
     else:
         click.echo(target_text(target))
+
+
+@command.command(
+    "new", epilog=options.examples("htvm targets new mychip", "htvm targets new mychip --out soc")
+)
+@click.argument("name")
+@click.option(
+    "--out",
+    "-o",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder to write, which must not be there yet; NAME_soc by default.",
+)
+@options.common
+def new_command(name: str, folder: Path | None, as_json: bool) -> None:
+    """Write a package with a SoC called NAME: complete, with its test, to be changed.
+
+    It has a memory L1, one accelerator for products, and a device that simulates it.
+    """
+    from htvm.skeleton import new_soc, skeleton
+
+    place = new_soc(name, folder or Path(f"{name}_soc"))
+    if as_json:
+        print_json("soc", {"name": name, "folder": str(place), "files": sorted(skeleton(name))})
+        return
+    click.echo(f"{place}: the SoC {name}, as complete as it is invented. What to do next:")
+    click.echo("")
+    click.echo(f"  python -m pip install --no-deps --editable {place}")
+    click.echo(f"  htvm targets show {name}")
+    click.echo(f"  python -m pytest {place / 'tests'}")
 
 
 def _list(as_json: bool) -> None:

@@ -1,0 +1,96 @@
+"""A network on the SoC tiny, bit-exact on both platforms, and what is said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htvm
+from byoc_dory.layer import Array
+from byoc_dory.options import TilingOptions
+from htvm.zoo.emit import model
+from htvm.zoo.sketch import Sketch
+
+# (L1 budget, smallest number of tiles)
+BUDGETS = ((None, 1), (1_000, 36))
+
+
+def network() -> Sketch:
+    """1x1 convolutions that need tiles along both axes, a 3x3 for the host, and dense layers."""
+    sketch = Sketch("small", (24, 12, 10))
+    x = sketch.conv2d(sketch.input, 40, (1, 1))
+    x = sketch.conv2d(x, 20, (3, 3), stride=2)
+    x = sketch.conv2d(x, 33, (1, 1), relu=False)
+    x = sketch.average_pool(x)
+    sketch.dense(sketch.dense(x, 50, relu=True), 10)
+    return sketch
+
+
+def pointwise() -> Sketch:
+    """Layers that the accelerator takes, and nothing else."""
+    sketch = Sketch("pointwise", (24, 12, 10))
+    sketch.conv2d(sketch.conv2d(sketch.input, 40, (1, 1)), 33, (1, 1), relu=False)
+    return sketch
+
+
+def computed(sketch: Sketch, x: Array) -> Array:
+    """What `pointwise` computes of ``x`` [C, y, x], by its definition and in no other way."""
+    for step in sketch.steps:
+        assert step.weight is not None and step.bias is not None
+        weight = step.weight.reshape(step.weight.shape[:2]).astype(np.int64)
+        sums = np.einsum("kc,cyx->kyx", weight, x.astype(np.int64)) + step.bias[:, None, None]
+        x = np.clip(sums >> step.shift, *step.clip)
+    return x.astype(np.int8)
+
+
+def drawn(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(7).integers(-128, 128, shape).astype(np.int8)
+
+
+@pytest.mark.parametrize("platform", ["host", "rv32"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_layers_compute_what_they_are_defined_to(platform: str, layout: str) -> None:
+    sketch = pointwise()
+    x = drawn((24, 12, 10))
+    order = (1, 2, 0) if layout == "NHWC" else (0, 1, 2)
+    for budget, least in BUDGETS:
+        tiling = TilingOptions(l1_budget=budget)
+        module = htvm.build(model(sketch, layout), target="tiny", platform=platform, tiling=tiling)
+        (found,) = module.run(x.transpose(order)[None]).outputs
+        assert np.array_equal(found[0], computed(sketch, x).transpose(order))
+        tiles = [row.tiles for row in module.report().layers if row.accelerator == "mac"]
+        assert len(tiles) == 2 and min(tiles) >= least
+
+
+def test_a_network_computes_what_it_does_on_the_host_alone() -> None:
+    source = model(network())
+    x = drawn((1, 12, 10, 24))
+    built = {name: htvm.build(source, target=name) for name in ("tiny", "tiny.cpu")}
+    ran = {name: module.run(x) for name, module in built.items()}
+    for mine, theirs in zip(ran["tiny"].outputs, ran["tiny.cpu"].outputs, strict=True):
+        assert np.array_equal(mine, theirs)
+    assert ran["tiny"].cycles < ran["tiny.cpu"].cycles
+
+
+# Rows that are not aligned take longer to copy, which the cost model does not know.
+@pytest.mark.parametrize(("budget", "error"), [(None, 0.02), (1_000, 0.25)])
+def test_predictions_are_near_what_runs_take(budget: int | None, error: float) -> None:
+    tiling = TilingOptions(l1_budget=budget)
+    module = htvm.build(model(network()), target="tiny", tiling=tiling)
+    for layer in module.run(drawn((1, 12, 10, 24))).layers:
+        if layer.accelerator == "mac":
+            assert layer.predicted_cycles == pytest.approx(layer.cycles, rel=error)
+
+
+def test_it_says_why_the_host_runs_a_layer() -> None:
+    explained = str(htvm.build(model(network()), target="tiny", platform="host").explain())
+    assert "the kernel is 3x3" in explained
+
+
+def test_an_export_carries_its_driver(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    htvm.build(model(pointwise()), target="tiny", platform="host").export(folder)
+    for name in ("tiny_driver.c", "tiny_regs.h", "model/tiny_soc_model.c"):
+        assert (folder / "runtime" / "soc" / "tiny" / name).is_file()

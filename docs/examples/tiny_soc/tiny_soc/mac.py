@@ -1,0 +1,158 @@
+"""The toolkit of the accelerator: what it takes, what a tile needs, what it costs.
+
+A toolkit is a module with the names of `byoc_dory.soc.accelerator.Toolkit`.
+"""
+
+from __future__ import annotations
+
+from byoc_dory.errors import TilingError
+from byoc_dory.layer import Layer, Shift
+from byoc_dory.options import ScheduleKind, TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import Soc
+from byoc_dory.tiling import Axis, Heuristic, Objective, Size, Tile, TilingProblem
+from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+from tiny_soc.description import Mac
+from tiny_soc.emit import MacEmitter
+
+__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
+
+# ---------------------------------------------------------------------- what it takes
+
+# A rule is asked about one layer.  The first line of its docstring is what the public reads; a
+# refusal says the value that it objects to.
+
+
+def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
+    """The operator is dense, or a 1x1 convolution of stride 1 without padding and groups."""
+    if layer.op not in ("dense", "conv2d"):
+        return Refused(f"the operator is {layer.op}")
+    if (layer.fy, layer.fx) != (1, 1):
+        return Refused(f"the kernel is {layer.fy}x{layer.fx}")
+    if layer.stride != (1, 1):
+        return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}")
+    if any(layer.pad):
+        return Refused(f"the padding is {layer.pad}")
+    if layer.groups != 1:
+        return Refused(f"there are {layer.groups} groups")
+    return Accepted()
+
+
+def data_are_int8(layer: Layer, core: Mac, soc: Soc) -> Verdict:
+    """Input, output and weights are int8, the bias is int32."""
+    for tensor in (*layer.inputs, layer.output):
+        if tensor.dtype != "int8":
+            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
+    if layer.weight is not None and layer.weight.dtype != "int8":
+        return Refused(f"the weights are {layer.weight.dtype}")
+    if layer.bias is not None and layer.bias.dtype != "int32":
+        return Refused(f"the bias is {layer.bias.dtype}")
+    return Accepted()
+
+
+def requantization_is_one_shift(layer: Layer, core: Mac, soc: Soc) -> Verdict:
+    """Requantization is one right shift of 0 to 31 bits."""
+    if not isinstance(layer.requant, Shift):
+        return Refused(f"the requantization is {type(layer.requant).__name__}")
+    if not 0 <= layer.requant.shift <= core.max_shift:
+        return Refused(f"the shift is {layer.requant.shift}")
+    return Accepted()
+
+
+def smallest_tile_fits(layer: Layer, core: Mac, soc: Soc) -> Verdict:
+    """The smallest tile fits L1."""
+    try:
+        core.tiling_problem(layer, soc).require_feasible()
+    except TilingError as error:
+        return Refused(error.what)
+    return Accepted()
+
+
+RULES: tuple[Rule, ...] = (
+    operator_is_a_product,
+    data_are_int8,
+    requantization_is_one_shift,
+    smallest_tile_fits,
+)
+
+# ---------------------------------------------------------------------- tiles
+
+
+def tiling_problem(layer: Layer, core: Mac, soc: Soc, l1_budget: int) -> TilingProblem:
+    """What a tile needs of L1: rows of pixels, and blocks of output channels with their weights.
+
+    Input channels are never tiled, so that no sum has to be kept.  A block is biases of four bytes,
+    then weights of ``C`` bytes for each output channel.
+    """
+    return TilingProblem(
+        name=layer.name,
+        k=Axis(layer.K, step=core.lanes),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy),
+        x=Axis(layer.ox, tiled=False),
+        iy=layer.iy,
+        ix=layer.ix,
+        fy=1,
+        fx=1,
+        stride=(1, 1),
+        l1_limit=l1_budget,
+        weight_limit=0,
+        weights_in_l1=True,
+        weight_channel=1,
+        weight_block=4,
+        unit=core.l1,
+        # What a layer leaves is in L2 again, and the next one reads it from there.
+        may_find=False,
+        may_stay=False,
+    )
+
+
+OBJECTIVES = {
+    objective.name: objective
+    for objective in (
+        Objective("none"),
+        Objective(
+            "array",
+            (Heuristic("output channels", Size("k"), 1_000, "the input is copied once for each"),),
+        ),
+    )
+}
+
+# ---------------------------------------------------------------------- cycles
+
+
+def cost(layer: Layer, tile: Tile, core: Mac, soc: Soc, schedule: ScheduleKind) -> int:
+    """Predicted cycles of the layer with this tile: the host copies and starts, then it waits."""
+    total = 0
+    for k in _parts(layer.K, tile.k):
+        total += _copied(core, k * (layer.C + 4))
+        for y in _parts(layer.oy, tile.y):
+            pixels = y * layer.ox
+            steps = pixels * -(-k // core.lanes) * -(-layer.C // core.width)
+            total += _copied(core, pixels * layer.C)
+            total += core.driver_cycles + core.start_cycles + steps
+            total += _copied(core, pixels * k)
+            if k != layer.K:  # not one piece in L2
+                total += pixels * core.row_cycles
+    return total
+
+
+def plan_cost(layer: Layer, plan: LayerPlan, core: Mac, soc: Soc, options: TilingOptions) -> int:
+    """Predicted cycles of the layer under a plan: nothing stays in L1, so its tile decides."""
+    return cost(layer, plan.solution.tile, core, soc, options.schedule)
+
+
+def _parts(size: int, tile: int) -> list[int]:
+    return [min(tile, size - start) for start in range(0, size, tile)]
+
+
+def _copied(core: Mac, size: int) -> int:
+    return core.copy_cycles + size * core.copy_block_cycles // core.copy_bytes
+
+
+# ---------------------------------------------------------------------- C
+
+
+def emitter(core: Mac, soc: Soc) -> MacEmitter:
+    """What turns plans into C."""
+    return MacEmitter(core, soc)

@@ -1,0 +1,234 @@
+/* tiny: its device, as simulators see it (htvm_soc_model.h).
+ *
+ * The model computes exactly what the device does, says how long it takes, and complains, with
+ * address and size, where the device would do something wrong.  A result is there when the time is
+ * over, not before: a driver that does not wait reads what was in L1. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "htvm_soc_model.h"
+#include "tiny_regs.h"
+
+typedef struct {
+    uint64_t start, end, macs, array;
+} event_t;
+
+struct htvm_soc {
+    htvm_bus_t bus;
+    uint32_t reg[TINY_REGISTERS / 4u];
+    bool busy;
+    uint64_t until;       /* busy: when the result is there */
+    bool waiting;         /* the host has read that the device is busy */
+    uint64_t waits_since;
+    event_t *events;      /* products, and (macs 0) times in which the host waits */
+    size_t event_count, event_room;
+    char complaint[200];  /* empty: none */
+};
+
+htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
+{
+    htvm_soc_t *soc = calloc(1, sizeof *soc);
+    if (soc != NULL) {
+        soc->bus = *bus;
+    }
+    return soc;
+}
+
+void htvm_soc_free(htvm_soc_t *soc)
+{
+    if (soc != NULL) {
+        free(soc->events);
+        free(soc);
+    }
+}
+
+int htvm_soc_owns(uint32_t addr) { return addr - TINY_MAC_REGISTERS < TINY_REGISTERS; }
+
+static uint32_t value_of(const htvm_soc_t *soc, uint32_t offset) { return soc->reg[offset / 4u]; }
+
+static void record(htvm_soc_t *soc, event_t event)
+{
+    if (soc->event_count == soc->event_room) {
+        const size_t room = soc->event_room == 0 ? 64 : 2 * soc->event_room;
+        event_t *grown = realloc(soc->events, room * sizeof *grown);
+        if (grown == NULL) {
+            snprintf(soc->complaint, sizeof soc->complaint, "no memory for %zu events", room);
+            return;
+        }
+        soc->events = grown;
+        soc->event_room = room;
+    }
+    soc->events[soc->event_count++] = event;
+}
+
+/* Bytes of L1; NULL, with a complaint, if they are not all there. */
+static uint8_t *place(htvm_soc_t *soc, const char *what, uint32_t offset, uint64_t bytes)
+{
+    if (offset > HTVM_L1_SIZE || bytes > HTVM_L1_SIZE - offset) {
+        snprintf(soc->complaint, sizeof soc->complaint,
+                 "MAC: %s at L1 0x%08" PRIX32 " (%" PRIu64 " B) leaves L1", what,
+                 HTVM_L1_BASE + offset, bytes);
+        return NULL;
+    }
+    return soc->bus.map(soc->bus.ctx, HTVM_L1_BASE + offset, (uint32_t)bytes);
+}
+
+static bool overlap(uint32_t a, uint64_t a_bytes, uint32_t b, uint64_t b_bytes)
+{
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+typedef struct {
+    uint8_t *in, *weights, *out;
+} places_t;
+
+/* Where the product is that the registers describe; false, with a complaint, if it is wrong. */
+static bool find(htvm_soc_t *soc, places_t *found)
+{
+    const uint64_t rows = value_of(soc, TINY_REG_ROWS), k = value_of(soc, TINY_REG_K),
+                   c = value_of(soc, TINY_REG_C);
+    const uint32_t in = value_of(soc, TINY_REG_IN), weights = value_of(soc, TINY_REG_WEIGHTS),
+                   out = value_of(soc, TINY_REG_OUT);
+    if (rows == 0 || k == 0 || c == 0 || rows > HTVM_L1_SIZE || k > HTVM_L1_SIZE ||
+        c > HTVM_L1_SIZE || value_of(soc, TINY_REG_SHIFT) > TINY_MAC_MAX_SHIFT) {
+        snprintf(soc->complaint, sizeof soc->complaint,
+                 "MAC: a product of %" PRIu64 "x%" PRIu64 " by %" PRIu64 ", shift %" PRIu32, rows,
+                 c, k, value_of(soc, TINY_REG_SHIFT));
+        return false;
+    }
+    if (weights % TINY_MAC_ALIGN != 0) {
+        snprintf(soc->complaint, sizeof soc->complaint,
+                 "MAC: weights at L1 0x%08" PRIX32 " are not aligned to %u B",
+                 HTVM_L1_BASE + weights, TINY_MAC_ALIGN);
+        return false;
+    }
+    if (overlap(out, rows * k, in, rows * c) || overlap(out, rows * k, weights, k * (c + 4u))) {
+        snprintf(soc->complaint, sizeof soc->complaint,
+                 "MAC: output at L1 0x%08" PRIX32 " (%" PRIu64 " B) overlaps an operand",
+                 HTVM_L1_BASE + out, rows * k);
+        return false;
+    }
+    found->in = place(soc, "input", in, rows * c);
+    found->weights = place(soc, "weights", weights, k * (c + 4u));
+    found->out = place(soc, "output", out, rows * k);
+    return found->in != NULL && found->weights != NULL && found->out != NULL;
+}
+
+static int32_t bias_at(const uint8_t *at)
+{
+    int32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void compute(htvm_soc_t *soc)
+{
+    const uint32_t rows = value_of(soc, TINY_REG_ROWS), k = value_of(soc, TINY_REG_K),
+                   c = value_of(soc, TINY_REG_C), shift = value_of(soc, TINY_REG_SHIFT);
+    const int32_t low = (int32_t)value_of(soc, TINY_REG_LOW),
+                  high = (int32_t)value_of(soc, TINY_REG_HIGH);
+    places_t at;
+    if (!find(soc, &at)) {
+        return;
+    }
+    for (uint32_t row = 0; row < rows; ++row) {
+        for (uint32_t n = 0; n < k; ++n) {
+            /* no sum of bytes in L1 leaves 64 bits; the device wraps to 32 */
+            int64_t sum = bias_at(at.weights + 4u * n);
+            for (uint32_t i = 0; i < c; ++i) {
+                const int8_t weight = (int8_t)at.weights[4u * k + (size_t)n * c + i];
+                sum += (int8_t)at.in[(size_t)row * c + i] * weight;
+            }
+            const int32_t shifted = (int32_t)sum >> shift;
+            const int32_t clipped = shifted < low ? low : shifted > high ? high : shifted;
+            at.out[(size_t)row * k + n] = (uint8_t)clipped;
+        }
+    }
+}
+
+static void start(htvm_soc_t *soc, uint64_t now)
+{
+    places_t unused;
+    if (soc->busy) {
+        snprintf(soc->complaint, sizeof soc->complaint, "MAC: started while it is busy");
+        return;
+    }
+    if (!find(soc, &unused)) {
+        return;
+    }
+    const uint64_t rows = value_of(soc, TINY_REG_ROWS), k = value_of(soc, TINY_REG_K),
+                   c = value_of(soc, TINY_REG_C);
+    const uint64_t array = rows * ((k + TINY_MAC_LANES - 1u) / TINY_MAC_LANES) *
+                           ((c + TINY_MAC_WIDTH - 1u) / TINY_MAC_WIDTH);
+    soc->busy = true;
+    soc->until = now + TINY_MAC_START_CYCLES + array;
+    record(soc, (event_t){now, soc->until, rows * k * c, array});
+}
+
+static void advance(htvm_soc_t *soc, uint64_t now)
+{
+    if (soc->busy && now >= soc->until) {
+        soc->busy = false;
+        compute(soc);
+    }
+}
+
+uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
+{
+    advance(soc, now);
+    if (addr - TINY_MAC_REGISTERS != TINY_REG_STATUS) {
+        snprintf(soc->complaint, sizeof soc->complaint,
+                 "MAC: read of register 0x%08" PRIX32 ", which cannot be read", addr);
+    }
+    if (soc->waiting && now > soc->waits_since) {
+        record(soc, (event_t){soc->waits_since, now, 0, 0});
+    }
+    soc->waiting = soc->busy;
+    soc->waits_since = now;
+    if (soc->complaint[0] != '\0') {
+        return TINY_STATUS_ERROR;
+    }
+    return soc->busy ? TINY_STATUS_BUSY : TINY_STATUS_IDLE;
+}
+
+void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now)
+{
+    const uint32_t offset = addr - TINY_MAC_REGISTERS;
+    advance(soc, now);
+    soc->waiting = false;
+    if (offset % 4u != 0 || offset < TINY_REG_IN || offset > TINY_REG_START || soc->busy) {
+        snprintf(soc->complaint, sizeof soc->complaint,
+                 "MAC: write to 0x%08" PRIX32 "%s", addr,
+                 soc->busy ? " while it is busy" : ", which is no register to write");
+        return;
+    }
+    soc->reg[offset / 4u] = value;
+    if (offset == TINY_REG_START) {
+        start(soc, now);
+    }
+}
+
+uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
+{
+    return soc->busy && soc->until > now ? soc->until : UINT64_MAX;
+}
+
+const char *htvm_soc_error(const htvm_soc_t *soc)
+{
+    return soc->complaint[0] == '\0' ? NULL : soc->complaint;
+}
+
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
+{
+    for (size_t i = 0; i < soc->event_count; i++) {
+        const event_t *e = &soc->events[i];
+        fprintf(out,
+                "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
+                ",\"what\":\"%s\",\"bytes\":0,\"macs\":%" PRIu64 ",\"array\":%" PRIu64
+                ",\"weights\":0}\n",
+                e->macs == 0 ? "host" : "mac", e->start, e->end, e->macs == 0 ? "wait" : "product",
+                e->macs, e->array);
+    }
+}

@@ -1,0 +1,155 @@
+"""SoCs outside the package: the documented example, and what `htvm targets new` makes of it.
+
+Both are installed as anybody's package is, into a folder of their own, and run their own tests
+there: nothing of them is imported here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from byoc_dory.errors import ExportError, TargetError
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.diana.description import DIANA
+from htvm.cli import main
+from htvm.sim.paths import soc_folder
+from htvm.skeleton import EXAMPLE, example_folder, new_soc, skeleton
+
+ROOT = Path(__file__).parents[2]
+
+
+def installed(folder: Path, work: Path) -> dict[str, str]:
+    """The environment in which the package in ``folder`` is installed, without network."""
+    if int(importlib.metadata.version("setuptools").split(".")[0]) < 77:
+        pytest.skip("setuptools is older than the extra 'test' asks for")
+    site, tree = work / "site", work / "tree"
+    # Building leaves files in the tree.
+    shutil.copytree(folder, tree, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command += ["--no-build-isolation", "--target", str(site), str(tree)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def own_tests(folder: Path, work: Path, *arguments: str) -> dict[str, str]:
+    """Run a package's tests where it is installed, not where it was written."""
+    environment = installed(folder, work)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-c",
+        os.devnull,
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["--rootdir", str(work), "--import-mode", "importlib", *arguments]
+    ran = subprocess.run(
+        [*command, str(work / "tree" / "tests")],
+        cwd=work, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0 and " passed" in ran.stdout, ran.stdout + ran.stderr
+    return environment
+
+
+def told(environment: dict[str, str], *arguments: str) -> str:
+    command = [sys.executable, "-m", "htvm.cli", *arguments]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_the_example_is_found_and_computes_exactly(tmp_path: Path) -> None:
+    environment = own_tests(example_folder(), tmp_path, "-k", "NHWC or says")
+    listed = json.loads(told(environment, "targets", "--json"))["targets"]
+    assert {EXAMPLE, f"{EXAMPLE}.cpu"} <= {entry["target"] for entry in listed}
+    shown = told(environment, "targets", "show", EXAMPLE)
+    assert "The operator is dense, or a 1x1 convolution" in shown
+
+
+@pytest.mark.slow
+def test_a_new_one_computes_exactly(tmp_path: Path) -> None:
+    folder = new_soc("mychip", tmp_path / "mychip_soc")
+    environment = own_tests(folder, tmp_path / "work")
+    assert "mychip.cpu" in told(environment, "targets")
+
+
+def test_a_new_one_is_the_example_under_its_name() -> None:
+    files = skeleton("mychip")
+    assert "mychip_soc/description.py" in files and "tests/test_mychip.py" in files
+    for path, text in files.items():
+        assert EXAMPLE not in f"{path}{text}".lower(), path
+    # And the other way round.
+    back = {
+        path.replace("mychip", EXAMPLE): text.replace("mychip", EXAMPLE).replace(
+            "MYCHIP", EXAMPLE.upper()
+        )
+        for path, text in files.items()
+    }
+    assert back == skeleton_of_example()
+
+
+def skeleton_of_example() -> dict[str, str]:
+    folder = example_folder()
+    endings = (".py", ".toml", ".md", ".c", ".h", ".jinja")
+    found = (path for path in folder.rglob("*") if path.suffix in endings)
+    return {
+        path.relative_to(folder).as_posix(): path.read_text("utf-8")
+        for path in found
+        if not {".pytest_cache", "build"}.intersection(path.parts)
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["", "9a", "Bad", "a b", "../x", "int", "lambda", "a" * 32, "diana", "none", "htvm"]
+)
+def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError):
+        new_soc(name, tmp_path / "soc")
+    assert not any(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mychip_soc"
+    assert main(["targets", "new", "mychip", "--out", str(folder)]) == 0
+    assert "htvm targets show mychip" in capsys.readouterr().out
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(["targets", "new", "other", "--out", str(folder)]) == 2
+    assert "already" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    (tmp_path / "file").touch()
+    assert main(["targets", "new", "other", "--out", str(tmp_path / "file" / "soc")]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mychip_soc"]
+    assert main(["targets", "new", "second", "-o", str(tmp_path / "b"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["kind"] == "soc" and "second_soc/mac.py" in said["files"]
+
+
+def without_files(package: str) -> Soc:
+    from dataclasses import replace
+
+    return replace(DIANA, name="lost", package=package)
+
+
+@pytest.mark.parametrize("package", ["nobody_has_this", "nobody.has.this", "json", "os"])
+def test_packages_without_c_are_refused(package: str) -> None:
+    with pytest.raises(TargetError, match="no folder 'runtime'") as caught:
+        soc_folder(without_files(package))
+    assert "SoC lost" in str(caught.value)
+
+
+def test_a_missing_example_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("htvm.skeleton.__file__", str(tmp_path / "htvm" / "skeleton.py"))
+    with pytest.raises(ExportError, match="example"):
+        skeleton("mychip")
