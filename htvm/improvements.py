@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.cost import cpu_cycles, cpu_operator_cycles, layout_cycles
+from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import ModelError, TilingError
 from byoc_dory.layer import Layer, conv2d_layer
 from byoc_dory.planning import cycles_like
 from htvm.placement import executed_form
 from htvm.policy import CPU
+from htvm.removals import removals
 from htvm.report.explain_types import Improvement
 from htvm.sim.sizes import tensor_bytes
 from htvm.variants import RESIZABLE, resized
@@ -76,7 +77,7 @@ def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
         return ()
     judge = _Judge(compiled)
     groups = sorted(_groups(compiled), key=lambda group: -judge.most(group))
-    found: list[Improvement] = list(_removals(compiled))
+    found: list[Improvement] = list(removals(compiled))
     for names in groups:
         found.sort(key=lambda entry: -entry.gain)
         # No change can gain more than all cycles of its layers: the rest cannot be among the best.
@@ -312,25 +313,3 @@ def _effects(layer: Layer, variant: Variant) -> str:
     if variant.reshapes:
         words.append("layers beside it change their shapes with it")
     return "; ".join(words)
-
-
-def _removals(compiled: Compiled) -> Iterator[Improvement]:
-    """Operators of one input on the host that keep its shape, between layers on accelerators.
-
-    Without one its cycles and the conversions of layout on both sides are gone.
-    """
-    dispatch, soc = compiled.dispatch, compiled.target.soc
-    steps = [step for step in compiled.program.steps if step.kind != "copy"]
-    for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
-        if (before.kind, step.kind, after.kind) != ("epilogue", "cpu", "prologue"):
-            continue
-        if len(step.layers) != 1 or step.layers[0] not in dispatch.elements:
-            continue
-        (name,) = step.layers
-        read, written = dispatch.elements[name]
-        if read != written or name in dispatch.layers:
-            continue
-        own = cpu_operator_cycles(dispatch.kinds[name], read, written, soc)
-        gain = (own or 0) + before.predicted_cycles + after.predicted_cycles
-        change = f"remove the {dispatch.kinds[name]} between two regions"
-        yield Improvement((name,), change, gain, gain, 0, CPU, CPU)

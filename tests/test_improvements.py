@@ -19,6 +19,7 @@ from htvm.pipeline import BuildOptions, Compiled, compile_model
 from htvm.report.explain_types import Improvement
 from htvm.variants import resized
 from patterns.conv import conv2d
+from patterns.floats import dequantize, quantize
 from patterns.gemm import dense
 from patterns.softmax import softmax
 
@@ -107,6 +108,34 @@ def test_an_operator_between_two_regions() -> None:
     own = next(row.cpu_cycles for row in explanation_of(made).rows if row.layer == "between")
     assert own is not None and found.gain == borders + own
     assert "remove the softmax" in found.change
+
+
+def dense_between(real: bool) -> Model:
+    """One dense layer, its input and output in integers or in reals."""
+    bb = relax.BlockBuilder()
+    kind = "float32" if real else "int8"
+    x = relax.Var("x", relax.TensorType((1, 64), kind))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = quantize(bb, x, 0.5, 3, name="in") if real else x
+            square, bias = np.ones((64, 64, 1, 1), np.int8), np.zeros(64, np.int32)
+            y = dense(bb, y, square, bias, Shift(6), CLIP, name="layer")
+            y = dequantize(bb, y, 0.5, 3, name="out") if real else y
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    info = TensorInfo("x", (1, 64), kind, *((None, None) if real else (1.0, 0)))
+    return Model("one", bb.finalize(), (info,), (info,), "a test", "shift")
+
+
+def test_integers_at_the_borders() -> None:
+    made, plain = compiled(dense_between(real=True)), compiled(dense_between(real=False))
+    found = {entry.layers: entry for entry in improvements(made)}
+    gains = [found["in",].gain, found["out",].gain]
+    whole, rest = explanation_of(made).total_cycles, explanation_of(plain).total_cycles
+    assert whole is not None and rest is not None
+    assert sum(gains) == whole - rest and min(gains) > 0
+    assert "feed int8" in found["in",].change and "hand out int8" in found["out",].change
+    assert all("int8" not in entry.change for entry in improvements(plain))
 
 
 def test_nothing_is_said_where_nothing_is_asked_or_gains() -> None:

@@ -1,0 +1,72 @@
+"""Operators that a model would be quicker without.
+
+These are conversions from and to reals at its borders, and what lies between two regions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from byoc_dory.cost import cpu_operator_cycles
+from htvm.policy import CPU
+from htvm.report.explain_types import Improvement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from htvm.pipeline import Compiled
+
+__all__ = ["removals"]
+
+_SAME = "the network computes the same"
+
+
+def removals(compiled: Compiled) -> Iterator[Improvement]:
+    """Each operator of these kinds, with what is gained where it is gone."""
+    yield from _conversions(compiled)
+    yield from _between_regions(compiled)
+
+
+def _conversions(compiled: Compiled) -> Iterator[Improvement]:
+    """From and to reals, at inputs and outputs: the host computes them in software.
+
+    They go where a sensor's or a caller's data are integers anyway.
+    """
+    for step in compiled.program.steps:
+        if step.kind != "cpu" or not step.layers:
+            continue
+        ends = {operand.kind for operand in step.args}
+        first, last = step.layers[0], step.layers[-1]
+        if "input" in ends and compiled.dispatch.kinds.get(first) == "quantize":
+            yield from _conversion(compiled, first, "feed int8, quantized where the data are made")
+        if "output" in ends and compiled.dispatch.kinds.get(last) == "dequantize":
+            yield from _conversion(compiled, last, "hand out int8, and scale it where it is read")
+
+
+def _conversion(compiled: Compiled, name: str, change: str) -> Iterator[Improvement]:
+    dispatch, soc = compiled.dispatch, compiled.target.soc
+    own = cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
+    if own:
+        yield Improvement((name,), change, own, own, 0, CPU, CPU, _SAME)
+
+
+def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
+    """Operators of one input on the host that keep its shape, between layers on accelerators.
+
+    Without one its cycles and the conversions of layout on both sides are gone.
+    """
+    dispatch, soc = compiled.dispatch, compiled.target.soc
+    steps = [step for step in compiled.program.steps if step.kind != "copy"]
+    for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
+        if (before.kind, step.kind, after.kind) != ("epilogue", "cpu", "prologue"):
+            continue
+        if len(step.layers) != 1 or step.layers[0] not in dispatch.elements:
+            continue
+        (name,) = step.layers
+        read, written = dispatch.elements[name]
+        if read != written or name in dispatch.layers:
+            continue
+        own = cpu_operator_cycles(dispatch.kinds[name], read, written, soc)
+        gain = (own or 0) + before.predicted_cycles + after.predicted_cycles
+        change = f"remove the {dispatch.kinds[name]} between two regions"
+        yield Improvement((name,), change, gain, gain, 0, CPU, CPU)
