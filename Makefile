@@ -1,12 +1,14 @@
 # Everything a developer does.  Each target sets up what it needs in a virtual environment of its
 # own: a machine needs nothing but Python 3.10, 3.11 or 3.12 and make.
 #
+#   make venv       the command htvm, for one's own models: . .venv/bin/activate
 #   make demo       handwritten digits on the simulated DIANA, beside plain TVM
 #   make test       lint and the everyday tests
 #   make test-slow  the tests a developer does not wait for
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
 #   make lint       ruff and mypy
 #   make notebooks  executes the notebooks
+#   make docs       the site of the documentation: build/site/index.html
 #   make bench      every published table and figure beside ours: docs/results.md
 #   make wheel      dist/*.whl
 #   make clean      removes what these targets made, the virtual environment too
@@ -23,10 +25,16 @@ MODEL   ?= zoo:digits
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+# By a path instead of an import hook: a folder named htvm beside a script, such as that of a clone,
+# would hide the package from the hook.
+INSTALL := $(PIP) install --quiet --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test test-slow test-rtl lint notebooks bench wheel clean
+.PHONY: venv demo test test-slow test-rtl lint notebooks docs bench wheel clean
 .DELETE_ON_ERROR:
+
+venv: $(VENV)/.demo
+	@echo "htvm is set up; for this shell: . $(VENV)/bin/activate"
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m htvm.cli.demo $(MODEL)
@@ -47,6 +55,9 @@ lint: $(VENV)/.dev
 
 notebooks: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "" --durations 0 tests/notebooks
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.results
@@ -80,17 +91,21 @@ $(VENV)/bin/python:
 	  exit 1; }
 
 $(VENV)/.run: $(VENV)/bin/python setup.py pyproject.toml
-	$(PIP) install --quiet --editable .
+	$(INSTALL) .
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.run
-	$(PIP) install --quiet --editable ".[digits]"
+	$(INSTALL) ".[digits]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) install --quiet --editable ".[test,dev]"
+	$(INSTALL) ".[test,dev]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(INSTALL) ".[docs]"
 	@touch $@
 
 $(VENV)/.rtl: $(VENV)/.dev
-	$(PIP) install --quiet --editable ".[rtl]"
+	$(INSTALL) ".[rtl]"
 	@touch $@

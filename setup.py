@@ -26,6 +26,7 @@ NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *E
 TEST += NOTEBOOKS
 # The site of the documentation.
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2"]
+TEST += DOCS
 
 setup(
     name="htvm",

@@ -1,4 +1,4 @@
-"""What the guides show is what comes out."""
+"""What tutorial and guides show is what comes out."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import pytest
 
 from tests.docs.outputs import rewritten
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("tutorial.md", "guides/verify.md", "guides/export.md", "guides/quantize.md")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["verify.md", "export.md"])
-def test_a_guide_shows_what_comes_out(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_comes_out(page: str, tmp_path: Path) -> None:
     for package in ("onnxruntime", "sklearn"):
         pytest.importorskip(package)
-    text = (GUIDES / page).read_text(encoding="utf-8")
+    text = (DOCS / page).read_text(encoding="utf-8")
     today = rewritten(text, tmp_path)
     changes = difflib.unified_diff(text.splitlines(), today.splitlines(), "shown", "today", "", "")
-    assert today == text, f"python -m tests.docs.outputs docs/guides/{page}\n" + "\n".join(changes)
+    assert today == text, f"python -m tests.docs.outputs docs/{page}\n" + "\n".join(changes)
 
 
 def test_blocks_are_replaced(tmp_path: Path) -> None:

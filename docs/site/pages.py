@@ -1,0 +1,81 @@
+"""Pages of the site that the code writes itself: the command line, and what the targets take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+from click.testing import CliRunner
+
+from byoc_dory.soc.registry import resolve, socs
+from htvm.cli.app import app
+from htvm.report.target import target_text
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+    from byoc_dory.soc.base import Soc
+
+__all__ = ["command_line", "on_files", "target_rules"]
+
+BUILT_IN = ("diana", "snitch_ita", "generic")
+"""SoCs that are shown: those of this repository, whatever else is installed."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages (called by mkdocs)."""
+    from mkdocs.structure.files import File
+
+    pages = {"command-line": command_line(), "targets": target_rules()}
+    for name, content in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=content))
+    return files
+
+
+def command_line() -> str:
+    """What `htvm --help` says, and what it says of each verb."""
+    parts = ["# Command line", "What `htvm --help` and `htvm VERB --help` print."]
+    for words in ((), *_verbs(app, ())):
+        shown = CliRunner().invoke(
+            app, [*words, "--help"], prog_name="htvm", env={"COLUMNS": "100"}
+        ).output  # fmt: skip
+        parts += [f"## htvm {' '.join(words)}".rstrip(), f"```text\n{shown.rstrip()}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verbs(group: click.Group, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*before, name)
+        if isinstance(command, click.Group):
+            yield from _verbs(command, (*before, name))
+
+
+def target_rules() -> str:
+    """Every SoC, the rules of its accelerators, and its numbers."""
+    parts = [
+        "# Targets and their rules",
+        "What `htvm targets show` prints, for each built-in SoC. The rules are judged in this "
+        "order, and the first objection is the verdict that `htvm explain` shows. They speak of a "
+        "layer as retargeting wrote it. Where each number comes from (published, public code, "
+        "derived, assumed) stands beside it in the SoC's `description.py`.",
+    ]
+    known = {soc.name: soc for soc in socs()}
+    for name in BUILT_IN:
+        parts += _of_soc(known[name])
+    return "\n\n".join(parts) + "\n"
+
+
+def _of_soc(soc: Soc) -> Iterator[str]:
+    yield f"## {soc.title}"
+    yield "Targets: " + ", ".join(f"`{target.name}`" for target in soc.targets) + "."
+    for accelerator in soc.accelerators:
+        yield f"### {accelerator.name}: {accelerator.title}"
+        rules = [(rule.__doc__ or "").strip().split("\n")[0] for rule in accelerator.rules]
+        yield "\n".join(f"{number}. {rule}" for number, rule in enumerate(rules, 1))
+    target = resolve(soc.targets[0].name)
+    yield f"### Numbers of {soc.name}"
+    yield f"```text\n{target_text(target)}\n```"

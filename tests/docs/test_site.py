@@ -1,0 +1,63 @@
+"""The site of the documentation: it builds without a warning, and fetches nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from htvm.cli.verbs import VERBS
+
+ROOT = Path(__file__).parents[2]
+# What a browser loads by itself: not links, which a reader follows.
+_LOADED = re.compile(
+    r"<(?:script|img|iframe)[^>]+src=.?(https?:[^\s\"'>]+)|<link[^>]+href=.?(https?:[^\s\"'>]+)"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    for package in ("mkdocs", "material", "mkdocstrings"):
+        pytest.importorskip(package)
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    yield folder
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    shown = (site / "index.html").read_text(encoding="utf-8")
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guides").glob("*.md")]
+    names = [page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in pages]
+    assert [name for name in names if f'href="{name}"' not in shown] == []
+
+
+def test_nothing_is_fetched(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert _LOADED.findall(page.read_text(encoding="utf-8")) == [], page.name
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\(.?https?:|@import", sheet.read_text(encoding="utf-8")), (
+            sheet.name
+        )
+
+
+def test_pages_that_the_code_writes_are_whole(site: Path) -> None:
+    verbs = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    assert [verb for verb in VERBS if f"Usage: htvm {verb}" not in verbs] == []
+    rules = (site / "reference" / "targets.html").read_text(encoding="utf-8")
+    for words in ("The kernel is at most 7x7", "The weights are -1, 0 and 1", "snitch_ita.cluster"):
+        assert words in rules
+    python = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    for name in ("htvm.build", "htvm.load", "htvm.explore", "TilingOptions", "HtvmError"):
+        assert name in python
