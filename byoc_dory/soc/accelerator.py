@@ -98,6 +98,11 @@ class Accelerator:
         return "shift"
 
     @property
+    def multiplies_per_channel(self) -> bool:
+        """Whether its multipliers, if it has any, may differ from output channel to channel."""
+        return False
+
+    @property
     def toolkit(self) -> Toolkit:
         """The toolkit, imported on first use."""
         return cast(Toolkit, importlib.import_module(self.toolkit_module))

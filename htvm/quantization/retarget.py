@@ -45,7 +45,8 @@ class RetargetOptions:
         seed: of those inputs.
         scheme: multiply-and-shift instead of the schemes of the accelerators, for every layer with
             weights and every add; accelerators of the scheme ``mul_shift`` get it by themselves,
-            with one multiplier of 8 bits a layer.
+            with a multiplier of 8 bits for each channel or, where one of them has but one a
+            layer, for each layer.
     """
 
     per_channel: bool = True
@@ -134,7 +135,9 @@ def retarget(
             return Retargeted(
                 model, unchanged(model.name, "every layer multiplies and shifts already")
             )
-        options = replace(options, scheme=MulShiftScheme(per_channel=False, multiplier_bits=8))
+        # Of 8 bits, so that most products with a sum stay within 32 bits.
+        each = all(entry.multiplies_per_channel for entry in accelerators or ())
+        options = replace(options, scheme=MulShiftScheme(per_channel=each, multiplier_bits=8))
     inner, borders = inside(model, nodes)
     if borders is not None:
         converted = None if data is None else borders.converted(_named(model, data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.soc.accelerator import Accelerator, Scheme
+from byoc_dory.soc.snitch_ita.cluster_work import Cycles
 
 __all__ = ["CLUSTER_CORES", "ClusterCores"]
 
@@ -13,10 +14,9 @@ __all__ = ["CLUSTER_CORES", "ClusterCores"]
 class ClusterCores(Accelerator):
     """Eight cores that run one kernel together, on tiles in L1.
 
-    A kernel's rows are shared among the cores, or its columns where there are fewer rows; the core
-    with most to do sets the pace.  Cycles of a tile = ``fork_cycles`` + what that core does, which
-    is the sum over its rows of ``<kernel>_row_cycles`` and of ``<kernel>_cycles`` for each
-    multiply-accumulate or element, in hundredths.
+    A kernel's rows are shared among the cores, or its columns where there are few rows; the core
+    with most to do sets the pace.  Cycles of a tile = ``fork_cycles`` + what that core does: of
+    each unit of work (`cluster_work`) so many, of so many cycles each.
 
     Attributes:
         cores: how many.
@@ -24,13 +24,11 @@ class ClusterCores(Accelerator):
         order_cycles: host cycles of ordering a transfer.
         wait_cycles: host cycles of waiting for one that is done.
         call_cycles: of a layer's function, besides.
+        tile_cycles: host cycles of a tile, besides.
         most_operands: of an add.
-        gemm_mac, matmul_mac, conv_mac, depthwise_mac: hundredths of a cycle for each
-            multiply-accumulate of a core.
-        add_element: the same for each operand's element; add_result for each of the result.
-        map_element, softmax_element, table_softmax_element, layer_norm_element,
-        rms_norm_element, affine_norm_element: the same for each element.
-        *_row: hundredths of a cycle for each row (conv: output) of a core.
+        gemm, matmul, matmul_rows, conv2d, depthwise, add, map, transpose, ita_softmax,
+        table_softmax, layer_norm, rms_norm, affine_norm: cycles of each unit of work of a kernel;
+            ``matmul_rows`` if the second operand is transposed.
     """
 
     cores: int
@@ -38,33 +36,31 @@ class ClusterCores(Accelerator):
     order_cycles: int
     wait_cycles: int
     call_cycles: int
+    tile_cycles: int
     most_operands: int
-    gemm_mac: int
-    gemm_row: int
-    matmul_mac: int
-    matmul_row: int
-    conv_mac: int
-    conv_row: int
-    depthwise_mac: int
-    depthwise_row: int
-    add_element: int
-    add_result: int
-    map_element: int
-    softmax_element: int
-    softmax_row: int
-    table_softmax_element: int
-    table_softmax_row: int
-    layer_norm_element: int
-    layer_norm_row: int
-    rms_norm_element: int
-    rms_norm_row: int
-    affine_norm_element: int
-    affine_norm_row: int
+    gemm: Cycles
+    matmul_rows: Cycles
+    matmul: Cycles
+    conv2d: Cycles
+    depthwise: Cycles
+    add: Cycles
+    map: Cycles
+    transpose: Cycles
+    table_softmax: Cycles
+    ita_softmax: Cycles
+    layer_norm: Cycles
+    rms_norm: Cycles
+    affine_norm: Cycles
 
     @property
     def scheme(self) -> Scheme:
         """Multiplication, addition and shift, per tensor or per channel."""
         return "mul_shift"
+
+    @property
+    def multiplies_per_channel(self) -> bool:
+        """As the kernels do."""
+        return True
 
 
 # derived: fitted to our kernels on our simulator (benchmarks/cluster_kernels.py).
@@ -76,30 +72,97 @@ CLUSTER_CORES = ClusterCores(
     family="cluster",
     toolkit_module="byoc_dory.soc.snitch_ita.cluster",
     cores=8,  # published
-    fork_cycles=90,
+    fork_cycles=74,
     order_cycles=40,
     wait_cycles=20,
     call_cycles=40,
+    tile_cycles=0,
     most_operands=8,
-    gemm_mac=300,
-    gemm_row=4000,
-    matmul_mac=350,
-    matmul_row=4000,
-    conv_mac=400,
-    conv_row=6000,
-    depthwise_mac=800,
-    depthwise_row=4000,
-    add_element=300,
-    add_result=700,
-    map_element=500,
-    softmax_element=1800,
-    softmax_row=6000,
-    table_softmax_element=2600,
-    table_softmax_row=6000,
-    layer_norm_element=2600,
-    layer_norm_row=10000,
-    rms_norm_element=2600,
-    rms_norm_row=10000,
-    affine_norm_element=1000,
-    affine_norm_row=4000,
+    gemm=(
+        ("call", 228.08),
+        ("block", 354.2),
+        ("mac", 2.79),
+        ("column", 202.84),
+        ("column_mac", 5.02),
+        ("row", 226.23),
+        ("row_mac", 3.73),
+        ("single", 118.84),
+        ("single_mac", 12.13),
+        ("per_channel", 4.86),
+        ("table", 3.25),
+        ("wide", 35.43),
+    ),
+    matmul_rows=(
+        ("call", 233),
+        ("block", 376.4),
+        ("mac", 2.78),
+        ("column", 177.96),
+        ("column_mac", 4.93),
+        ("row", 209.6),
+        ("row_mac", 3.53),
+        ("single", 118.78),
+        ("single_mac", 12.12),
+        ("run", 225.35),
+    ),
+    matmul=(
+        ("call", 200.26),
+        ("block", 365.9),
+        ("mac", 2.83),
+        ("column", 176.12),
+        ("column_mac", 4.93),
+        ("row", 197.94),
+        ("row_mac", 3.59),
+        ("single", 126.12),
+        ("single_mac", 11.79),
+        ("run", 242.25),
+    ),
+    conv2d=(
+        ("call", 347.23),
+        ("block", 271.87),
+        ("mac", 2.81),
+        ("column", 336.59),
+        ("column_mac", 4.62),
+        ("row", 139.42),
+        ("row_mac", 3.69),
+        ("single", 117.86),
+        ("single_mac", 9.41),
+        ("run", 322.79),
+        ("tap", 57.19),
+    ),
+    depthwise=(
+        ("call", 247.53),
+        ("block", 250.77),
+        ("mac", 3.54),
+        ("row", 147.63),
+        ("row_mac", 2.97),
+        ("single_mac", 8.88),
+        ("run", 199.63),
+        ("tap", 57.36),
+    ),
+    add=(("call", 358.29), ("element", 5.61), ("operand", 2.35)),
+    map=(("call", 203.34), ("element", 5.38)),
+    transpose=(("call", 154.67), ("block", 9.25), ("element", 3.87), ("single", 7.59)),
+    table_softmax=(
+        ("call", 11.57),
+        ("row", 202.51),
+        ("column", 0.93),
+        ("gather", 9.01),
+        ("scale", 12.99),
+    ),
+    ita_softmax=(("row", 139.94), ("column", 0.58), ("gather", 12.16), ("scale", 5.02)),
+    layer_norm=(
+        ("call", 179.5),
+        ("row", 183.41),
+        ("column", 14.6),
+        ("gather", 8.4),
+        ("scale", 8.83),
+    ),
+    rms_norm=(
+        ("call", 149.07),
+        ("row", 150.47),
+        ("column", 11.02),
+        ("gather", 7.43),
+        ("scale", 6.51),
+    ),
+    affine_norm=(("call", 88.25), ("row", 6.51), ("column", 9.98), ("scale", 8.91)),
 )
