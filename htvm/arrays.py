@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import InputError
+from htvm.files import is_pipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,8 @@ def read_arrays(path: Path, hint: str, what: str = "inputs") -> dict[str, NDArra
     Raises:
         InputError: it holds no arrays.
     """
+    if is_pipe(path):
+        raise InputError(f"cannot read {what}: this is a pipe", where=f"file '{path}'", hint=hint)
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):

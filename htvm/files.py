@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and what is no file to read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from pathlib import Path
 
 from htvm.errors import ExportError
 
-__all__ = ["write_whole"]
+__all__ = ["is_pipe", "write_whole"]
 
 _HINT = "name a file in a folder that exists and is writable"
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether opening it would wait until somebody writes, perhaps for ever."""
+    try:
+        return path.is_fifo()
+    except (OSError, ValueError):  # an impossible name; reading says so
+        return False
 
 
 def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Path:

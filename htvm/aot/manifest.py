@@ -23,6 +23,7 @@ from byoc_dory.arena import BufferUse, MemoryPlan
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
 from htvm.aot.program import Program, Step
+from htvm.files import is_pipe
 from htvm.model import TensorInfo
 from htvm.report.types import Report
 from htvm.sim.sizes import Sizes
@@ -173,6 +174,8 @@ def read_manifest(path: Path) -> Manifest:
     """
     where = str(path)
     hint = "name a folder that Module.export wrote"
+    if is_pipe(path):
+        raise ExportError("cannot read the export: this is a pipe", where=where, hint=hint)
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htvm.errors import InputError
+from htvm.files import is_pipe
 
 if TYPE_CHECKING:
     from htvm.report.types import Report
@@ -86,6 +87,8 @@ def _contradiction(report: Report) -> str:
 
 def _document(path: Path, where: str) -> Any:
     hint = "give a report that was saved as .json"
+    if is_pipe(path):
+        raise InputError("cannot read the report: this is a pipe", where=where, hint=hint)
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # an impossible name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,12 @@ def test_damaged_files(tmp_path: Path) -> None:
         except InputError:
             refused += 1
     assert refused > 100
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(InputError, match="this is a pipe"):
+        read_inputs(str(tmp_path / "pipe.npz"), [INFO])
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

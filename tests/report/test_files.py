@@ -90,7 +90,8 @@ def test_what_is_no_json_is_said(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(InputError, match="saved as .json"):
         htvm.report.load(path)
-    for missing in (tmp_path / "missing.json", tmp_path, "a\0b"):
+    os.mkfifo(tmp_path / "pipe.json")
+    for missing in (tmp_path / "missing.json", tmp_path / "pipe.json", tmp_path, "a\0b"):
         with pytest.raises(InputError, match="cannot read the report"):
             htvm.report.load(missing)
 
