@@ -99,10 +99,10 @@ def test_a_model_is_explored_where_it_would_run() -> None:
 
 def test_interrupt_keeps_what_was_found() -> None:
     class Impatient(Progress):
-        def stage(self, name: str):
+        def stage(self, name: str, part: tuple[int, int] | None = None):
             if "(3 of" in name:
                 raise KeyboardInterrupt
-            return super().stage(name)
+            return super().stage(name, part)
 
     result = htvm.explore(
         LAYERS, TARGET, objectives=["none"], l1_budgets=[64_000], progress=Impatient()
