@@ -18,11 +18,21 @@ from byoc_dory.rowwise import (
     RowFunction,
     TableSoftmax,
 )
+from byoc_dory.soc.snitch_ita.cluster_work import (
+    Convolution,
+    Work,
+    convolution,
+    elementwise,
+    product,
+    products,
+    rowwise,
+    transposition,
+)
 from tests.layer_reference import evaluate, stored
 from tests.soc.cluster_cases import Array, Case
 
 CORES = 8
-B_ROWS, IN_UNSIGNED = 16, 1
+B_ROWS, IN_UNSIGNED, WIDE, PER_CHANNEL = 16, 1, 4, 8
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Drawn:
         case: to run.
         expected: bytes of the result.
         units: multiply-accumulates or elements.
-        terms: name of a constant of the cycle model -> how often the core with most to do pays it.
+        works: what the cores have to do, in the units of the cycle model's constants.
     """
 
     kernel: str
@@ -43,7 +53,7 @@ class Drawn:
     case: Case
     expected: Array
     units: int
-    terms: dict[str, int] = field(repr=False)
+    works: tuple[Work, ...] = field(repr=False)
 
 
 _Rng = np.random.Generator
@@ -67,36 +77,30 @@ def _bytes(acc: Array, mul: int, add: int, shift: int) -> Array:
     return np.clip(scaled, -128, 127).astype(np.int8).view(np.uint8).reshape(-1)
 
 
-def _product_terms(rows: int, columns: int, inner: int) -> dict[str, int]:
-    """Of a product: see `snitch_by_columns`."""
-    if rows < 4 * CORES and columns > rows:
-        share, width = rows, -(-columns // CORES)
-    else:
-        share, width = -(-rows // CORES), columns
-    single = share % 4
-    return {
-        "call": 1,
-        "row": share,
-        "result": share * width,
-        "mac": (share - single) * width * inner,
-        "single_mac": single * width * inner,
-    }
-
-
-def gemm(rng: _Rng, rows: int, k: int, c: int) -> Drawn:
-    """With a bias."""
+def gemm(rng: _Rng, rows: int, k: int, c: int, flag: str = "") -> Drawn:
+    """With a bias; ``flag``: "per_channel", "table" or "wide"."""
     case = Case("gemm")
     x, weight = _int8(rng, rows, c), _int8(rng, k, c)
     bias = rng.integers(-1000, 1000, k).astype(np.int32)
-    mul, shift = 37, _shift(c) + 5
+    table = np.arange(256, dtype=np.uint8)[::-1].copy()
+    shift = _shift(c) + 5
+    muls = rng.integers(30, 44, k).astype(np.int32) if flag == "per_channel" else np.full(k, 37)
     places = [case.put(values) for values in (x, weight, bias)]
+    own = [case.put(np.full(k, value, kind)) for value, kind in ((77, np.int32), (shift, np.uint8))]
+    at = case.put(table) if flag == "table" else 0
+    factors = (37, 77, shift, -128, 127, case.put(muls.astype(np.int32)), *own)
     out = case.room(rows * k)
-    case.words = [*places, out, 0, rows, k, c, c, k, 0, *_requant(mul, 77, shift)]
+    flags = {"per_channel": PER_CHANNEL, "wide": WIDE}.get(flag, 0)
+    case.words = [*places, out, at, rows, k, c, c, k, flags, *factors]
     case.out = (out, rows * k)
     acc = x.astype(np.int64) @ weight.astype(np.int64).T + bias
-    shape = f"{rows} x {k} x {c}"
-    terms = _product_terms(rows, k, c)
-    return Drawn("gemm", shape, case, _bytes(acc, mul, 77, shift), rows * k * c, terms)
+    stored = np.clip((acc * muls + 77) >> shift, -128, 127).astype(np.int8).view(np.uint8)
+    works = product(rows, k, c, CORES)
+    if flag:
+        works = tuple({**work, flag: work["result"]} for work in works)
+    shape = f"{rows} x {k} x {c}{flag and ', ' + flag.replace('_', ' ')}"
+    expected = (table[stored] if flag == "table" else stored).reshape(-1)
+    return Drawn("gemm", shape, case, expected, rows * k * c, works)
 
 
 def matmul(rng: _Rng, batch: int, rows: int, k: int, c: int, *, by_rows: bool) -> Drawn:
@@ -114,8 +118,8 @@ def matmul(rng: _Rng, batch: int, rows: int, k: int, c: int, *, by_rows: bool) -
     acc = left.astype(np.int64) @ (b.transpose(0, 2, 1) if by_rows else b).astype(np.int64)
     name = "matmul (rows)" if by_rows else "matmul"
     shape = f"{batch} x {rows} x {k} x {c}"
-    terms = _product_terms(batch * rows, k, c)
-    return Drawn(name, shape, case, _bytes(acc, 37, 77, shift), batch * rows * k * c, terms)
+    works = products(batch, rows, k, c, CORES)
+    return Drawn(name, shape, case, _bytes(acc, 37, 77, shift), batch * rows * k * c, works)
 
 
 def conv(rng: _Rng, k: int, c: int, size: tuple[int, int], taps: int, stride: int) -> Drawn:
@@ -145,12 +149,12 @@ def conv(rng: _Rng, k: int, c: int, size: tuple[int, int], taps: int, stride: in
             acc += np.einsum(equation, part[:oy, :ox], weight[..., fy, fx, :].astype(np.int64))
     inner = taps * taps * (c if k else 1)
     shape = f"{taps} x {taps} / {stride}, {c} -> {results}, {oy} x {ox}"
-    terms = _product_terms(pixels, results, inner)
-    # Borders and ends of rows are single pixels, too, but which core has them is left to the fit.
-    merged = {name: terms[name] for name in ("call", "row", "result")}
-    merged["mac"] = terms["mac"] + terms["single_mac"]
+    tile = Convolution(
+        c, results, iy, ix, oy, ox, taps, taps, (stride, stride), (pad, pad), depthwise=not k
+    )
+    works = convolution(tile, CORES)
     expected = _bytes(acc, 1, 3, shift)
-    return Drawn(case.kernel, shape, case, expected, pixels * results * inner, merged)
+    return Drawn(case.kernel, shape, case, expected, pixels * results * inner, works)
 
 
 def add(rng: _Rng, elements: int, operands: int) -> Drawn:
@@ -161,11 +165,10 @@ def add(rng: _Rng, elements: int, operands: int) -> Drawn:
     out = case.room(elements)
     case.words = [*places, *[0] * (8 - operands), out, operands, elements, 0, *_requant(99, 50, 9)]
     case.out = (out, elements)
-    share = -(-elements // CORES)
-    terms = {"call": 1, "result": share, "operand": share * operands}
+    works = elementwise(elements, CORES, operands)
     total = sum(value.astype(np.int64) for value in values)
     expected = _bytes(np.array(total), 99, 50, 9)
-    return Drawn("add", f"{operands} of {elements}", case, expected, elements, terms)
+    return Drawn("add", f"{operands} of {elements}", case, expected, elements, works)
 
 
 def lookup(rng: _Rng, elements: int) -> Drawn:
@@ -175,8 +178,7 @@ def lookup(rng: _Rng, elements: int) -> Drawn:
     at, entries = case.put(x), case.put(table)
     out = case.room(elements)
     case.words, case.out = [at, out, entries, elements], (out, elements)
-    terms = {"call": 1, "element": -(-elements // CORES)}
-    return Drawn("map", f"{elements}", case, table[x], elements, terms)
+    return Drawn("map", f"{elements}", case, table[x], elements, elementwise(elements, CORES))
 
 
 def transpose(rng: _Rng, rows: int, columns: int) -> Drawn:
@@ -186,9 +188,9 @@ def transpose(rng: _Rng, rows: int, columns: int) -> Drawn:
     at = case.put(x)
     out = case.room(x.size)
     case.words, case.out = [at, out, rows, columns], (out, x.size)
-    terms = {"call": 1, "element": -(-columns // CORES) * rows}
+    works = transposition(rows, columns, CORES)
     expected = x.T.copy().view(np.uint8).reshape(-1)
-    return Drawn("transpose", f"{rows} x {columns}", case, expected, x.size, terms)
+    return Drawn("transpose", f"{rows} x {columns}", case, expected, x.size, works)
 
 
 def rows_of(rng: _Rng, kernel: str, rows: int, n: int) -> Drawn:
@@ -208,15 +210,7 @@ def rows_of(rng: _Rng, kernel: str, rows: int, n: int) -> Drawn:
     dtype = "uint8" if kernel.endswith("softmax") else "int8"
     layer = rows_layer("r", matrix("x", rows, n), make, dtype)
     expected = stored(evaluate(layer, [x.T[:, :, None]]))
-    return Drawn(kernel, f"{rows} x {n}", case, expected, x.size, _row_terms(rows, n))
-
-
-def _row_terms(rows: int, n: int) -> dict[str, int]:
-    """See `snitch_share_rows`; norms take 16 rows at a time."""
-    share, width = (rows, -(-n // CORES)) if 4 * rows <= CORES else (-(-rows // CORES), n)
-    strips = -(-share // 16) * width
-    gathered, scaled = share * n, share * width
-    return {"call": 1, "row": share, "column": strips, "gather": gathered, "scale": scaled}
+    return Drawn(kernel, f"{rows} x {n}", case, expected, x.size, rowwise(rows, n, CORES))
 
 
 # With places for the numbers of rows and columns.

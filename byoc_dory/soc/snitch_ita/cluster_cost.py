@@ -2,71 +2,125 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from byoc_dory.geometry import ChannelTile, SpatialTile
 from byoc_dory.layer import Layer
 from byoc_dory.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
+from byoc_dory.soc.snitch_ita.cluster_packing import per_channel
 from byoc_dory.soc.snitch_ita.cluster_tiles import matrices
+from byoc_dory.soc.snitch_ita.cluster_work import (
+    Convolution,
+    Cycles,
+    Work,
+    convolution,
+    elementwise,
+    product,
+    products,
+    rowwise,
+    slowest,
+)
 from byoc_dory.soc.snitch_ita.pipeline import Overheads, blocking_cycles
+from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift
 from byoc_dory.soc.snitch_ita.walk import Walk
 
-__all__ = ["compute_cycles", "layer_cycles"]
+__all__ = ["layer_cycles"]
 
 
 def layer_cycles(layer: Layer, walk: Walk, core: ClusterCores, soc: Soc) -> int:
     """Predicted cycles of a layer: kernels, transfers, and what hides behind what."""
     assert soc.dma is not None
-    overheads = Overheads(core.order_cycles, core.wait_cycles, core.fork_cycles, core.call_cycles)
-    return blocking_cycles(
-        walk, soc.dma, overheads, lambda tile: compute_cycles(layer, *walk.at(tile), core)
+    overheads = Overheads(
+        order=core.order_cycles,
+        latency=core.latency_cycles,
+        wait=core.wait_cycles,
+        start=core.fork_cycles + core.tile_cycles,
+        call=core.call_cycles,
     )
+    more = _storing(layer, core)
+    known: dict[tuple[int, ...], int] = {}  # tiles of the same sizes take as long
+
+    def compute(tile: int) -> int:
+        y, k = walk.at(tile)
+        sizes = (y.out_size, y.in_size, y.pad, k.size)
+        if sizes not in known:
+            known[sizes] = _compute_cycles(layer, y, k, core, more)
+        return known[sizes]
+
+    return blocking_cycles(walk, soc.dma, overheads, compute)
 
 
-def compute_cycles(layer: Layer, y: SpatialTile, k: ChannelTile, core: ClusterCores) -> int:
+def _compute_cycles(
+    layer: Layer, y: SpatialTile, k: ChannelTile, core: ClusterCores, more: Cycles
+) -> int:
     """Cycles of a tile, without the fork and join."""
-    if layer.op in ("gemm", "dense"):
-        rows = y.out_size
-        return _shared(rows, k.size, layer.C * core.gemm_mac, core.gemm_row, core)
-    if layer.op == "matmul":
-        batch, m = matrices(layer)
-        rows = y.out_size * m if batch > 1 else y.out_size
-        return _shared(rows, layer.K, layer.C * core.matmul_mac, core.matmul_row, core)
-    if layer.op in ("conv2d", "depthwise"):
-        taps = layer.fy * layer.fx
-        rows = y.out_size * layer.ox
-        if layer.op == "conv2d":
-            return _shared(rows, k.size, taps * layer.C * core.conv_mac, core.conv_row, core)
-        return _shared(rows, k.size, taps * core.depthwise_mac, core.depthwise_row, core)
-    rows = y.out_size
+    if layer.op in ("gemm", "dense", "matmul", "conv2d", "depthwise"):
+        works, cycles = _product(layer, y, k, core)
+        works = tuple(
+            {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
+        )
+        return ceil(slowest(works, (*cycles, *more)))
+    elements = y.out_size * (layer.output.elements // max(1, layer.oy))
     if layer.op == "add":
-        each = len(layer.inputs) * core.add_element + core.add_result
-        share = -(-rows * layer.output.elements // max(1, layer.oy) // core.cores)
-        return -(-share * each // 100)
-    element, row = _row_function(layer, core)
-    shares = -(-rows // core.cores)
-    return -(-shares * (row + layer.K * element) // 100)
+        works = elementwise(elements, core.cores, len(layer.inputs))
+        return ceil(slowest(works, core.add))
+    cycles = _row_function(layer, core)
+    if cycles is core.map:
+        return ceil(slowest(elementwise(elements, core.cores), cycles))
+    return ceil(slowest(rowwise(y.out_size * layer.ox, layer.K, core.cores), cycles))
 
 
-def _shared(rows: int, columns: int, per_column: int, per_row: int, core: ClusterCores) -> int:
-    if rows >= core.cores:
-        share, width = -(-rows // core.cores), columns
-    else:
-        share, width = rows, -(-columns // core.cores)
-    return -(-share * (per_row + width * per_column) // 100)
+def _product(
+    layer: Layer, y: SpatialTile, k: ChannelTile, core: ClusterCores
+) -> tuple[tuple[Work, ...], Cycles]:
+    if layer.op in ("gemm", "dense"):
+        return product(y.out_size, k.size, layer.C, core.cores), core.gemm
+    if layer.op == "matmul":
+        batch, rows = matrices(layer)
+        batch, rows = (y.out_size, rows) if batch > 1 else (1, y.out_size)
+        cycles = core.matmul_rows if layer.transposed else core.matmul
+        return products(batch, rows, layer.K, layer.C, core.cores), cycles
+    tile = Convolution(
+        layer.C,
+        k.size,
+        y.in_size,
+        layer.ix,
+        y.out_size,
+        layer.ox,
+        layer.fy,
+        layer.fx,
+        layer.stride,
+        (y.pad, layer.pad[1]),
+        depthwise=layer.op == "depthwise",
+    )
+    return convolution(tile, core.cores), core.depthwise if tile.depthwise else core.conv2d
 
 
-def _row_function(layer: Layer, core: ClusterCores) -> tuple[int, int]:
-    """Hundredths of a cycle for each element, and for each row."""
+def _storing(layer: Layer, core: ClusterCores) -> Cycles:
+    """What requantization takes for each result, beyond that of one scale in 32 bits."""
+    requant, cycles = mul_shift(layer), dict(core.gemm)
+    flags = []
+    if requant is not None and leaves_32_bits(layer, requant):
+        flags.append("wide")
+    elif layer.weight is not None and per_channel(layer):
+        flags.append("per_channel")
+    if layer.function is not None:
+        flags.append("table")
+    return tuple((flag, cycles[flag]) for flag in flags)
+
+
+def _row_function(layer: Layer, core: ClusterCores) -> Cycles:
     function = layer.function
     if isinstance(function, ItaSoftmax):
-        return core.softmax_element, core.softmax_row
+        return core.ita_softmax
     if isinstance(function, TableSoftmax):
-        return core.table_softmax_element, core.table_softmax_row
+        return core.table_softmax
     if isinstance(function, LayerNorm):
-        return core.layer_norm_element, core.layer_norm_row
+        return core.layer_norm
     if isinstance(function, RmsNorm):
-        return core.rms_norm_element, core.rms_norm_row
+        return core.rms_norm
     if isinstance(function, AffineNorm):
-        return core.affine_norm_element, core.affine_norm_row
-    return core.map_element, 0
+        return core.affine_norm
+    return core.map

@@ -42,7 +42,10 @@ class Ita(Accelerator):
         drain_cycles: from the last array cycle until the result is in L1.
         softmax_numerator: what the reciprocals of a softmax are of.
         program_cycles: host cycles of programming a task.
-        order_cycles, wait_cycles: of ordering a transfer, and of waiting for what is done.
+        constant_cycles: the same where all tiles have one task, which is a constant in L2.
+        order_cycles: host cycles of ordering a transfer.
+        latency_cycles: from then until an idle DMA begins, for the core that programs it.
+        wait_cycles: host cycles of finding that something is done.
         call_cycles: of a layer's function, besides.
     """
 
@@ -66,7 +69,9 @@ class Ita(Accelerator):
     drain_cycles: int
     softmax_numerator: int
     program_cycles: int
+    constant_cycles: int
     order_cycles: int
+    latency_cycles: int
     wait_cycles: int
     call_cycles: int
 
@@ -135,10 +140,12 @@ ITA = Ita(
     attention_cycles=400,
     drain_cycles=21,  # public code: 7 stages of pipeline, 14 entries of the output's queue
     softmax_numerator=65280,  # public code: 255 * 256
-    # derived: measured on our simulator, of our drivers.
-    program_cycles=60,
-    order_cycles=40,
-    wait_cycles=20,
-    call_cycles=40,
+    # derived: measured on our simulator, of our drivers and the code around them.
+    program_cycles=75,
+    constant_cycles=160,
+    order_cycles=53,
+    latency_cycles=32,
+    wait_cycles=8,
+    call_cycles=10,
 )
 """ITA in numbers; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""

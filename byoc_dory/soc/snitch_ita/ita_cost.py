@@ -16,7 +16,11 @@ def layer_cycles(layer: Layer, walk: Walk, core: Ita, soc: Soc) -> int:
     """Predicted cycles of a layer: tasks, transfers, and what hides behind what."""
     assert soc.dma is not None
     overheads = Overheads(
-        core.order_cycles, core.wait_cycles, core.program_cycles, core.call_cycles
+        order=core.order_cycles,
+        latency=core.latency_cycles,
+        wait=core.wait_cycles,
+        start=core.program_cycles if _varies(walk) else core.constant_cycles,
+        call=core.call_cycles,
     )
     # A task that waits in the second context has its first weights loaded.
     ahead = walk.double and walk.tiles > 1
@@ -27,6 +31,12 @@ def layer_cycles(layer: Layer, walk: Walk, core: Ita, soc: Soc) -> int:
         return exposed + tile_cycles(layer, *walk.at(tile), core)
 
     return device_cycles(walk, soc.dma, overheads, compute)
+
+
+def _varies(walk: Walk) -> bool:
+    """Whether tiles lie in different places in L1."""
+    whole = walk.result.resident or any(operand.resident for operand in walk.operands)
+    return walk.tiles > 1 and (walk.double or whole)
 
 
 def tile_cycles(layer: Layer, y: SpatialTile, k: ChannelTile, core: Ita) -> int:

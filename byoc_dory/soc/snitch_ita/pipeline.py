@@ -10,17 +10,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from byoc_dory.soc.base import Dma
-from byoc_dory.soc.snitch_ita.walk import Walk
+from byoc_dory.soc.snitch_ita.walk import Moved, Walk
 
 __all__ = ["Overheads", "blocking_cycles", "device_cycles"]
 
 
 @dataclass(frozen=True)
 class Overheads:
-    """Host cycles of ordering a transfer, of waiting for one, of ordering a computation, and of a
-    layer besides."""
+    """Host cycles of what it orders and waits for.
+
+    Attributes:
+        order: of ordering a transfer.
+        latency: from then until the DMA begins, if it has nothing else to do.
+        wait: of finding that something is done.
+        start: of ordering a computation.
+        call: of a layer besides.
+    """
 
     order: int
+    latency: int
     wait: int
     start: int
     call: int
@@ -37,18 +45,21 @@ class _Timeline:
     def load(self, tile: int) -> int:
         """Order the loads of a tile; returns when they are done."""
         for moved in self.walk.loaded(tile):
-            self.host += self.overheads.order
-            self.dma_free = max(self.host, self.dma_free) + moved.cycles(self.dma)
+            self._order(moved)
         return self.dma_free
 
     def store(self, tile: int) -> None:
         moved = self.walk.stored(tile)
         if moved is not None:
-            self.host += self.overheads.order
-            self.dma_free = max(self.host, self.dma_free) + moved.cycles(self.dma)
+            self._order(moved)
+
+    def _order(self, moved: Moved) -> None:
+        self.host += self.overheads.order
+        begin = max(self.host + self.overheads.latency, self.dma_free)
+        self.dma_free = begin + moved.cycles(self.dma)
 
     def wait(self, until: int) -> None:
-        self.host = max(self.host + self.overheads.wait, until)
+        self.host = max(self.host, until) + self.overheads.wait
 
     def end(self) -> int:
         return max(self.host, self.dma_free) + self.overheads.wait

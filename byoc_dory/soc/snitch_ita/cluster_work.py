@@ -1,0 +1,212 @@
+"""How much a core has to do in a kernel, in the units of which its cycle model has constants.
+
+As in ``runtime_c/soc/snitch_ita/kernels``: products are computed in blocks of 4 rows by 3 columns,
+what is left of the columns in blocks of 4 by 1, what is left of the rows in blocks of 1 by 4 and of
+1 by 1.  Functions that distribute work return a `Work` for each core whose work differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TypeAlias
+
+__all__ = [
+    "Convolution",
+    "Cycles",
+    "Work",
+    "convolution",
+    "elementwise",
+    "product",
+    "products",
+    "rowwise",
+    "slowest",
+    "transposition",
+]
+
+Work: TypeAlias = Mapping[str, int]
+"""Unit of work -> how often a core does it."""
+
+Cycles: TypeAlias = tuple[tuple[str, float], ...]
+"""Unit of work, and the cycles of one."""
+
+_STRIP = 16  # rows that norms scale together
+_FEW = 4  # rows of a block: with fewer for each core, results are shared by columns
+
+
+def slowest(works: Iterable[Work], cycles: Cycles) -> float:
+    """Cycles of the core with most to do."""
+    return max(sum(work.get(unit, 0) * each for unit, each in cycles) for work in works)
+
+
+@cache
+def product(rows: int, columns: int, length: int, cores: int) -> tuple[Work, ...]:
+    """Of matrices [rows, length] x [length, columns]."""
+    if rows < _FEW * cores and columns > rows:
+        shares = [(rows, width) for width in _shares(columns, cores)]
+    else:
+        shares = [(share, columns) for share in _shares(rows, cores)]
+    return tuple({"call": 1, **_blocks(share, width, length)} for share, width in shares)
+
+
+@cache
+def products(batch: int, rows: int, columns: int, length: int, cores: int) -> tuple[Work, ...]:
+    """Of so many matrices, one below the other: each core computes runs of rows of one matrix."""
+    if batch == 1 or (batch * rows < _FEW * cores and columns > batch * rows):
+        works = []
+        for work in product(rows, columns, length, cores):
+            times = {unit: batch * number for unit, number in work.items()}
+            works.append({**times, "call": 1, "run": batch})
+        return tuple(works)
+    least, left = divmod(batch * rows, cores)
+    ends = [core * least + min(core, left) for core in range(cores + 1)]
+    works = []
+    for row, end in pairwise(ends):
+        total: dict[str, int] = {"call": 1}
+        at = row
+        while at < end:
+            count = min(end, (at // rows + 1) * rows) - at
+            for unit, number in {**_blocks(count, columns, length), "run": 1}.items():
+                total[unit] = total.get(unit, 0) + number
+            at += count
+        works.append(total)
+    return tuple(works)
+
+
+def _shares(count: int, cores: int) -> tuple[int, ...]:
+    """How many of ``count`` things a core gets; two numbers where they differ."""
+    least, left = divmod(count, cores)
+    return (least + 1, least) if left and least else (least + (left > 0),)
+
+
+def _blocks(rows: int, columns: int, inner: int) -> dict[str, int]:
+    """Blocks of sums over ``inner`` elements, and their multiply-accumulates by kind of block."""
+    fours, ones = divmod(rows, 4)
+    threes, rest = divmod(columns, 3)
+    quads, last = divmod(columns, 4)
+    return {
+        "result": rows * columns,
+        "block": fours * threes,
+        "mac": fours * threes * 12 * inner,
+        "column": fours * rest,
+        "column_mac": fours * rest * 4 * inner,
+        "row": ones * quads,
+        "row_mac": ones * quads * 4 * inner,
+        "single": ones * last,
+        "single_mac": ones * last * inner,
+    }
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A tile of a convolution; ``pad`` and ``stride`` are (y, x), sizes of maps those of the
+    tile."""
+
+    channels: int
+    results: int
+    iy: int
+    ix: int
+    oy: int
+    ox: int
+    fy: int
+    fx: int
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    depthwise: bool
+
+
+@cache
+def convolution(tile: Convolution, cores: int) -> tuple[Work, ...]:
+    """Of a tile: each core computes runs of pixels beside each other with the same taps."""
+    pixels = tile.oy * tile.ox
+    if pixels < _FEW * cores and tile.results > pixels:
+        return tuple(_runs(tile, 0, pixels, width) for width in _shares(tile.results, cores))
+    least, left = divmod(pixels, cores)
+    ends = [core * least + min(core, left) for core in range(cores + 1)]
+    return tuple(_runs(tile, ends[core], ends[core + 1], tile.results) for core in range(cores))
+
+
+def _runs(tile: Convolution, begin: int, end: int, columns: int) -> Work:
+    """Pixels ``begin`` to ``end`` of one core."""
+    total: dict[str, int] = {"call": 1}
+    pixel = begin
+    while pixel < end:
+        y, x = divmod(pixel, tile.ox)
+        taps_y = _taps(y, tile.stride[0], tile.pad[0], tile.fy, tile.iy)
+        taps_x = _taps(x, tile.stride[1], tile.pad[1], tile.fx, tile.ix)
+        count = 1
+        if taps_x == tile.fx:
+            while (
+                x + count < tile.ox
+                and pixel + count < end
+                and _taps(x + count, tile.stride[1], tile.pad[1], tile.fx, tile.ix) == tile.fx
+            ):
+                count += 1
+        if tile.depthwise:
+            work = _depthwise_blocks(count, columns, taps_y * taps_x)
+        else:
+            work = _blocks(count, columns, taps_y * taps_x * tile.channels)
+        blocks = sum(work[unit] for unit in ("block", "column", "row", "single"))
+        for unit, times in {**work, "run": 1, "tap": blocks * taps_y}.items():
+            total[unit] = total.get(unit, 0) + times
+        pixel += count
+    return total
+
+
+def _taps(out: int, stride: int, pad: int, taps: int, size: int) -> int:
+    """Taps of one output coordinate that are inside the input."""
+    start = out * stride - pad
+    return max(0, min(start + taps, size) - max(start, 0))
+
+
+def _depthwise_blocks(rows: int, columns: int, taps: int) -> dict[str, int]:
+    whole, ones = rows - rows % 4, rows % 4
+    threes, rest = divmod(columns, 3)
+    quads, last = divmod(columns, 4)
+    blocks, single = whole // 4 * threes, whole * rest + ones * last
+    return {
+        "result": rows * columns,
+        "block": blocks,
+        "mac": blocks * 12 * taps,
+        "column": 0,
+        "row": ones * quads,
+        "row_mac": ones * quads * 4 * taps,
+        "single": single,
+        "single_mac": single * taps,
+    }
+
+
+def elementwise(elements: int, cores: int, operands: int = 0) -> tuple[Work, ...]:
+    """Of a sum of so many operands, or a table."""
+    share = -(-elements // cores)
+    return ({"call": 1, "element": share, "operand": share * operands},)
+
+
+def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
+    """Of a matrix of bytes."""
+    share = -(-columns // cores)
+    return (
+        {
+            "call": 1,
+            "block": -(-rows // 4),
+            "element": share * (rows - rows % 4),
+            "single": share * (rows % 4),
+        },
+    )
+
+
+def rowwise(rows: int, n: int, cores: int) -> tuple[Work, ...]:
+    """Of a function of rows: elements are read for what concerns their whole row (``gather``), and
+    computed (``scale``); norms load factors for a strip of rows at a time (``column``)."""
+    share, width = (rows, -(-n // cores)) if 4 * rows <= cores else (-(-rows // cores), n)
+    return (
+        {
+            "call": 1,
+            "row": share,
+            "column": -(-share // _STRIP) * width,
+            "gather": share * n,
+            "scale": share * width,
+        },
+    )
