@@ -80,7 +80,7 @@ def runtime_layout(soc: Soc) -> Layout:
         rv32=names(rv32.platform_sources()),
         rv32_includes=names(rv32.include_folders()),
         port=names(sorted((root / "platform" / "port").glob("*.c"))),
-        folders=("include", "platform/host", "platform/rv32", "platform/port"),
+        folders=("include", "soc/common", "platform/host", "platform/rv32", "platform/port"),
     )
 
 

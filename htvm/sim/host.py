@@ -59,9 +59,10 @@ def driver_sources(soc: Soc) -> tuple[Path, ...]:
 
 
 def model_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's device models."""
+    """Return the C files of the SoC's device models, and of what all models share."""
     folder = soc_folder(soc)
-    return tuple(sorted([*folder.glob("model/*.c"), *folder.glob("*_model.c")]))
+    own = [*folder.glob("model/*.c"), *folder.glob("*_model.c")]
+    return tuple(sorted([*own, *(runtime_c() / "soc" / "common").glob("*.c")]))
 
 
 def include_folders(soc: Soc) -> tuple[Path, ...]:

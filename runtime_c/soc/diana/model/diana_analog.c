@@ -316,7 +316,7 @@ void diana_analog_start(htvm_soc_t *soc, uint64_t now)
     const uint64_t load = (uint64_t)p.rows * DIANA_ANALOG_ROW_CYCLES;
     const uint64_t array =
         (uint64_t)p.oy * diana_blocks(p.ox, p.unroll) * DIANA_ANALOG_POSITION_CYCLES;
-    const diana_event_t event = {
+    const htvm_event_t event = {
         .what = "conv2d",
         .bytes = at.weight_bytes,
         .macs = (uint64_t)p.k * p.c * p.fy * p.fx * p.oy * p.ox,

@@ -197,7 +197,7 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
     const uint64_t array = conv_cycles(&s);
     const uint64_t load = load_cycles(weight_bytes);
     const uint64_t maps = depthwise ? 1 : s.k;
-    const diana_event_t event = {
+    const htvm_event_t event = {
         .what = what,
         .bytes = weight_bytes,
         .macs = maps * s.c * s.fy * s.fx * s.oy * s.ox,
@@ -251,7 +251,7 @@ static void start_dense(htvm_soc_t *soc, uint64_t now)
     memset(soc->shadow + out, 1, DIANA_DIGITAL_LANES);
     const uint64_t array = diana_blocks(c, DIANA_DIGITAL_COLUMNS);
     const uint64_t load = load_cycles(weight_bytes);
-    const diana_event_t event = {.what = "dense",
+    const htvm_event_t event = {.what = "dense",
                                  .bytes = weight_bytes,
                                  .macs = (uint64_t)k * c,
                                  .array = array,
@@ -296,7 +296,7 @@ static void start_add(htvm_soc_t *soc, uint64_t now)
         soc->shadow[out + (i ^ (DIANA_DIGITAL_GROUP - 1u))] = 1;
     }
     const uint64_t array = diana_blocks(elements, DIANA_DIGITAL_COLUMNS);
-    const diana_event_t event = {.what = "add",
+    const htvm_event_t event = {.what = "add",
                                  .array = array,
                                  .issued = now,
                                  .to = HTVM_L1_BASE + out,

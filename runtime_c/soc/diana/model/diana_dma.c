@@ -99,7 +99,7 @@ void diana_dma_command(htvm_soc_t *soc, uint64_t now)
         .memory = memory,
         .before = before,
     };
-    const diana_event_t event = {
+    const htvm_event_t event = {
         .what = to_l2 ? "out" : "in",
         .bytes = bytes,
         .issued = now,

@@ -11,7 +11,7 @@ void diana_fault_set(htvm_soc_t *soc, uint32_t offset, uint32_t value)
 }
 
 void diana_fault_apply(htvm_soc_t *soc, diana_device_t *core, uint32_t registers,
-                       const diana_event_t *event)
+                       const htvm_event_t *event)
 {
     const diana_fault_t *fault = &soc->fault;
     core->triggers++;

@@ -8,10 +8,10 @@
 
 #include "diana_regs.h"
 #include "diana_crossbar.h"
+#include "htvm_soc_log.h"
 #include "htvm_soc_model.h"
 
 #define DIANA_REGISTERS 16u
-#define DIANA_MESSAGE_BYTES 320u
 
 /* Bytes of L1 that a device at work reads or writes. */
 typedef struct {
@@ -44,20 +44,6 @@ typedef struct {
     uint8_t *before; /* what they were when the command was given */
 } diana_transfer_t;
 
-/* One entry of the timeline; times in cycles.  Unit "host" has those in which the host waits: from
- * the read that finds a device busy (or its queue full) to the one that does not. */
-typedef struct {
-    const char *unit, *what;
-    uint64_t start, end;
-    uint64_t bytes;  /* moved (DMA), or weights loaded */
-    uint64_t macs;   /* useful multiply-accumulates */
-    uint64_t array;  /* cycles the array computes */
-    uint64_t weights; /* cycles spent loading weights */
-    uint64_t issued;  /* when the host asked for it */
-    uint32_t from, to; /* device address of the first byte read (DMA only) and written */
-    uint64_t written;  /* bytes from there on that hold results; 0 if there are none yet */
-} diana_event_t;
-
 /* A setting of the simulation: one wrong byte in the result of one trigger, to see whether whoever
  * looks for errors finds it. */
 typedef struct {
@@ -80,10 +66,7 @@ struct htvm_soc {
     uint64_t waiting_since;
     uint8_t *l1;
     uint8_t *shadow; /* per L1 byte: 1 once somebody wrote a meaningful value */
-    bool complained;
-    char message[DIANA_MESSAGE_BYTES];
-    diana_event_t *events;
-    size_t event_count, event_room;
+    htvm_log_t log;
 };
 
 static inline uint32_t diana_round_up(uint32_t value, uint32_t step)
@@ -131,7 +114,7 @@ const uint8_t *diana_check_weights(htvm_soc_t *soc, diana_device_t *device, cons
 
 /* Marks the device busy from `start` on and writes the event down; `event` has everything but unit
  * and times. */
-void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t start,
+void diana_start(htvm_soc_t *soc, diana_device_t *device, htvm_event_t event, uint64_t start,
                  uint64_t cycles);
 
 /* Takes a setting of the fault. */
@@ -139,7 +122,7 @@ void diana_fault_set(htvm_soc_t *soc, uint32_t offset, uint32_t value);
 
 /* Makes the result of a trigger wrong if it is the one that shall be. */
 void diana_fault_apply(htvm_soc_t *soc, diana_device_t *core, uint32_t registers,
-                       const diana_event_t *event);
+                       const htvm_event_t *event);
 
 /* Value of a register given its byte offset. */
 static inline uint32_t diana_reg(const diana_device_t *device, uint32_t offset)

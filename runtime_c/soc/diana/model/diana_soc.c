@@ -39,7 +39,7 @@ void htvm_soc_free(htvm_soc_t *soc)
         diana_dma_drop(soc);
         free(soc->l1);
         free(soc->shadow);
-        free(soc->events);
+        htvm_log_free(&soc->log);
         free(soc);
     }
 }
@@ -64,33 +64,19 @@ static diana_device_t *device_at(htvm_soc_t *soc, uint32_t addr, uint32_t *offse
     return *offset < WINDOW ? &soc->digital : NULL;
 }
 
-/* Writes one event down. */
-static void record(htvm_soc_t *soc, diana_event_t event)
-{
-    if (soc->event_count == soc->event_room) {
-        const size_t room = soc->event_room == 0 ? 256 : 2 * soc->event_room;
-        diana_event_t *grown = realloc(soc->events, room * sizeof *grown);
-        if (grown == NULL) {
-            diana_complain(soc, &soc->dma, DIANA_ERROR_OPERATION,
-                           "no memory on the simulating machine for %zu events", room);
-            return;
-        }
-        soc->events = grown;
-        soc->event_room = room;
-    }
-    soc->events[soc->event_count++] = event;
-}
-
 /* Notes the time since the last read if that told the host to wait and this one asks again. */
 static void note_wait(htvm_soc_t *soc, uint32_t addr, bool wait, uint64_t now)
 {
     if (soc->waiting && soc->wait_address == addr && now > soc->waiting_since) {
-        diana_event_t *last = soc->event_count == 0 ? NULL : &soc->events[soc->event_count - 1];
+        htvm_log_t *log = &soc->log;
+        htvm_event_t *last = log->count == 0 ? NULL : &log->events[log->count - 1];
         if (last != NULL && last->unit == HOST && last->end == soc->waiting_since) {
             last->end = now;
         } else {
-            record(soc, (diana_event_t){
-                            .unit = HOST, .what = "wait", .start = soc->waiting_since, .end = now});
+            htvm_log_event(log, (htvm_event_t){.unit = HOST,
+                                               .what = "wait",
+                                               .start = soc->waiting_since,
+                                               .end = now});
         }
     }
     soc->waiting = wait;
@@ -219,38 +205,18 @@ uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
     return next;
 }
 
-const char *htvm_soc_error(const htvm_soc_t *soc)
-{
-    return soc->complained ? soc->message : NULL;
-}
+const char *htvm_soc_error(const htvm_soc_t *soc) { return htvm_log_error(&soc->log); }
 
-void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
-{
-    for (size_t i = 0; i < soc->event_count; i++) {
-        const diana_event_t *e = &soc->events[i];
-        fprintf(out,
-                "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
-                ",\"what\":\"%s\",\"bytes\":%" PRIu64 ",\"macs\":%" PRIu64 ",\"array\":%" PRIu64
-                ",\"weights\":%" PRIu64 ",\"issued\":%" PRIu64 ",\"from\":%" PRIu32
-                ",\"to\":%" PRIu32 ",\"written\":%" PRIu64 "}\n",
-                e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights,
-                e->issued, e->from, e->to, e->written);
-    }
-}
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out) { htvm_log_print(&soc->log, out); }
 
 bool diana_complain(htvm_soc_t *soc, diana_device_t *device, uint32_t code, const char *format,
                     ...)
 {
     device->error = code;
-    if (!soc->complained) {
-        soc->complained = true;
-        const int used =
-            snprintf(soc->message, sizeof soc->message, "%s: ", device->name);
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(soc->message + used, sizeof soc->message - (size_t)used, format, arguments);
-        va_end(arguments);
-    }
+    va_list arguments;
+    va_start(arguments, format);
+    htvm_log_complaint(&soc->log, device->name, format, arguments);
+    va_end(arguments);
     return false;
 }
 
@@ -272,14 +238,14 @@ bool diana_check_l1(htvm_soc_t *soc, diana_device_t *device, const char *role, u
     return true;
 }
 
-void diana_start(htvm_soc_t *soc, diana_device_t *device, diana_event_t event, uint64_t start,
+void diana_start(htvm_soc_t *soc, diana_device_t *device, htvm_event_t event, uint64_t start,
                  uint64_t cycles)
 {
     device->busy_until = start + cycles;
     event.unit = device->unit;
     event.start = start;
     event.end = device->busy_until;
-    record(soc, event);
+    htvm_log_event(&soc->log, event);
     if (device != &soc->dma) {
         diana_fault_apply(
             soc, device,

@@ -108,17 +108,18 @@ void snitch_dma_take(htvm_soc_t *soc)
     if (!snitch_queue(soc, dma, &order)) {
         return;
     }
-    snitch_record(soc, (snitch_event_t){
-                           .unit = dma->unit,
-                           .what = direction(order.areas),
-                           .start = start,
-                           .end = order.end,
-                           .issued = soc->now,
-                           .bytes = (uint64_t)dest->rows * dest->bytes,
-                           .from = order.areas[SOURCE].first,
-                           .to = dest->first,
-                           .written = snitch_span(dest),
-                       });
+    const htvm_event_t event = {
+        .unit = dma->unit,
+        .what = direction(order.areas),
+        .start = start,
+        .end = order.end,
+        .issued = soc->now,
+        .bytes = (uint64_t)dest->rows * dest->bytes,
+        .from = order.areas[SOURCE].first,
+        .to = dest->first,
+        .written = snitch_span(dest),
+    };
+    htvm_log_event(&soc->log, event);
 }
 
 bool snitch_dma_complete(htvm_soc_t *soc)

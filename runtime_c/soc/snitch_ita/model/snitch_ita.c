@@ -286,20 +286,21 @@ void snitch_ita_take(htvm_soc_t *soc)
         return;
     }
     note_attention(soc, p);
-    snitch_record(soc, (snitch_event_t){
-                           .unit = ita->unit,
-                           .what = NAMES[p->operation],
-                           .start = b.start,
-                           .end = order.end,
-                           .issued = soc->now,
-                           .bytes = (uint64_t)p->cols * p->inner,
-                           .macs = macs,
-                           .array = tiles * SNITCH_ITA_ITA_TILE_CYCLES,
-                           .weights = b.fill,
-                           .from = order.areas[LEFT].first,
-                           .to = order.areas[OUT].first,
-                           .written = snitch_span(&order.areas[OUT]),
-                       });
+    const htvm_event_t event = {
+        .unit = ita->unit,
+        .what = NAMES[p->operation],
+        .start = b.start,
+        .end = order.end,
+        .issued = soc->now,
+        .bytes = (uint64_t)p->cols * p->inner,
+        .macs = macs,
+        .array = tiles * SNITCH_ITA_ITA_TILE_CYCLES,
+        .weights = b.fill,
+        .from = order.areas[LEFT].first,
+        .to = order.areas[OUT].first,
+        .written = snitch_span(&order.areas[OUT]),
+    };
+    htvm_log_event(&soc->log, event);
 }
 
 bool snitch_ita_complete(htvm_soc_t *soc)

@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "htvm_soc_log.h"
 #include "htvm_soc_model.h"
 #include "snitch_arithmetic.h"
 #include "snitch_regs.h"
 
 #define SNITCH_REGISTERS 32u
-#define SNITCH_MESSAGE_BYTES 320u
 
 /* Rows of bytes at device addresses that an order reads or writes. */
 typedef struct {
@@ -57,19 +57,6 @@ typedef struct {
     uint32_t started, completed;
 } snitch_device_t;
 
-/* One entry of the timeline; times in cycles.  Who waits is not told: harts poll side by side, and
- * only the simulator knows which. */
-typedef struct {
-    const char *unit, *what;
-    uint64_t start, end, issued;
-    uint64_t bytes;   /* moved (DMA), or weights loaded */
-    uint64_t macs;    /* multiply-accumulates */
-    uint64_t array;   /* cycles the array computes */
-    uint64_t weights; /* cycles spent waiting for weights */
-    uint32_t from, to;
-    uint64_t written; /* bytes from the first written to the last */
-} snitch_event_t;
-
 struct htvm_soc {
     htvm_bus_t bus;
     uint64_t now; /* of the latest access */
@@ -78,10 +65,8 @@ struct htvm_soc {
     /* Of the QK that was given last: what an AV behind it must fit.  0 cols: there was none. */
     uint32_t scored_cols;
     bool turned; /* an AV came since */
-    bool complained;
-    char message[SNITCH_MESSAGE_BYTES];
-    snitch_event_t *events;
-    size_t event_count, event_room;
+    /* Does not tell who waits: harts poll side by side, and only the simulator knows which. */
+    htvm_log_t log;
 };
 
 static inline uint32_t snitch_blocks(uint32_t value, uint32_t step)
@@ -105,9 +90,6 @@ static inline uint64_t snitch_span(const snitch_area_t *area)
  * Always returns false, so that checks can end with `return snitch_complain(...)`. */
 bool snitch_complain(htvm_soc_t *soc, snitch_device_t *device, uint32_t code, const char *format,
                      ...) __attribute__((format(printf, 4, 5)));
-
-/* Writes one event down. */
-void snitch_record(htvm_soc_t *soc, snitch_event_t event);
 
 /* Whether L1 holds the area's first byte. */
 bool snitch_begins_in_l1(const snitch_area_t *area);

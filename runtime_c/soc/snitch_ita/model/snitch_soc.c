@@ -32,7 +32,7 @@ void htvm_soc_free(htvm_soc_t *soc)
     if (soc != NULL) {
         snitch_drop(&soc->dma);
         snitch_drop(&soc->ita);
-        free(soc->events);
+        htvm_log_free(&soc->log);
         free(soc);
     }
 }
@@ -72,22 +72,6 @@ static void advance(htvm_soc_t *soc, uint64_t now)
     soc->now = now > soc->now ? now : soc->now;
     advance_device(soc, &soc->dma);
     advance_device(soc, &soc->ita);
-}
-
-void snitch_record(htvm_soc_t *soc, snitch_event_t event)
-{
-    if (soc->event_count == soc->event_room) {
-        const size_t room = soc->event_room == 0 ? 256 : 2 * soc->event_room;
-        snitch_event_t *grown = realloc(soc->events, room * sizeof *grown);
-        if (grown == NULL) {
-            snitch_complain(soc, &soc->dma, SNITCH_ERROR_OPERATION,
-                            "no memory on the simulating machine for %zu events", room);
-            return;
-        }
-        soc->events = grown;
-        soc->event_room = room;
-    }
-    soc->events[soc->event_count++] = event;
 }
 
 static uint32_t status(const snitch_device_t *device)
@@ -168,37 +152,18 @@ uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
     return next;
 }
 
-const char *htvm_soc_error(const htvm_soc_t *soc)
-{
-    return soc->complained ? soc->message : NULL;
-}
+const char *htvm_soc_error(const htvm_soc_t *soc) { return htvm_log_error(&soc->log); }
 
-void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
-{
-    for (size_t i = 0; i < soc->event_count; i++) {
-        const snitch_event_t *e = &soc->events[i];
-        fprintf(out,
-                "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
-                ",\"what\":\"%s\",\"bytes\":%" PRIu64 ",\"macs\":%" PRIu64 ",\"array\":%" PRIu64
-                ",\"weights\":%" PRIu64 ",\"issued\":%" PRIu64 ",\"from\":%" PRIu32
-                ",\"to\":%" PRIu32 ",\"written\":%" PRIu64 "}\n",
-                e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights,
-                e->issued, e->from, e->to, e->written);
-    }
-}
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out) { htvm_log_print(&soc->log, out); }
 
 bool snitch_complain(htvm_soc_t *soc, snitch_device_t *device, uint32_t code, const char *format,
                      ...)
 {
     device->error = code;
-    if (!soc->complained) {
-        soc->complained = true;
-        const int used = snprintf(soc->message, sizeof soc->message, "%s: ", device->name);
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(soc->message + used, sizeof soc->message - (size_t)used, format, arguments);
-        va_end(arguments);
-    }
+    va_list arguments;
+    va_start(arguments, format);
+    htvm_log_complaint(&soc->log, device->name, format, arguments);
+    va_end(arguments);
     snitch_drop(device);
     if (device == &soc->ita) {
         soc->scored_cols = 0;
