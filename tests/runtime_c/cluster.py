@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import json
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
 from byoc_dory.soc.snitch_ita.ita_core import ITA as DESCRIBED
-from htvm.sim.host import include_folders
-from htvm.sim.paths import runtime_c
-from htvm.sim.toolchain import Compiler
 from tests.ita_reference import Requant
+from tests.runtime_c.models import Models, load
 
 Array = npt.NDArray[Any]
 
@@ -47,91 +41,19 @@ NO_BIAS, BIAS_COLS, BIAS_ROWS = 0, 1, 2
 IDENTITY, GELU, RELU = 0, 1, 2
 UNIT_SHIFT = 1
 
-_MAP = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
-
-
-class _Bus(ctypes.Structure):
-    _fields_ = [("ctx", ctypes.c_void_p), ("map", _MAP)]
-
 
 def library() -> ctypes.CDLL:
     """Build (once per change) and load the models."""
-    sources = sorted((runtime_c() / "soc" / "snitch_ita" / "model").glob("*.c"))
-    path = Compiler.zig().built(
-        "libsnitch_models.so",
-        sources,
-        include_folders(SOC),
-        generated=(("htvm_soc.h", render(SOC)),),
-        shared=True,
-    )
-    lib = ctypes.CDLL(str(path))
-    u32, u64, ptr = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-    lib.htvm_soc_new.argtypes, lib.htvm_soc_new.restype = [ctypes.POINTER(_Bus)], ptr
-    lib.htvm_soc_free.argtypes = [ptr]
-    lib.htvm_soc_read.argtypes, lib.htvm_soc_read.restype = [ptr, u32, u64], u32
-    lib.htvm_soc_write.argtypes = [ptr, u32, u32, u64]
-    lib.htvm_soc_next_event.argtypes, lib.htvm_soc_next_event.restype = [ptr, u64], u64
-    lib.htvm_soc_error.argtypes, lib.htvm_soc_error.restype = [ptr], ctypes.c_char_p
-    lib.htvm_soc_events.argtypes = [ptr, ptr]
-    return lib
+    return load(SOC)
 
 
-class Cluster:
+class Cluster(Models):
     """The devices with memories of their own."""
 
     def __init__(self, lib: ctypes.CDLL) -> None:
-        self._lib = lib
         self.l1 = np.zeros(L1.size, np.uint8)
         self.l2 = np.zeros(L2_BYTES, np.uint8)
-        places = ((L1.base, self.l1), (L2.base, self.l2))
-
-        def translate(_ctx: int, addr: int, size: int) -> int | None:
-            for base, memory in places:
-                if base <= addr and addr + size <= base + memory.size:
-                    return int(memory.ctypes.data) + addr - base
-            return None
-
-        self._bus = _Bus(None, _MAP(translate))
-        self._soc = lib.htvm_soc_new(ctypes.byref(self._bus))
-        assert self._soc
-        self.now = 0
-
-    def close(self) -> None:
-        self._lib.htvm_soc_free(self._soc)
-
-    @property
-    def error(self) -> str | None:
-        text = self._lib.htvm_soc_error(self._soc)
-        return None if text is None else text.decode()
-
-    def write(self, address: int, value: int) -> None:
-        self._lib.htvm_soc_write(self._soc, address, int(value) & 0xFFFFFFFF, self.now)
-
-    def read(self, address: int) -> int:
-        return int(self._lib.htvm_soc_read(self._soc, address, self.now))
-
-    def next_event(self) -> int:
-        return int(self._lib.htvm_soc_next_event(self._soc, self.now))
-
-    def finish(self, base: int) -> int:
-        """Poll until the device is idle; return the cycles that took."""
-        start = self.now
-        while self.read(base + STATUS) == 1:
-            self.now = self.next_event()
-        assert self.read(base + STATUS) == 0, self.error
-        return self.now - start
-
-    def events(self) -> list[dict[str, Any]]:
-        """What the devices did."""
-        libc = ctypes.CDLL(None)
-        libc.fopen.restype = ctypes.c_void_p
-        libc.fclose.argtypes = [ctypes.c_void_p]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "events"
-            file = libc.fopen(str(path).encode(), b"w")
-            self._lib.htvm_soc_events(self._soc, file)
-            libc.fclose(file)
-            return [json.loads(line) for line in path.read_text().splitlines()]
+        super().__init__(lib, {L1.base: self.l1, L2.base: self.l2})
 
     def put(self, at: int, data: Array, stride: int | None = None) -> None:
         """Store rows of bytes at an offset of L1."""

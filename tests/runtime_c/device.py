@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import json
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from byoc_dory.soc.accelerator import DigitalCore
-from byoc_dory.soc.header import render
 from byoc_dory.soc.registry import resolve
-from htvm.sim.host import include_folders, model_sources
-from htvm.sim.toolchain import Compiler
+from tests.runtime_c.models import Models, load
 
 DIANA = resolve("diana").soc
 L2 = DIANA.memory("L2")
@@ -27,72 +22,18 @@ DIGITAL = 0x1A101000
 TO_L2 = 0x80000000
 CONV, DEPTHWISE, DENSE, ADD = 1, 2, 3, 4
 
-_MAP = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
-
-
-class _Bus(ctypes.Structure):
-    _fields_ = [("ctx", ctypes.c_void_p), ("map", _MAP)]
-
 
 def library() -> ctypes.CDLL:
     """Build (once per change) and load the models."""
-    path = Compiler.zig().built(
-        "libdiana_models.so",
-        model_sources(DIANA),
-        include_folders(DIANA),
-        generated=(("htvm_soc.h", render(DIANA)),),
-        shared=True,
-    )
-    lib = ctypes.CDLL(str(path))
-    u32, u64, ptr = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-    lib.htvm_soc_new.argtypes, lib.htvm_soc_new.restype = [ctypes.POINTER(_Bus)], ptr
-    lib.htvm_soc_free.argtypes = [ptr]
-    lib.htvm_soc_read.argtypes, lib.htvm_soc_read.restype = [ptr, u32, u64], u32
-    lib.htvm_soc_write.argtypes = [ptr, u32, u32, u64]
-    lib.htvm_soc_next_event.argtypes, lib.htvm_soc_next_event.restype = [ptr, u64], u64
-    lib.htvm_soc_error.argtypes, lib.htvm_soc_error.restype = [ptr], ctypes.c_char_p
-    lib.htvm_soc_events.argtypes = [ptr, ptr]
-    return lib
+    return load(DIANA)
 
 
-class Device:
+class Device(Models):
     """The devices with an L2 of their own; every operation ends when the device is idle."""
 
     def __init__(self, lib: ctypes.CDLL) -> None:
-        self._lib = lib
         self.l2 = np.zeros(L2.size, np.uint8)
-        base = self.l2.ctypes.data
-
-        def translate(_ctx: int, addr: int, size: int) -> int | None:
-            ok = L2.base <= addr and addr + size <= L2.end
-            return base + addr - L2.base if ok else None
-
-        self._bus = _Bus(None, _MAP(translate))
-        self._soc = lib.htvm_soc_new(ctypes.byref(self._bus))
-        assert self._soc
-        self.now = 0
-
-    def close(self) -> None:
-        self._lib.htvm_soc_free(self._soc)
-
-    @property
-    def error(self) -> str | None:
-        text = self._lib.htvm_soc_error(self._soc)
-        return None if text is None else text.decode()
-
-    def write(self, address: int, value: int) -> None:
-        self._lib.htvm_soc_write(self._soc, address, value & 0xFFFFFFFF, self.now)
-
-    def read(self, address: int) -> int:
-        return self._lib.htvm_soc_read(self._soc, address, self.now)
-
-    def finish(self, base: int) -> int:
-        """Wait for the device; return the cycles it took."""
-        start = self.now
-        if self.read(base) == 1:
-            self.now = self._lib.htvm_soc_next_event(self._soc, self.now)
-        assert self.read(base) == 0, self.error
-        return self.now - start
+        super().__init__(lib, {L2.base: self.l2})
 
     def dma(self, l2: int, l1: int, size: int, flags: int = 0) -> int:
         for offset, value in ((0x10, L2.base + l2), (0x14, l1), (0x18, size | flags)):
@@ -119,16 +60,7 @@ class Device:
 
     def events(self) -> list[dict[str, Any]]:
         """What the devices did, without the times the host waited."""
-        libc = ctypes.CDLL(None)
-        libc.fopen.restype = ctypes.c_void_p
-        libc.fclose.argtypes = [ctypes.c_void_p]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "events"
-            file = libc.fopen(str(path).encode(), b"w")
-            self._lib.htvm_soc_events(self._soc, file)
-            libc.fclose(file)
-            events = [json.loads(line) for line in path.read_text().splitlines()]
-            return [event for event in events if event["unit"] != "host"]
+        return [event for event in super().events() if event["unit"] != "host"]
 
 
 def up(value: int, step: int = 16) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byoc_dory.soc.header import render
-from htvm.sim.host import sanitizing
+from htvm.sim.host import model_sources, sanitizing
 from htvm.sim.paths import runtime_c
 from htvm.sim.toolchain import Compiler
 from tests.runtime_c.cluster import SOC
@@ -28,7 +28,7 @@ def test_c_units(tmp_path: Path, test: str, name: str) -> None:
     root = runtime_c()
     folder = root / "soc" / "snitch_ita"
     tests = root / "tests"
-    sources = [tests / "soc" / "snitch" / test, *sorted(folder.glob("model/*.c"))]
+    sources = [tests / "soc" / "snitch" / test, *model_sources(SOC)]
     if test == "test_driver.c":
         sources.append(folder / "snitch_ita_driver.c")
     includes = [tmp_path, tests / "driver", tests, root / "include", folder]

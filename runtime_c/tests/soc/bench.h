@@ -3,7 +3,6 @@
 #define BENCH_H
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "diana_regs.h"
@@ -26,29 +25,11 @@ static inline uint8_t *bench_map(void *ctx, uint32_t addr, uint32_t bytes)
     return b->l2 + offset;
 }
 
-static inline bench_t *bench_new(void)
-{
-    bench_t *b = calloc(1, sizeof *b);
-    if (b == NULL) {
-        abort();
-    }
-    const htvm_bus_t bus = {.ctx = b, .map = bench_map};
-    b->soc = htvm_soc_new(&bus);
-    if (b->soc == NULL) {
-        abort();
-    }
-    return b;
-}
-
-static inline void bench_free(bench_t *b)
-{
-    htvm_soc_free(b->soc);
-    free(b);
-}
+#include "machine.h"
 
 static inline uint32_t bench_status(bench_t *b, uint32_t device)
 {
-    return htvm_soc_read(b->soc, device + DIANA_REG_STATUS, b->now);
+    return bench_read(b, device + DIANA_REG_STATUS);
 }
 
 /* Lets the device finish; returns how long it took. */
@@ -63,12 +44,12 @@ static inline uint64_t bench_finish(bench_t *b, uint32_t device)
 
 static inline void bench_dma_set(bench_t *b, uint32_t reg, uint32_t value)
 {
-    htvm_soc_write(b->soc, DIANA_DMA_REGISTERS + reg, value, b->now);
+    bench_write(b, DIANA_DMA_REGISTERS + reg, value);
 }
 
 static inline void bench_core_set(bench_t *b, uint32_t reg, uint32_t value)
 {
-    htvm_soc_write(b->soc, DIANA_DIGITAL_REGISTERS + reg, value, b->now);
+    bench_write(b, DIANA_DIGITAL_REGISTERS + reg, value);
 }
 
 /* Gives the DMA a command and does not wait for it. */
@@ -103,7 +84,7 @@ static inline uint32_t bench_start(bench_t *b, uint32_t operation)
 {
     bench_core_set(b, DIANA_DIGITAL_START, operation);
     bench_finish(b, DIANA_DIGITAL_REGISTERS);
-    return htvm_soc_read(b->soc, DIANA_DIGITAL_REGISTERS + DIANA_REG_ERROR, b->now);
+    return bench_read(b, DIANA_DIGITAL_REGISTERS + DIANA_REG_ERROR);
 }
 
 #endif

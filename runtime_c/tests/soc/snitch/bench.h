@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "htvm_soc_model.h"
@@ -36,35 +35,7 @@ static inline uint8_t *bench_map(void *ctx, uint32_t addr, uint32_t bytes)
     return offset < BENCH_L2 && bytes <= BENCH_L2 - offset ? b->l2 + offset : NULL;
 }
 
-static inline bench_t *bench_new(void)
-{
-    bench_t *b = calloc(1, sizeof *b);
-    if (b == NULL) {
-        abort();
-    }
-    const htvm_bus_t bus = {.ctx = b, .map = bench_map};
-    b->soc = htvm_soc_new(&bus);
-    if (b->soc == NULL) {
-        abort();
-    }
-    return b;
-}
-
-static inline void bench_free(bench_t *b)
-{
-    htvm_soc_free(b->soc);
-    free(b);
-}
-
-static inline uint32_t bench_read(bench_t *b, uint32_t addr)
-{
-    return htvm_soc_read(b->soc, addr, b->now);
-}
-
-static inline void bench_write(bench_t *b, uint32_t addr, uint32_t value)
-{
-    htvm_soc_write(b->soc, addr, value, b->now);
-}
+#include "../machine.h"
 
 /* Lets the device finish. */
 static inline void bench_finish(bench_t *b, uint32_t device)
