@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from byoc_dory.errors import TargetError
+from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.soc.registry import resolve
 from htvm.model import Model
 from htvm.policy import check_policy
 from htvm.progress import Progress
+from htvm.sim.paths import soc_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -139,7 +140,7 @@ def build(
         progress: is told which stage the build is in.
 
     Raises:
-        ModelError: ``model`` is not a model.
+        ModelError: ``model`` is not a model, or is called like a header of the SoC's driver.
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule or the kind of CPU kernels is not
             known.
@@ -185,6 +186,17 @@ def _check_budget(budget: int | None, target: Target) -> None:
             )
 
 
+def _check_name(name: str, soc: Soc) -> None:
+    """Refuse a model whose header would stand for one of the SoC's driver."""
+    if any(path.name == f"{name}.h" for path in soc_folder(soc).rglob("*.h")):
+        raise ModelError(
+            f"a model for {soc.name} cannot be called {name!r}: its driver has a header of that "
+            "name",
+            where=f"model '{name}'",
+            hint="load it under another name: htvm.load(..., name=...)",
+        )
+
+
 def compile_model(
     model: Model | IRModule | str | Path,
     target: str,
@@ -211,6 +223,7 @@ def compile_model(
     _check_budget(options.tiling.l1_budget, resolved)
     with progress.stage("importing", (1, _STAGES)):
         source = model if isinstance(model, Model) else load(model)
+        _check_name(source.name, soc)
     with progress.stage("placing layers", (2, _STAGES)):
         planned = place(read_graph(source.module), resolved, options.tiling, options.policy)
     with progress.stage("retargeting", (3, _STAGES)):

@@ -12,16 +12,20 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from byoc_dory.errors import ExportError, TargetError
+import htvm
+from byoc_dory.errors import ExportError, ModelError, TargetError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from htvm.cli import main
 from htvm.sim.paths import soc_folder
 from htvm.skeleton import EXAMPLE, example_folder, new_soc, skeleton
+from htvm.zoo.emit import model
+from htvm.zoo.sketch import Sketch
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,8 +141,6 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def without_files(package: str) -> Soc:
-    from dataclasses import replace
-
     return replace(DIANA, name="lost", package=package)
 
 
@@ -147,6 +149,14 @@ def test_packages_without_c_are_refused(package: str) -> None:
     with pytest.raises(TargetError, match="no folder 'runtime'") as caught:
         soc_folder(without_files(package))
     assert "SoC lost" in str(caught.value)
+
+
+def test_models_are_not_called_like_a_header_of_the_driver() -> None:
+    sketch = Sketch("snitch_regs", (4,))
+    sketch.dense(sketch.input, 4)
+    with pytest.raises(ModelError, match="header of that name"):
+        htvm.build(replace(model(sketch), name="snitch_regs"), target="snitch_ita.cpu")
+    htvm.build(replace(model(sketch), name="snitch_regs"), target="diana.cpu", platform="host")
 
 
 def test_a_missing_example_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
