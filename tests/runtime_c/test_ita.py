@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,20 +23,13 @@ PROPERTY = settings(max_examples=60, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@pytest.fixture(scope="module")
-def models() -> ctypes.CDLL:
-    return c.library()
-
-
-@pytest.fixture
-def cluster(models: ctypes.CDLL) -> Iterator[Cluster]:
-    made = Cluster(models)
-    yield made
-    made.close()
-
-
 def int8(rng: np.random.Generator, *shape: int) -> Array:
     return rng.integers(-128, 128, shape).astype(np.int8)
+
+
+def square(cluster: Cluster, requant: Requant, **options: Any) -> None:
+    """Start the product of 64 x 64 values at LEFT and at RIGHT."""
+    cluster.program(SMALL, (LEFT, 64), (RIGHT, 64), (OUT, 64), requant, **options)
 
 
 def result(cluster: Cluster, rows: int = 64, cols: int = 64) -> Array:
@@ -84,7 +78,7 @@ def test_requantization_at_its_corners(cluster: Cluster) -> None:
     cluster.put(RIGHT, right)
     cluster.put(BIAS, bias_bytes(bias))
     for case in CASES:
-        cluster.program(SMALL, (LEFT, 64), (RIGHT, 64), (OUT, 64), case, bias=BIAS)
+        square(cluster, case, bias=BIAS)
         got = result(cluster)
         assert np.array_equal(got, reference.requantize(sums, case)), case
     assert cluster.error is None
@@ -93,11 +87,8 @@ def test_requantization_at_its_corners(cluster: Cluster) -> None:
 def test_relu_requantizes_again(cluster: Cluster) -> None:
     sums = spread(cluster)
     for second in (PLAIN, Requant(255, 8, 3), Requant(77, 5, -128), Requant(3, 1, 127)):
-        cluster.program(
-            SMALL,
-            (LEFT, 64),
-            (RIGHT, 64),
-            (OUT, 64),
+        square(
+            cluster,
             PLAIN,
             activation=c.RELU,
             act_requant=second,
@@ -120,11 +111,8 @@ def test_gelu_of_every_input(cluster: Cluster, scale: float) -> None:
         Requant(1, 0, 0),
         Requant(140, 12, 9),
     ):
-        cluster.program(
-            SMALL,
-            (LEFT, 64),
-            (RIGHT, 64),
-            (OUT, 64),
+        square(
+            cluster,
             PLAIN,
             activation=c.GELU,
             act_requant=second,
@@ -153,11 +141,8 @@ def test_gelu_wraps_at_26_bits(cluster: Cluster) -> None:
     x = reference.requantize(sums, PLAIN)
     for b, k in ((-32768, -32768), (-32768, 32767), (-20000, 0), (0, -1)):
         second = Requant(255, 26, 1)
-        cluster.program(
-            SMALL,
-            (LEFT, 64),
-            (RIGHT, 64),
-            (OUT, 64),
+        square(
+            cluster,
             PLAIN,
             activation=c.GELU,
             act_requant=second,
@@ -174,7 +159,7 @@ REQUANTS = st.builds(Requant, st.integers(0, 255), st.integers(0, 31), st.intege
 @PROPERTY
 @given(TILES, TILES, TILES, REQUANTS, st.sampled_from((None, 1, 2)), SEEDS)
 def test_products(
-    models: ctypes.CDLL,
+    cluster_models: ctypes.CDLL,
     rows: int,
     cols: int,
     inner: int,
@@ -184,7 +169,7 @@ def test_products(
 ) -> None:
     """Any sizes, parts of larger matrices, with each kind of bias; nothing else is written."""
     rng = np.random.default_rng(seed)
-    cluster = Cluster(models)
+    cluster = Cluster(cluster_models)
     cluster.l1[:] = rng.integers(0, 256, cluster.l1.size)
     limit = cluster.l1.size // 3 // 8 * 8
     at, strides = [], []
@@ -264,11 +249,13 @@ def rows_of_scores(style: str, length: int, seed: int) -> tuple[Array, Array, Re
     st.sampled_from((5, 0)),
     SEEDS,
 )
-def test_softmax(models: ctypes.CDLL, style: str, length: int, shift: int, seed: int) -> None:
+def test_softmax(
+    cluster_models: ctypes.CDLL, style: str, length: int, shift: int, seed: int
+) -> None:
     """QK, then AV with columns of the unit matrix as V: the weights themselves, less 128."""
     cols = -(-length // 64) * 64
     q, k, requant = rows_of_scores(style, cols, seed)
-    cluster = Cluster(models)
+    cluster = Cluster(cluster_models)
     scores_at, vt_at, out_at = 40960, 0, 80000
     cluster.put(112_000 - 4096, q)
     cluster.put(0, k)
@@ -333,6 +320,84 @@ def draw_head(rng: np.random.Generator, embed: int, proj: int) -> reference.Head
     )
 
 
+@dataclass
+class Places:
+    """Where in L1 the tensors of a head are, one behind another."""
+
+    offsets: dict[str, int]
+    top: int = 0
+
+    def add(self, name: str, size: int) -> int:
+        """Take ``size`` bytes; return their offset."""
+        self.offsets[name] = self.top
+        self.top += -(-size // 8) * 8
+        return self.offsets[name]
+
+    def at(self, name: str, stride: int, row: int = 0) -> tuple[int, int]:
+        """Offset of a row, and the stride."""
+        return self.offsets[name] + row * stride, stride
+
+
+def place_head(cluster: Cluster, x: Array, head: reference.Head, pitch: int) -> Places:
+    """Store what a head reads, and find room for what it writes; its context's rows are ``pitch``
+    bytes apart."""
+    seq, embed = x.shape
+    proj = len(head.wq)
+    places = Places({})
+    weights = {"wq": head.wq, "wk": head.wk, "wv": head.wv, "wo": head.wo}
+    for name, data in {"x": x, **weights}.items():
+        cluster.put(places.add(name, data.size), data)
+    for name, bias in {"bq": head.bq, "bk": head.bk, "bv": head.bv, "bo": head.bo}.items():
+        cluster.put(places.add(name, 3 * bias.size), bias_bytes(bias))
+    for name, size in (("q", seq * proj), ("k", seq * proj), ("vt", proj * seq)):
+        places.add(name, size)
+    places.add("scores", 64 * seq)
+    places.add("context", seq * pitch)
+    assert seq * embed <= 3 * proj * embed
+    places.offsets["out"] = places.offsets["wq"]  # done by then, as are the weights behind it
+    return places
+
+
+Task = tuple[
+    tuple[int, int, int],
+    tuple[int, int],
+    tuple[int, int],
+    tuple[int, int],
+    Requant,
+    dict[str, int],
+]
+
+
+def head_tasks(
+    places: Places, sizes: tuple[int, int, int], head: reference.Head, length: int, pitch: int
+) -> list[Task]:
+    """The steps of a head in their order; ``sizes`` are sequence, embedding and projection."""
+    seq, embed, proj = sizes
+    at = places.at
+    x, q, k, vt, scores = (
+        at("x", embed),
+        at("q", proj),
+        at("k", proj),
+        at("vt", seq),
+        at("scores", seq),
+    )
+    b = places.offsets
+    rows_of_v = {"bias": b["bv"], "bias_kind": c.BIAS_ROWS}
+    tasks: list[Task] = [
+        ((seq, proj, embed), x, at("wq", embed), q, head.q, {"bias": b["bq"]}),
+        ((seq, proj, embed), x, at("wk", embed), k, head.k, {"bias": b["bk"]}),
+        ((proj, seq, embed), at("wv", embed), x, vt, head.v, rows_of_v),
+    ]
+    for row in range(0, seq, 64):
+        some, qk = at("q", proj, row), {"operation": c.QK, "length": length}
+        context = at("context", pitch, row)
+        tasks.append(((64, seq, proj), some, k, scores, head.qk, qk))
+        tasks.append(((64, proj, seq), scores, vt, context, head.av, {"operation": c.AV}))
+    context, out = at("context", pitch), at("out", embed)
+    tasks.append(((seq, embed, proj), context, at("wo", proj), out, head.o, {"bias": b["bo"]}))
+    return tasks
+
+
 @pytest.mark.parametrize(
     ("seq", "embed", "proj", "length"), [(128, 128, 64, 128), (192, 64, 64, 150), (64, 64, 128, 40)]
 )
@@ -341,95 +406,11 @@ def test_one_head(cluster: Cluster, seq: int, embed: int, proj: int, length: int
     rng = np.random.default_rng(seq)
     x = int8(rng, seq, embed)
     head = draw_head(rng, embed, proj)
-    places: dict[str, int] = {}
-    top = 0
-
-    def place(name: str, size: int) -> int:
-        nonlocal top
-        places[name] = top
-        top += -(-size // 8) * 8
-        return places[name]
-
-    for name, data in (
-        ("x", x),
-        ("wq", head.wq),
-        ("wk", head.wk),
-        ("wv", head.wv),
-        ("wo", head.wo),
-    ):
-        cluster.put(place(name, data.size), data)
-    for name, bias in (("bq", head.bq), ("bk", head.bk), ("bv", head.bv), ("bo", head.bo)):
-        cluster.put(place(name, 3 * bias.size), bias_bytes(bias))
-    for name, size in (("q", seq * proj), ("k", seq * proj), ("vt", proj * seq)):
-        place(name, size)
-    place("scores", 64 * seq)
     pitch = 2 * proj  # another head's columns lie between
-    place("context", seq * pitch)
-    places["out"] = places["wq"]  # which is done by then, as are the weights behind it
-    assert seq * embed <= 3 * proj * embed
-
-    def at(name: str, stride: int, row: int = 0) -> tuple[int, int]:
-        return places[name] + row * stride, stride
-
-    tasks = [
-        (
-            (seq, proj, embed),
-            at("x", embed),
-            at("wq", embed),
-            at("q", proj),
-            head.q,
-            {"bias": "bq"},
-        ),
-        (
-            (seq, proj, embed),
-            at("x", embed),
-            at("wk", embed),
-            at("k", proj),
-            head.k,
-            {"bias": "bk"},
-        ),
-        (
-            (proj, seq, embed),
-            at("wv", embed),
-            at("x", embed),
-            at("vt", seq),
-            head.v,
-            {"bias": "bv", "bias_kind": c.BIAS_ROWS},
-        ),
-    ]
-    for row in range(0, seq, 64):
-        tasks += [
-            (
-                (64, seq, proj),
-                at("q", proj, row),
-                at("k", proj),
-                at("scores", seq),
-                head.qk,
-                {"operation": c.QK, "length": length},
-            ),
-            (
-                (64, proj, seq),
-                at("scores", seq),
-                at("vt", seq),
-                at("context", pitch, row),
-                head.av,
-                {"operation": c.AV},
-            ),
-        ]
-    tasks.append(
-        (
-            (seq, embed, proj),
-            at("context", pitch),
-            at("wo", proj),
-            at("out", embed),
-            head.o,
-            {"bias": "bo"},
-        )
-    )
-    for sizes, left, right, out, requant, more in tasks:
+    places = place_head(cluster, x, head, pitch)
+    for *task, options in head_tasks(places, (seq, embed, proj), head, length, pitch):
         cluster.wait_for_context()
-        options = {**more, **({"bias": places[more["bias"]]} if "bias" in more else {})}
-        cluster.program(sizes, left, right, out, requant, **options)
+        cluster.program(*task, **options)
     cluster.finish(ITA)
     want = reference.run_head(x, head, length)
     for name, tensor, stride in (
@@ -439,7 +420,7 @@ def test_one_head(cluster: Cluster, seq: int, embed: int, proj: int, length: int
         ("context", want.context, pitch),
         ("out", want.out, embed),
     ):
-        got = cluster.window(places[name], *tensor.shape, stride).view(np.int8)
+        got = cluster.window(places.offsets[name], *tensor.shape, stride).view(np.int8)
         np.testing.assert_array_equal(got, tensor, err_msg=name)
     assert len(np.unique(want.context)) > 20  # the test would notice
 

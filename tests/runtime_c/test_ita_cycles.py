@@ -6,8 +6,7 @@ Two published utilizations calibrate the model (products 82.1 %, single-head att
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,18 +24,6 @@ SHIFT = Requant(1, 8)
 Task = tuple[
     tuple[int, int, int], tuple[int, int], tuple[int, int], tuple[int, int], dict[str, Any]
 ]
-
-
-@pytest.fixture(scope="module")
-def models() -> ctypes.CDLL:
-    return c.library()
-
-
-@pytest.fixture
-def cluster(models: ctypes.CDLL) -> Iterator[Cluster]:
-    made = Cluster(models)
-    yield made
-    made.close()
 
 
 def run(cluster: Cluster, tasks: Sequence[Task]) -> int:
