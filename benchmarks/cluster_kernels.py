@@ -64,9 +64,12 @@ def all_draws() -> list[Drawn]:
         *(draws.matmul(rng, *sizes, by_rows=False) for sizes in attention),
         *(draws.conv(rng, *sizes) for sizes in convs),
         *(draws.conv(rng, 0, *sizes) for sizes in channels),
-        *(draws.add(rng, size, n) for size in (1024, 8192, 16384) for n in (2, 3, 4)),
-        *(draws.lookup(rng, size) for size in (1024, 8192, 16384)),
-        *(draws.transpose(rng, *sizes) for sizes in ((64, 64), (128, 128), (64, 256), (30, 50))),
+        *(draws.add(rng, size, n) for size in (64, 200, 512, 1024, 8192, 16384) for n in (2, 3, 4)),
+        *(draws.lookup(rng, size) for size in (64, 200, 512, 1024, 8192, 16384)),
+        *(
+            draws.transpose(rng, *sizes)
+            for sizes in ((64, 64), (128, 128), (64, 256), (30, 50), (12, 16))
+        ),
         *(draws.rows_of(rng, name, *sizes) for name in draws.ROW_KERNELS for sizes in rows),
     ]
 

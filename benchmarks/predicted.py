@@ -1,9 +1,12 @@
-"""Predicted against simulated cycles, layer by layer, on every target of DIANA.
+"""Predicted against simulated cycles, layer by layer, on every target of DIANA and of the Snitch
+cluster with ITA.
 
 Included: every layer on an accelerator as it was planned, with its transfers and its driver code,
-and every conversion of layouts at a region's border, under both schedules; the MLPerf Tiny
-networks and the digits, one input each. The CPU's kernels count separately: their estimates are
-figures per element and per multiply-accumulate, for verdicts, and a kernel may hold several layers;
+and every conversion of layouts at a region's border, under both schedules, one input each: on DIANA
+the MLPerf Tiny networks and the digits, on the cluster a layer of the encoder, a product, a head of
+attention, the digits and ResNet-8. The CPU's kernels count separately: their estimates are
+figures per element and per multiply-accumulate of one core, for verdicts; on the cluster all cores
+share most of these kernels, which then take far less. A kernel may hold several layers, and
 kernels that share a layer, such as a padding and its convolution, count as one.
 
 The error of a layer is predicted over simulated cycles, less one.
@@ -20,17 +23,30 @@ from pathlib import Path
 import htvm
 from benchmarks.artefact import Artefact, main, write
 from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
+from htvm import zoo
 from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from htvm.model import Model
 from htvm.pipeline import Compiled
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, count, text
 from htvm.result import RunResult
 
-__all__ = ["NETWORKS", "Row", "TARGETS", "errors_of", "run"]
+__all__ = [
+    "NETWORKS",
+    "Row",
+    "SNITCH_NETWORKS",
+    "SNITCH_TARGETS",
+    "TARGETS",
+    "errors_of",
+    "model_of",
+    "run",
+]
 
 NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos", "digits")
 TARGETS = ("diana", "diana.digital", "diana.analog", "diana.mixed", "diana.cpu")
+SNITCH_NETWORKS = ("encoder:1", "gemm:256:256:256", "attention", "digits", "resnet8")
+SNITCH_TARGETS = ("snitch_ita", "snitch_ita.cluster")
 _KINDS = {"layer": "layer", "prologue": "layout", "epilogue": "layout", "cpu": "cpu"}
 
 
@@ -98,13 +114,26 @@ def _on_the_host(compiled: Compiled, name: str) -> int | None:
     return cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
 
 
+def model_of(network: str) -> Model:
+    """A network of the zoo; ``gemm:M:C:K`` and ``attention`` are the microbenchmarks."""
+    name, *sizes = network.split(":")
+    if name == "gemm":
+        rows, inner, columns = map(int, sizes)
+        return zoo.gemm(rows, inner, columns)
+    if name == "attention":
+        return zoo.single_head_attention()
+    return open_model(f"zoo:{network}")
+
+
 def _rows(progress: Progress) -> list[Row]:
     rows: list[Row] = []
-    for number, network in enumerate(NETWORKS, 1):
-        with progress.stage(network, (number, len(NETWORKS))):
-            model = open_model(f"zoo:{network}")
+    both_socs: list[tuple[str, tuple[str, ...]]] = [(network, TARGETS) for network in NETWORKS]
+    both_socs += [(network, SNITCH_TARGETS) for network in SNITCH_NETWORKS]
+    for number, (network, targets) in enumerate(both_socs, 1):
+        with progress.stage(network, (number, len(both_socs))):
+            model = model_of(network)
             inputs = seeded_inputs(model.inputs)
-            for target in TARGETS:
+            for target in targets:
                 both = ("overlapped",) if target == "diana.cpu" else ("overlapped", "published")
                 for schedule in both:
                     module = htvm.build(model, target, schedule=schedule)  # type: ignore[arg-type]
@@ -137,6 +166,20 @@ def _table(title: str, groups: dict[str, list[Row]]) -> str:
     return text(Table(columns, tuple(_summary(name, rows) for name, rows in groups.items())))
 
 
+def _by_network(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(f"{row.network} on {row.target.split('.')[0]}", []).append(row)
+    return groups
+
+
+def _by_soc(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.target.split(".")[0], []).append(row)
+    return groups
+
+
 def _by(rows: Sequence[Row], attribute: str) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -157,11 +200,11 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
         "\n\n".join(
             [
                 str(__doc__).strip(),
-                _table("all planned", {"together": planned, **kinds}),
-                _table("by network", _by(planned, "network")),
+                _table("all planned", {"together": planned, **_by_soc(planned), **kinds}),
+                _table("by network", _by_network(planned)),
                 _table("by target", _by(planned, "target")),
                 _table("by schedule", _by(planned, "schedule")),
-                _table("CPU kernels, separately", {"together": host, **_by(host, "network")}),
+                _table("CPU kernels, separately", {"together": host, **_by_network(host)}),
             ]
         ),
         [asdict(row) for row in rows],

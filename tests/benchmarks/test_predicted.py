@@ -32,6 +32,21 @@ def test_layers_on_accelerators_are_predicted(target: str) -> None:
     assert max(abs(row.error) for row in layers) < 0.08
 
 
+@pytest.mark.parametrize("target", predicted.SNITCH_TARGETS)
+def test_layers_on_the_cluster_are_predicted(target: str) -> None:
+    """One of each kind: products on ITA or the cores, attention, a head's sums, norms, adds."""
+    sizes = {"sequence": 64, "embedding": 64, "heads": 2, "feed_forward": 128, "stacked": 1}
+    model = htvm.zoo.encoder(1, **sizes) if target == "snitch_ita" else htvm.zoo.build("digits")
+    module = htvm.build(model, target)
+    result = module.run(seeded_inputs(model.inputs))
+    found = [
+        row for row in predicted.errors_of(module.compiled, result, target) if row.kind != "cpu"
+    ]
+    assert len(found) >= 8
+    assert statistics.median(abs(row.error) for row in found) < 0.05
+    assert max(abs(row.error) for row in found) < 0.15
+
+
 def test_kernels_that_share_a_layer_count_as_one() -> None:
     found = rows("ds_cnn", "diana.cpu")
     assert {row.kind for row in found} == {"cpu"}

@@ -6,12 +6,16 @@ a region's border nothing else is in L1.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Literal
 
 from byoc_dory.emit import row_layout
 from byoc_dory.region import BorderMap, Constant, Kernel
-from byoc_dory.soc.base import Dma, Soc
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
+from byoc_dory.soc.snitch_ita.cluster_work import elementwise, slowest, transposition
 from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
+from byoc_dory.soc.snitch_ita.walk import Moved
 from byoc_dory.tensor import Tensor
 
 __all__ = ["epilogue", "prologue"]
@@ -85,13 +89,38 @@ def _conversion(
         layer=None,
         plan=None,
         schedule=None,
-        predicted_cycles=_cycles(soc.dma, planes, pixels, step, soc.host.cost.layout_byte),
+        predicted_cycles=_cycles(planes, pixels, step, kind == "prologue", table is not None, soc),
         accelerator="cpu",
     )
 
 
-def _cycles(dma: Dma, planes: int, pixels: int, step: int, byte_cycles: float) -> int:
-    """The cores' work, and both transfers of each range."""
-    ranges = -(-pixels // step)
-    rows = dma.cycles(step, planes) if planes > 1 else dma.cycles(step)
-    return round(planes * pixels * byte_cycles) + ranges * (rows + dma.cycles(step * planes))
+def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, soc: Soc) -> int:
+    """Transfers and kernels of each range, one after another; the DMA stores the last range, and
+    then loads this one."""
+    assert soc.dma is not None
+    (core,) = (found for found in soc.accelerators if isinstance(found, ClusterCores))
+    dma, host, free = soc.dma, core.call_cycles, 0
+
+    def order(row_bytes: int, rows: int) -> None:
+        nonlocal host, free
+        host += core.order_cycles
+        moved = Moved(row_bytes, rows)
+        free = max(host + core.latency_cycles, free) + moved.cycles(dma)
+
+    if has_table:
+        order(_TABLE, 1)
+    for begin in range(0, pixels, step):
+        count = min(step, pixels - begin)
+        order(*((count, planes) if inward else (count * planes, 1)))
+        host = max(host, free) + core.wait_cycles
+        if has_table:
+            host += core.fork_cycles + ceil(
+                slowest(elementwise(count * planes, core.cores), core.map)
+            )
+        if planes > 1:
+            rows, columns = (planes, count) if inward else (count, planes)
+            host += core.fork_cycles + ceil(
+                slowest(transposition(rows, columns, core.cores), core.transpose)
+            )
+        order(*((count * planes, 1) if inward else (count, planes)))
+    return max(host, free) + core.wait_cycles

@@ -143,9 +143,9 @@ CLUSTER_CORES = ClusterCores(
         ("run", 199.63),
         ("tap", 57.36),
     ),
-    add=(("call", 358.29), ("element", 5.61), ("operand", 2.35)),
-    map=(("call", 203.34), ("element", 5.38)),
-    transpose=(("call", 154.67), ("block", 9.25), ("element", 3.87), ("single", 7.59)),
+    add=(("call", 93.7), ("turn", 51.37), ("element", 5.72), ("operand", 2.41)),
+    map=(("call", 36.23), ("turn", 43.07), ("element", 5.52)),
+    transpose=(("call", 116.33), ("block", 11.69), ("element", 3.86), ("single", 9.04)),
     table_softmax=(
         ("call", 11.57),
         ("row", 202.51),

@@ -33,6 +33,7 @@ Cycles: TypeAlias = tuple[tuple[str, float], ...]
 """Unit of work, and the cycles of one."""
 
 _STRIP = 16  # rows that norms scale together
+_SKEW = 32  # elements from where a core begins to where the next does
 _FEW = 4  # rows of a block: with fewer for each core, results are shared by columns
 
 
@@ -181,7 +182,9 @@ def _depthwise_blocks(rows: int, columns: int, taps: int) -> dict[str, int]:
 def elementwise(elements: int, cores: int, operands: int = 0) -> tuple[Work, ...]:
     """Of a sum of so many operands, or a table."""
     share = -(-elements // cores)
-    return ({"call": 1, "element": share, "operand": share * operands},)
+    # Long shares are begun at different banks, and what was left out is done afterwards.
+    turns = 1 + (share > _SKEW)
+    return ({"call": 1, "turn": turns, "element": share, "operand": share * operands},)
 
 
 def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
