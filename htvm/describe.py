@@ -14,7 +14,7 @@ from htvm.facts.network import machine_of, network_graph
 from htvm.facts.recipe import recipe_of
 from htvm.facts.traffic import Traffic, traffic_of
 from htvm.facts.units import units_of
-from htvm.placement import Estimator, executed_form
+from htvm.offers import Estimator, executed_form
 from htvm.policy import CPU
 from htvm.report.explain_types import Explanation, Offer, VerdictRow
 from htvm.report.shapes import describe

@@ -20,7 +20,7 @@ from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import ModelError, TilingError
 from byoc_dory.layer import Layer, conv2d_layer
 from byoc_dory.planning import cycles_like
-from htvm.placement import executed_form
+from htvm.offers import executed_form
 from htvm.policy import CPU
 from htvm.removals import removals
 from htvm.report.explain_types import Improvement

@@ -2,7 +2,7 @@
 
 The cores of a SoC may differ in their arithmetic, so that the choice changes the numbers: it is a
 *plan*.  Here each layer of the source is offered to each accelerator in the form it would be
-retargeted to (`executed_form`), judged, estimated where the policy wants to know, and placed.
+retargeted to (`htvm.offers`), judged, estimated where the policy wants to know, and placed.
 Retargeting then writes the layers in their cores' forms, and `patterns.dispatching.dispatch` judges
 what was really written.
 """
@@ -13,14 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from byoc_dory.cost import cpu_cycles, layout_cycles
-from byoc_dory.errors import PolicyError, TilingError
-from byoc_dory.layer import AnalogRequant, Layer, MulShift, Shift
-from byoc_dory.planning import tile_layer
-from byoc_dory.soc.analog_core import AnalogCore
-from byoc_dory.verdict import Refused
+from byoc_dory.errors import PolicyError
+from byoc_dory.layer import Layer
+from htvm.offers import LAYERS_OF_MAPS, Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
 from htvm.quantization.retarget import has_multipliers
@@ -30,14 +25,11 @@ from patterns.groups import Group
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
     from patterns.read import Node
 
-__all__ = ["Estimator", "Placement", "executed_form", "place"]
-
-_OF_MAPS = ("conv2d", "depthwise", "dense", "add")
+__all__ = ["Placement", "place"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +78,14 @@ def place(
     check_policy(chosen)
     layers = _layers(nodes)
     final = _is_final(tuple(nodes), target)
-    asked = _Asked(target, Estimator(target.soc, options), final=final)
+    asked = Offers(target, Estimator(target.soc, options), final=final)
     estimates = callable(chosen) or "latency" in (chosen, target.policy)
     asked_about = {name: asked.candidates(layer, estimates) for name, layer in layers.items()}
     # Of matrices, only what an accelerator takes is somebody's choice.
     offers = {
         name: candidates
         for name, candidates in asked_about.items()
-        if layers[name].op in _OF_MAPS or _is_taken(candidates)
+        if layers[name].op in LAYERS_OF_MAPS or _is_taken(candidates)
     }
     together = [
         (group, candidates)
@@ -226,115 +218,6 @@ def _infos(layers: Sequence[Layer]) -> dict[str, LayerInfo]:
         )
         for layer in layers
     }
-
-
-def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
-    """A layer as retargeting would write it for an accelerator, with numbers that stand for any.
-
-    Shapes are the layer's own; types, weights, requantization and clip satisfy the arithmetic of
-    the accelerator's scheme, so that only rules about shapes can object.  Layers for which no such
-    form exists (an add has no ternary one) keep their shift form.  Layers of matrices are not
-    retargeted: their form is the one they have.
-    """
-    if layer.op not in _OF_MAPS:
-        return layer
-    rectified = layer.relu
-    requant = MulShift((1,), (0,)) if accelerator.scheme == "mul_shift" else Shift(0)
-    common: dict[str, Any] = {
-        "inputs": tuple(replace(tensor, dtype="int8") for tensor in layer.inputs),
-        "output": replace(layer.output, dtype="int8"),
-        "clip": (0, 127) if rectified else (-128, 127),
-    }
-    if layer.weight is None:
-        return replace(layer, requant=requant, **common)
-    if isinstance(accelerator, AnalogCore):
-        return replace(
-            layer,
-            weight=np.zeros(layer.weight.shape, np.int8),
-            bias=None,
-            requant=AnalogRequant(1, (1,), (0,), 0, accelerator.rows),
-            input_range=accelerator.activation_range,
-            **common,
-        )
-    return replace(layer, bias=np.zeros(layer.K, np.int32), requant=requant, **common)
-
-
-# ------------------------------------------------------------------------------ asking
-
-
-class Estimator:
-    """Predicted cycles of layers with the tiles the tiler picks; each geometry is solved once.
-
-    Args:
-        soc: description of the SoC.
-        options: of the tiler; their kind of schedule is what is estimated.
-    """
-
-    def __init__(self, soc: Soc, options: TilingOptions) -> None:
-        self._soc = soc
-        self._options = options
-        self._known: dict[tuple[object, ...], int] = {}
-
-    def cycles(self, layer: Layer, accelerator: Accelerator) -> int:
-        """Cycles of a layer alone on an accelerator that accepts it.
-
-        Raises:
-            TargetError: the accelerator has no such tiling objective.
-            TilingError: no tile fits the budget.
-        """
-        key = (accelerator.name, layer.geometry)
-        if key not in self._known:
-            tile = tile_layer(layer, self._soc, accelerator, self._options).tile
-            schedule = self._options.schedule
-            self._known[key] = accelerator.cost(layer, tile, self._soc, schedule)
-        return self._known[key]
-
-
-class _Asked:
-    """The accelerators of a target, asked layer by layer."""
-
-    def __init__(self, target: Target, estimator: Estimator, *, final: bool) -> None:
-        self._soc = target.soc
-        self._accelerators = target.accelerators
-        self._estimator = estimator
-        self._final = final
-
-    def candidates(self, layer: Layer, estimates: bool) -> tuple[Candidate, ...]:
-        """What each accelerator says, and the CPU.
-
-        Raises:
-            TilingError: the layer would run on an accelerator, had L1 not been made too small.
-        """
-        offers, errors = [], []
-        for entry in self._accelerators:
-            try:
-                offers.append(self._offer(layer, entry, estimates))
-            except TilingError as error:
-                errors.append(error)
-                offers.append(
-                    Candidate(entry.name, False, error.what, "A tile fits L1.", entry.scheme)
-                )
-        if errors and not any(offer.accepted for offer in offers):
-            raise errors[0]
-        cycles = self._cpu(layer) if estimates else None
-        return (*offers, Candidate(CPU, True, cycles=cycles))
-
-    def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
-        """What one accelerator says; `TilingError` where no tile to estimate fits."""
-        form = layer if self._final else executed_form(layer, accelerator)
-        verdict = accelerator.judge(form, self._soc)
-        name, scheme = accelerator.name, accelerator.scheme
-        if isinstance(verdict, Refused):
-            return Candidate(name, False, verdict.reason, verdict.rule, scheme)
-        cycles = self._estimator.cycles(form, accelerator) if estimates else None
-        return Candidate(name, True, scheme=scheme, cycles=cycles)
-
-    def _cpu(self, layer: Layer) -> int:
-        """The layer on the host, and its tensors in and out of the accelerators' layout."""
-        if not self._accelerators:
-            return cpu_cycles(layer, self._soc)
-        moved = sum(tensor.elements for tensor in (*layer.inputs, layer.output))
-        return cpu_cycles(layer, self._soc) + layout_cycles(moved, self._soc)
 
 
 # ------------------------------------------------------------------------------ the user's own

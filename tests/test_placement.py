@@ -16,7 +16,8 @@ from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import PolicyError, TilingError
-from htvm.placement import Estimator, Placement, place
+from htvm.offers import Estimator
+from htvm.placement import Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.sketch import Scheme
 from patterns.conv import conv2d

@@ -12,7 +12,8 @@ from byoc_dory.layer import MulShift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
-from htvm.placement import Placement, executed_form, place
+from htvm.offers import executed_form
+from htvm.placement import Placement, place
 from htvm.quantization import retarget
 from patterns.dispatching import dispatch
 from patterns.read import output_names, read_graph

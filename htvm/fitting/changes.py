@@ -17,7 +17,7 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import resolve, targets
 from htvm.fitting.levels import constants_by_layer, too_full
-from htvm.placement import executed_form
+from htvm.offers import executed_form
 from htvm.policy import CPU
 from htvm.report.fit_types import Answer, Change, Level
 from htvm.variants import RESIZABLE, resized
