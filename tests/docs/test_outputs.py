@@ -10,7 +10,13 @@ import pytest
 from tests.docs.outputs import rewritten
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("tutorial.md", "guides/verify.md", "guides/export.md", "guides/quantize.md")
+PAGES = (
+    "tutorial.md",
+    "guides/first-report.md",
+    "guides/verify.md",
+    "guides/export.md",
+    "guides/quantize.md",
+)
 
 
 @pytest.mark.slow

@@ -90,6 +90,45 @@ def test_the_wheel_works_elsewhere(wheel: Path, tmp_path: Path) -> None:
     assert ran.stdout.split() == list(htvm.targets())
 
 
+_USED = """
+import sys
+from pathlib import Path
+import htvm
+from htvm.cli.app import main
+from htvm.inputs import seeded_inputs
+
+assert htvm.__file__.startswith(sys.argv[1]), htvm.__file__
+assert main(["report", "zoo:toyadmos", "--out", "page.html", "--out", "page.json"]) == 0
+assert main(["targets", "show", "snitch_ita"]) == 0
+assert main(["targets", "new", "mychip"]) == 0
+model = NETWORK
+module = htvm.build(model, "snitch_ita")
+assert module.verify(seeded_inputs(model.inputs)).equal
+folder = module.export("attention")
+assert htvm.open(folder).check()
+assert Path("mychip_soc/pyproject.toml").is_file()
+assert "</html>" in Path("page.html").read_text(encoding="utf-8")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["htvm.zoo.gemm(64, 64, 64)", "htvm.zoo.encoder(1)"])
+def test_the_wheel_does_what_the_tree_does(wheel: Path, tmp_path: Path, network: str) -> None:
+    """Firmware for both SoCs, a page, an export, a new SoC: every kind of data that is shipped."""
+    site, home = tmp_path / "site", tmp_path / "home"
+    home.mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    script = home / "used.py"
+    script.write_text(_USED.replace("NETWORK", network), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, str(script), str(site)], cwd=home,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_metadata_agrees_with_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
