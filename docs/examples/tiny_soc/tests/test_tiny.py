@@ -6,10 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_soc.description import soc
 
 import htvm
+from byoc_dory.errors import SimulationError
 from byoc_dory.layer import Array
 from byoc_dory.options import TilingOptions
+from htvm.sim import host
+from htvm.sim.toolchain import Compiler
 from htvm.zoo.emit import model
 from htvm.zoo.sketch import Sketch
 
@@ -87,6 +91,44 @@ def test_predictions_are_near_what_runs_take(budget: int | None, error: float) -
 def test_it_says_why_the_host_runs_a_layer() -> None:
     explained = str(htvm.build(model(network()), target="tiny", platform="host").explain())
     assert "the kernel is 3x3" in explained
+
+
+# Computes the product that it reads.
+MAIN = """
+#include "htvm_host.h"
+#include "tiny_driver.h"
+
+int main(void)
+{
+    static tiny_product_t product;
+    const int code = htvm_host_read(0, &product, sizeof product);
+    return code != 0 ? code : tiny_product(&product);
+}
+"""
+
+
+def test_the_device_says_what_is_wrong(tmp_path: Path) -> None:
+    main = tmp_path / "main.c"
+    main.write_text(MAIN)
+    program = host.build([main], [], soc(), tmp_path / "out", Compiler.zig())
+    end = soc().memory("L1").size
+    right = {"in": 0, "weights": 64, "out": 256, "rows": 2, "k": 3, "c": 4, "shift": 5}
+    right |= {"low": 0, "high": 127}
+    for wrong, message in (
+        ({}, None),
+        ({"in": end - 7}, "input at .*8 B. leaves L1"),
+        ({"weights": end - 20}, "weights at .*24 B. leaves L1"),
+        ({"weights": 66}, "not aligned to 4 B"),
+        ({"out": 3}, "overlaps an operand"),
+        ({"rows": 0}, "a product of 0x4 by 3"),
+        ({"shift": 32}, "shift 32"),
+    ):
+        words = np.array(list((right | wrong).values()), np.int32).tobytes()
+        if message is None:
+            host.run(program, [words], [])
+            continue
+        with pytest.raises(SimulationError, match=message):
+            host.run(program, [words], [])
 
 
 def test_an_export_carries_its_driver(tmp_path: Path) -> None:

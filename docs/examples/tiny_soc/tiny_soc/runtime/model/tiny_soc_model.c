@@ -4,16 +4,14 @@
  * address and size, where the device would do something wrong.  A result is there when the time is
  * over, not before: a driver that does not wait reads what was in L1. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "htvm_soc_log.h"
 #include "htvm_soc_model.h"
 #include "tiny_regs.h"
-
-typedef struct {
-    uint64_t start, end, macs, array;
-} event_t;
 
 struct htvm_soc {
     htvm_bus_t bus;
@@ -22,9 +20,7 @@ struct htvm_soc {
     uint64_t until;       /* busy: when the result is there */
     bool waiting;         /* the host has read that the device is busy */
     uint64_t waits_since;
-    event_t *events;      /* products, and (macs 0) times in which the host waits */
-    size_t event_count, event_room;
-    char complaint[200];  /* empty: none */
+    htvm_log_t log;       /* what was done, and the first complaint */
 };
 
 htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
@@ -39,7 +35,7 @@ htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
 void htvm_soc_free(htvm_soc_t *soc)
 {
     if (soc != NULL) {
-        free(soc->events);
+        htvm_log_free(&soc->log);
         free(soc);
     }
 }
@@ -48,27 +44,23 @@ int htvm_soc_owns(uint32_t addr) { return addr - TINY_MAC_REGISTERS < TINY_REGIS
 
 static uint32_t value_of(const htvm_soc_t *soc, uint32_t offset) { return soc->reg[offset / 4u]; }
 
-static void record(htvm_soc_t *soc, event_t event)
+/* Always false. */
+static bool complain(htvm_soc_t *soc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool complain(htvm_soc_t *soc, const char *format, ...)
 {
-    if (soc->event_count == soc->event_room) {
-        const size_t room = soc->event_room == 0 ? 64 : 2 * soc->event_room;
-        event_t *grown = realloc(soc->events, room * sizeof *grown);
-        if (grown == NULL) {
-            snprintf(soc->complaint, sizeof soc->complaint, "no memory for %zu events", room);
-            return;
-        }
-        soc->events = grown;
-        soc->event_room = room;
-    }
-    soc->events[soc->event_count++] = event;
+    va_list arguments;
+    va_start(arguments, format);
+    htvm_log_complaint(&soc->log, "MAC", format, arguments);
+    va_end(arguments);
+    return false;
 }
 
 /* Bytes of L1; NULL, with a complaint, if they are not all there. */
 static uint8_t *place(htvm_soc_t *soc, const char *what, uint32_t offset, uint64_t bytes)
 {
     if (offset > HTVM_L1_SIZE || bytes > HTVM_L1_SIZE - offset) {
-        snprintf(soc->complaint, sizeof soc->complaint,
-                 "MAC: %s at L1 0x%08" PRIX32 " (%" PRIu64 " B) leaves L1", what,
+        complain(soc, "%s at L1 0x%08" PRIX32 " (%" PRIu64 " B) leaves L1", what,
                  HTVM_L1_BASE + offset, bytes);
         return NULL;
     }
@@ -93,22 +85,16 @@ static bool find(htvm_soc_t *soc, places_t *found)
                    out = value_of(soc, TINY_REG_OUT);
     if (rows == 0 || k == 0 || c == 0 || rows > HTVM_L1_SIZE || k > HTVM_L1_SIZE ||
         c > HTVM_L1_SIZE || value_of(soc, TINY_REG_SHIFT) > TINY_MAC_MAX_SHIFT) {
-        snprintf(soc->complaint, sizeof soc->complaint,
-                 "MAC: a product of %" PRIu64 "x%" PRIu64 " by %" PRIu64 ", shift %" PRIu32, rows,
-                 c, k, value_of(soc, TINY_REG_SHIFT));
-        return false;
+        return complain(soc, "a product of %" PRIu64 "x%" PRIu64 " by %" PRIu64 ", shift %" PRIu32,
+                        rows, c, k, value_of(soc, TINY_REG_SHIFT));
     }
     if (weights % TINY_MAC_ALIGN != 0) {
-        snprintf(soc->complaint, sizeof soc->complaint,
-                 "MAC: weights at L1 0x%08" PRIX32 " are not aligned to %u B",
-                 HTVM_L1_BASE + weights, TINY_MAC_ALIGN);
-        return false;
+        return complain(soc, "weights at L1 0x%08" PRIX32 " are not aligned to %u B",
+                        HTVM_L1_BASE + weights, TINY_MAC_ALIGN);
     }
     if (overlap(out, rows * k, in, rows * c) || overlap(out, rows * k, weights, k * (c + 4u))) {
-        snprintf(soc->complaint, sizeof soc->complaint,
-                 "MAC: output at L1 0x%08" PRIX32 " (%" PRIu64 " B) overlaps an operand",
-                 HTVM_L1_BASE + out, rows * k);
-        return false;
+        return complain(soc, "output at L1 0x%08" PRIX32 " (%" PRIu64 " B) overlaps an operand",
+                        HTVM_L1_BASE + out, rows * k);
     }
     found->in = place(soc, "input", in, rows * c);
     found->weights = place(soc, "weights", weights, k * (c + 4u));
@@ -152,7 +138,7 @@ static void start(htvm_soc_t *soc, uint64_t now)
 {
     places_t unused;
     if (soc->busy) {
-        snprintf(soc->complaint, sizeof soc->complaint, "MAC: started while it is busy");
+        complain(soc, "started while it is busy");
         return;
     }
     if (!find(soc, &unused)) {
@@ -164,7 +150,12 @@ static void start(htvm_soc_t *soc, uint64_t now)
                            ((c + TINY_MAC_WIDTH - 1u) / TINY_MAC_WIDTH);
     soc->busy = true;
     soc->until = now + TINY_MAC_START_CYCLES + array;
-    record(soc, (event_t){now, soc->until, rows * k * c, array});
+    htvm_log_event(&soc->log, (htvm_event_t){.unit = "mac",
+                                             .what = "product",
+                                             .start = now,
+                                             .end = soc->until,
+                                             .macs = rows * k * c,
+                                             .array = array});
 }
 
 static void advance(htvm_soc_t *soc, uint64_t now)
@@ -179,15 +170,17 @@ uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
 {
     advance(soc, now);
     if (addr - TINY_MAC_REGISTERS != TINY_REG_STATUS) {
-        snprintf(soc->complaint, sizeof soc->complaint,
-                 "MAC: read of register 0x%08" PRIX32 ", which cannot be read", addr);
+        complain(soc, "read of register 0x%08" PRIX32 ", which cannot be read", addr);
     }
     if (soc->waiting && now > soc->waits_since) {
-        record(soc, (event_t){soc->waits_since, now, 0, 0});
+        htvm_log_event(&soc->log, (htvm_event_t){.unit = "host",
+                                                 .what = "wait",
+                                                 .start = soc->waits_since,
+                                                 .end = now});
     }
     soc->waiting = soc->busy;
     soc->waits_since = now;
-    if (soc->complaint[0] != '\0') {
+    if (soc->log.complained) {
         return TINY_STATUS_ERROR;
     }
     return soc->busy ? TINY_STATUS_BUSY : TINY_STATUS_IDLE;
@@ -199,8 +192,7 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
     advance(soc, now);
     soc->waiting = false;
     if (offset % 4u != 0 || offset < TINY_REG_IN || offset > TINY_REG_START || soc->busy) {
-        snprintf(soc->complaint, sizeof soc->complaint,
-                 "MAC: write to 0x%08" PRIX32 "%s", addr,
+        complain(soc, "write to 0x%08" PRIX32 "%s", addr,
                  soc->busy ? " while it is busy" : ", which is no register to write");
         return;
     }
@@ -215,20 +207,6 @@ uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
     return soc->busy && soc->until > now ? soc->until : UINT64_MAX;
 }
 
-const char *htvm_soc_error(const htvm_soc_t *soc)
-{
-    return soc->complaint[0] == '\0' ? NULL : soc->complaint;
-}
+const char *htvm_soc_error(const htvm_soc_t *soc) { return htvm_log_error(&soc->log); }
 
-void htvm_soc_events(const htvm_soc_t *soc, FILE *out)
-{
-    for (size_t i = 0; i < soc->event_count; i++) {
-        const event_t *e = &soc->events[i];
-        fprintf(out,
-                "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
-                ",\"what\":\"%s\",\"bytes\":0,\"macs\":%" PRIu64 ",\"array\":%" PRIu64
-                ",\"weights\":0}\n",
-                e->macs == 0 ? "host" : "mac", e->start, e->end, e->macs == 0 ? "wait" : "product",
-                e->macs, e->array);
-    }
-}
+void htvm_soc_events(const htvm_soc_t *soc, FILE *out) { htvm_log_print(&soc->log, out); }
