@@ -72,7 +72,7 @@ def write_project(files: Mapping[str, str], folder: Path) -> Path:
             fresh = work / "new"
             _write(files, fresh)
             _swap(fresh, place, work / "old")
-    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
         reason = getattr(error, "strerror", None) or str(error)
         raise ExportError(
             f"cannot write the project: {reason}",

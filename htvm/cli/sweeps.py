@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import htvm
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.errors import ExportError, TargetError
+from htvm.files import write_whole
 from htvm.progress import Progress
 from htvm.report.table import csv_text
 
@@ -66,7 +68,7 @@ def _weights(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def write_sweep(found: Exploration, folder: Path) -> list[Path]:
-    """Write ``tilings.csv``, ``latency.png`` and ``memory.png``; returns their paths.
+    """Write ``tilings.csv``, ``latency.png`` and ``memory.png``, each whole; returns their paths.
 
     Raises:
         DependencyError: matplotlib is not installed; nothing is written.
@@ -76,15 +78,18 @@ def write_sweep(found: Exploration, folder: Path) -> list[Path]:
     records = found.records
     columns = list(records[0]) if records else []
     table = csv_text(columns, [list(record.values()) for record in records])
+    files = {"tilings.csv": table.encode()}
+    for name, figure in figures.items():
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png", dpi=110)
+        files[name] = drawn.getvalue()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "tilings.csv").write_text(table, encoding="utf-8")
-        for name, figure in figures.items():
-            figure.savefig(folder / name, dpi=110)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # an impossible name
         raise ExportError(
-            f"cannot write the sweep: {error.strerror or error}",
+            f"cannot write the sweep: {getattr(error, 'strerror', None) or error}",
             where=f"--out {folder}",
             hint="name a folder that is writable",
         ) from error
-    return [folder / name for name in ("tilings.csv", *figures)]
+    where = f"--out {folder}"
+    return [write_whole(folder / name, data, "the sweep", where) for name, data in files.items()]

@@ -41,7 +41,13 @@ def bind_golden(infos: Sequence[TensorInfo], golden: Golden) -> dict[str, Array]
         named = read_arrays(Path(golden), "give an .npz file with the outputs' names", "outputs")
         if len(named) == 1 and len(infos) == 1:
             named = {infos[0].name: next(iter(named.values()))}
-    if not isinstance(named, Mapping) or not named:
+    if not isinstance(named, Mapping):
+        raise InputError(
+            f"{type(named).__name__} instead of arrays by name",
+            where=where,
+            hint=f"give a dict or an .npz file; the model gives {wanted}",
+        )
+    if not named:
         raise InputError(
             "there are no outputs in it", where=where, hint=f"the model gives {wanted}"
         )

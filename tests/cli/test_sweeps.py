@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from htvm.cli.app import main
+from htvm.cli.sweeps import write_sweep
 
 COMMON = ["explore", "zoo:toyadmos", "-t", "diana.digital", "--l1", "300", "--l1", "64000"]
 
@@ -65,3 +66,20 @@ def test_a_folder_that_cannot_be_written(
     arguments = [*COMMON, "--objective", "array", "--out", str(tmp_path / "file" / "folder")]
     assert main(arguments) == 2
     assert "cannot write the sweep" in capsys.readouterr().err
+
+
+def test_nothing_is_written_before_all_is_drawn(tmp_path: Path) -> None:
+    class Drawn:
+        records: tuple[dict[str, int], ...] = ({"cycles": 1},)
+
+        def plot_latency(self) -> Drawn:
+            return self
+
+        plot_memory = plot_latency
+
+        def savefig(self, file: object, **_: object) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_sweep(Drawn(), tmp_path / "sweep")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

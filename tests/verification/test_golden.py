@@ -32,7 +32,7 @@ SCORES = np.arange(4, dtype=np.int8).reshape(1, 4)
         ({"scores": SCORES.astype(np.int16)}, "dtype int16 instead of int8"),
         ({"boxes": np.zeros((1, 2, 2))}, r"dtype float64 instead of float32"),
         ({"scores": [1, 2]}, "a list is not a numpy array"),
-        (SCORES, "there are no outputs in it"),
+        (SCORES, "ndarray instead of arrays by name; .*scores: int8"),
     ],
 )
 def test_a_bad_golden(golden: Any, message: str) -> None:

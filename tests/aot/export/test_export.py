@@ -263,6 +263,11 @@ def test_whatever_interrupts_leaves_the_place_as_it_was(
     assert _listing(tmp_path) == before
 
 
+def test_an_impossible_name_is_said() -> None:
+    with pytest.raises(ExportError, match="cannot write the project: .*null"):
+        write_project(FILES, Path("a\0b"))
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
