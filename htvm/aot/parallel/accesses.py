@@ -78,7 +78,7 @@ def viewed(stmt: DeclBuffer) -> Var:
     Raises:
         Unknown: it is something else, or has elements of another type.
     """
-    args = getattr(stmt.data, "args", ())
+    args: Any = getattr(stmt.data, "args", ())
     if len(args) != 1 or not isinstance(args[0], Var):
         raise Unknown("a view of something that is no buffer")
     if str(args[0].ty.dtype) != str(stmt.buffer.ty.dtype):
