@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
 from byoc_dory.errors import TilingError
-from htvm.facts.energy import energy_of, step_energy
+from htvm.facts.energy import accelerators_of, energy_of, step_energy
 from htvm.facts.maps import memory_maps
 from htvm.facts.network import machine_of, network_graph
 from htvm.facts.recipe import recipe_of
@@ -77,7 +77,8 @@ def _layer_row(
     plan = None if kernel is None else kernel.plan
     tiles = None if kernel is None else _tiles(kernel)
     cycles = None if measured is None else measured.cycles
-    energy = step_energy(compiled.target.soc, step.accelerator, step.kind, cycles)
+    used = accelerators_of(compiled.program.steps)
+    energy = step_energy(compiled.target.soc, step.accelerator, step.kind, cycles, used)
     return LayerRow(
         name=" + ".join(names),
         op=_operator(compiled, step),

@@ -2,25 +2,41 @@
 
 A power holds while a set of accelerators is at work.  A step on an accelerator is charged its
 power from the call to the return; a step for which the description has no power has no energy.
+
+Where an accelerator of a run has no power of its own, but all of the run's together have one, that
+one is the average over a run in which they alternate: every step is charged it, which is right for
+the whole run, and says nothing of how steps differ.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from htvm.report.picture_types import Energy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from byoc_dory.soc.base import Power, Soc
     from htvm.report.types import LayerRow
 
-__all__ = ["energy_of", "step_energy"]
+__all__ = ["accelerators_of", "energy_of", "step_energy"]
+
+
+class _Step(Protocol):
+    @property
+    def accelerator(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+
+
+def accelerators_of(steps: Iterable[_Step]) -> tuple[str, ...]:
+    """The accelerators that compute layers, in the order of their first."""
+    return tuple(dict.fromkeys(step.accelerator for step in steps if step.kind == "layer"))
 
 
 def step_energy(
-    soc: Soc, accelerator: str, kind: str, cycles: int | None
+    soc: Soc, accelerator: str, kind: str, cycles: int | None, used: Sequence[str]
 ) -> tuple[Power, float] | None:
     """Return the power of a step and its energy in microjoules; None where there is neither.
 
@@ -29,8 +45,11 @@ def step_energy(
         accelerator: what the step runs on, or what a conversion is for.
         kind: of the step; conversions and copies are the host's work.
         cycles: of the step; None where there are none.
+        used: the accelerators of the run.
     """
-    power = soc.power("cpu" if kind in ("prologue", "epilogue", "copy") else accelerator)
+    own = "cpu" if kind in ("prologue", "epilogue", "copy") else accelerator
+    alternate = len(used) > 1 and any(soc.power(name) is None for name in used)
+    power = (soc.power(*used) if alternate else None) or soc.power(own)
     if power is None or cycles is None:
         return None
     return power, power.milliwatts * soc.cycles_to_ms(cycles)
@@ -40,8 +59,9 @@ def energy_of(soc: Soc, rows: Sequence[LayerRow]) -> Energy | None:
     """Return the energy of all steps that have one; None where none has."""
     total, covered = 0.0, 0
     used: dict[Power, None] = {}
+    accelerators = accelerators_of(rows)
     for row in rows:
-        found = step_energy(soc, row.accelerator, row.kind, row.cycles)
+        found = step_energy(soc, row.accelerator, row.kind, row.cycles, accelerators)
         if found is None or row.cycles is None:
             continue
         power, energy = found

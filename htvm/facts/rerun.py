@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from htvm.facts.energy import energy_of, step_energy
+from htvm.facts.energy import accelerators_of, energy_of, step_energy
 from htvm.facts.units import units_of
 from htvm.report.types import LayerRow, Report
 
@@ -24,8 +24,10 @@ def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
         result: of one.
         soc: what was run on.
     """
+    used = accelerators_of(report.layers)
     rows = tuple(
-        _row(row, measured, soc) for row, measured in zip(report.layers, result.layers, strict=True)
+        _row(row, measured, soc, used)
+        for row, measured in zip(report.layers, result.layers, strict=True)
     )
     memory = report.summary.memory
     if result.stack_bytes is not None:
@@ -46,8 +48,8 @@ def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
     )
 
 
-def _row(row: LayerRow, measured: LayerResult, soc: Soc) -> LayerRow:
-    energy = step_energy(soc, row.accelerator, row.kind, measured.cycles)
+def _row(row: LayerRow, measured: LayerResult, soc: Soc, used: tuple[str, ...]) -> LayerRow:
+    energy = step_energy(soc, row.accelerator, row.kind, measured.cycles, used)
     return replace(
         row,
         cycles=measured.cycles,
