@@ -25,6 +25,7 @@ from byoc_dory.rowwise import RowFunction
 from byoc_dory.tensor import Array, Layout, Tensor
 
 __all__ = [
+    "SCALED_OPS",
     "AnalogRequant",
     "Array",
     "Layer",
@@ -45,6 +46,10 @@ __all__ = [
 Op: TypeAlias = Literal[
     "conv2d", "depthwise", "dense", "add", "gemm", "matmul", "rows", "mha", "attend"
 ]
+
+SCALED_OPS: tuple[Op, ...] = ("conv2d", "depthwise", "dense", "add")
+"""Layers of maps and vectors, which retargeting writes in a core's number scheme; those of matrices
+keep the one they have."""
 
 _OPS = get_args(Op)
 # Those whose inputs all have the output's shape.

@@ -13,7 +13,7 @@ import numpy as np
 
 from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import TilingError
-from byoc_dory.layer import AnalogRequant, Layer, MulShift, Shift
+from byoc_dory.layer import SCALED_OPS, AnalogRequant, Layer, MulShift, Shift
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
     from byoc_dory.soc.base import Soc, Target
 
-__all__ = ["LAYERS_OF_MAPS", "Estimator", "Offers", "executed_form"]
-
-LAYERS_OF_MAPS = ("conv2d", "depthwise", "dense", "add")
-"""Operators that retargeting writes anew; those of matrices keep the form they have."""
+__all__ = ["Estimator", "Offers", "executed_form"]
 
 
 def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
@@ -38,7 +35,7 @@ def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
     form exists (an add has no ternary one) keep their shift form.  Layers of matrices are not
     retargeted: their form is the one they have.
     """
-    if layer.op not in LAYERS_OF_MAPS:
+    if layer.op not in SCALED_OPS:
         return layer
     rectified = layer.relu
     requant = MulShift((1,), (0,)) if accelerator.scheme == "mul_shift" else Shift(0)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layer import Layer
-from htvm.offers import LAYERS_OF_MAPS, Estimator, Offers
+from byoc_dory.layer import SCALED_OPS, Layer
+from htvm.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
 from htvm.quantization.retarget import has_multipliers
@@ -85,7 +85,7 @@ def place(
     offers = {
         name: candidates
         for name, candidates in asked_about.items()
-        if layers[name].op in LAYERS_OF_MAPS or _is_taken(candidates)
+        if layers[name].op in SCALED_OPS or _is_taken(candidates)
     }
     together = [
         (group, candidates)

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from byoc_dory.layer import Layer, Requant
+from byoc_dory.layer import SCALED_OPS, Layer, Requant
 
 __all__ = ["Attribute", "Node"]
-
-_OF_MAPS = ("conv2d", "depthwise", "dense", "add")
 
 Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
 
@@ -56,4 +54,4 @@ class Node:
     @property
     def scaled(self) -> Layer | None:
         """The layer of maps and vectors, which retargeting writes in a core's number scheme."""
-        return self.layer if self.kind in _OF_MAPS else None
+        return self.layer if self.kind in SCALED_OPS else None

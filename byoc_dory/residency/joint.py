@@ -10,10 +10,11 @@ from typing import Any
 from byoc_dory.arena import ALIGNMENT
 from byoc_dory.layer import Layer
 from byoc_dory.plan import LayerPlan, RegionPlan
-from byoc_dory.residency.choices import Offer, Tensors, Tiler, tensors_in_l1
+from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.placement import Placement, place
 from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
+from byoc_dory.residency.tensors import Tensors, tensors_in_l1
 from byoc_dory.soc.base import round_up
 
 __all__ = ["plan_jointly"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from byoc_dory.arena import BufferUse, MemoryPlan, plan_memory
 from byoc_dory.plan import PlacedBuffer
-from byoc_dory.residency.choices import Tensors
 from byoc_dory.residency.problem import Decision, RegionProblem
+from byoc_dory.residency.tensors import Tensors
 
 __all__ = ["Placement", "place"]
 

@@ -24,6 +24,7 @@ from htvm.aot.steps import TensorLike
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
 from htvm.sim.host import model_sources as device_sources
+from htvm.sim.linking import linker_script
 from htvm.sim.paths import runtime_c, soc_folder
 from htvm.sim.socs import machine_of
 from htvm.sim.toolchain import rv32_flags
@@ -126,7 +127,7 @@ def project_files(
             if path.suffix in _CODE and path.is_file():
                 place = f"runtime/{name}/{path.relative_to(folder).as_posix()}"
                 files[place] = path.read_text("utf-8")
-    script = rv32.linker_script(machine_of(soc), soc.host.stack)
+    script = linker_script(machine_of(soc), soc.host.stack)
     files[_LINKER_SCRIPT] = script
     files["runtime/include/htvm_soc.h"] = render_soc_header(soc)
     sources = sorted(name for name in files if name.startswith("model/") and name.endswith(".c"))

@@ -6,14 +6,8 @@ compiled once; any number of samples then run on it.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import logging
-import os
-import shutil
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -21,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.errors import L2OverflowError, SimulationError, ToolchainError
+from byoc_dory.errors import L2OverflowError, SimulationError
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.project import check_arrays
 from htvm.sim import host, rv32
-from htvm.sim.paths import runtime_c, soc_folder
+from htvm.sim.builds import kept_build
+from htvm.sim.paths import soc_folder
 from htvm.sim.sizes import (
     Sizes,
     check_l2,
@@ -35,7 +30,7 @@ from htvm.sim.sizes import (
     tensor_bytes,
 )
 from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import HOST_FLAGS, Compiler, is_sealed, rv32_flags, seal
+from htvm.sim.toolchain import HOST_FLAGS, Compiler, rv32_flags
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -53,9 +48,6 @@ steps."""
 
 # Lines of instructions, in sections that are no part of the program.
 _DEBUG = ("-gdwarf-4",)
-
-# Builds nobody used for so long are removed.
-_KEEP_SECONDS = 14 * 24 * 3600
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +150,7 @@ def build_rv32(
         )
 
     try:
-        path = _cached(
+        path = kept_build(
             "firmware.elf",
             files,
             soc,
@@ -225,7 +217,7 @@ def build_host(
         host.build(sources, [folder], soc, folder, compiler, sanitize)
 
     variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize))
-    path = _cached("model", files, soc, variant, compiler, cache_dir, make)
+    path = kept_build("model", files, soc, variant, compiler, cache_dir, make)
     sizes = Sizes(
         code=native_code_bytes(path),
         constants=program.constant_bytes,
@@ -235,68 +227,6 @@ def build_host(
     )
     native = host.HostProgram(path, soc.name)
     return Built("host", program, soc, path, sizes, compiler, native=native)
-
-
-def _cached(
-    product: str,
-    files: Mapping[str, str],
-    soc: Soc,
-    variant: Sequence[str],
-    compiler: Compiler,
-    cache_dir: Path | None,
-    make: Callable[[Path, list[Path]], None],
-) -> Path:
-    """Return the product of a build, made if it is not there yet or not what it was.
-
-    Its folder is made under another name and moved when complete: neither an interrupted build nor
-    a second process can leave half of one.
-    """
-    root = (cache_dir or compiler.cache) / "builds"
-    key = hashlib.sha256()
-    for text in (*variant, repr(soc), *(part for item in sorted(files.items()) for part in item)):
-        key.update(text.encode() + b"\0")
-    own = soc_folder(soc)
-    for path in sorted({*runtime_c().rglob("*"), *own.rglob("*")}):
-        if path.is_file() and path.suffix in (".c", ".h", ".S", ".in"):
-            key.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    place = root / key.hexdigest()[:24]
-    try:
-        if is_sealed(place / product):
-            os.utime(place)
-            return place / product
-        # What a crash of the machine or somebody's cleaning left of a build.
-        shutil.rmtree(place, ignore_errors=True)
-        root.mkdir(parents=True, exist_ok=True)
-        _prune(root)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=root) as name:
-            folder = Path(name) / "build"
-            folder.mkdir()
-            for file, text in files.items():
-                (folder / file).write_text(text, encoding="utf-8", newline="\n")
-            _log.info("compiling %s for %s", soc.name, variant[0])
-            make(folder, [folder / file for file in files if file.endswith(".c")])
-            seal(folder / product)
-            if not place.is_dir():
-                os.rename(folder, place)
-    except OSError as error:
-        if is_sealed(place / product):  # another process was faster
-            return place / product
-        raise ToolchainError(
-            f"cannot write the build: {error.strerror}",
-            where=str(root),
-            hint="free some disk space, or name a folder that can be written in XDG_CACHE_HOME",
-        ) from error
-    return place / product
-
-
-def _prune(root: Path) -> None:
-    """Remove builds that were not used for a long time."""
-    limit = time.time() - _KEEP_SECONDS
-    for folder in root.iterdir():
-        # Another process may be doing the same.
-        with contextlib.suppress(FileNotFoundError):
-            if folder.stat().st_mtime < limit:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 # --- running ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
 from htvm.sim.elf import Elf, Symbol, read_elf
 from htvm.sim.iss import MAX_CYCLES, run_elf
+from htvm.sim.linking import DEFAULT_STACK, linker_script
 from htvm.sim.look import Look, Seen
 from htvm.sim.machine import Machine
 from htvm.sim.paths import runtime_c
@@ -26,7 +27,6 @@ __all__ = [
     "MemoryUse",
     "build_firmware",
     "include_folders",
-    "linker_script",
     "open_firmware",
     "platform_sources",
     "run",
@@ -34,9 +34,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_STACK = 16 * 1024
-"""Bytes reserved for the stack unless told otherwise."""
 
 # What a linker says when the memory is too small: its own message, and that of link.ld.in.
 _OVERFLOW_MESSAGES = ("will not fit in region", "L2 overflow")
@@ -131,17 +128,6 @@ def include_folders() -> tuple[Path, ...]:
     """Return the include folders of the HAL and the small libc (``htvm_soc.h`` is elsewhere)."""
     root = runtime_c()
     return (root / "platform" / "rv32", root / "platform" / "rv32" / "libc", root / "include")
-
-
-def linker_script(machine: Machine, stack_bytes: int = DEFAULT_STACK) -> str:
-    """Return the linker script for a machine's first RAM.
-
-    Args:
-        machine: where the firmware will run.
-        stack_bytes: reserved at the end of the RAM; linking fails where they do not fit.
-    """
-    base, size = machine.ram[0]
-    return _render_script(machine, base, size, stack_bytes)
 
 
 def soc_header(machine: Machine) -> tuple[tuple[str, str], ...]:
@@ -298,41 +284,6 @@ def run(
     )
 
 
-_L1_SECTION = """\
-    .l1 (NOLOAD) :
-    {{
-        __l1_start = .;
-        *(.l1 .l1.*)
-        . = ALIGN(16);
-        __l1_end = .;
-    }} > L1
-
-    __last_hart = {last};
-    __worker_stack = {worker_stack};
-"""
-
-
-def _render_script(machine: Machine, base: int, size: int, stack_bytes: int) -> str:
-    template = runtime_c() / "platform" / "rv32" / "link.ld.in"
-    text = template.read_text(encoding="utf-8")
-    values = {"@BASE@": f"{base:#010x}", "@SIZE@": str(size), "@STACK@": str(stack_bytes)}
-    if machine.l1 is None:
-        values["@STACK_TOP@"] = "(ORIGIN(L2) + LENGTH(L2)) & ~15"
-        values["@DATA_LIMIT@"] = "__stack_low"
-        values |= {"@L1_MEMORY@\n": "", "@L1_SECTION@\n": ""}
-    else:
-        start, room = machine.l1
-        last = machine.harts - 1
-        variables = room - stack_bytes - last * machine.worker_stack
-        values["@STACK_TOP@"] = f"{start + room:#010x}"
-        values["@DATA_LIMIT@"] = "ORIGIN(L2) + LENGTH(L2)"
-        values["@L1_MEMORY@"] = f"    L1 (rw) : ORIGIN = {start:#010x}, LENGTH = {variables}"
-        values["@L1_SECTION@\n"] = _L1_SECTION.format(last=last, worker_stack=machine.worker_stack)
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text
-
-
 def _place(firmware: Firmware, name: str, size: int) -> int:
     symbol = firmware.symbols.get(name)
     if symbol is None:
@@ -379,10 +330,9 @@ def _measure(
     flags: Sequence[str],
 ) -> MemoryUse:
     """Link once more with as much memory as there are addresses, to learn the sizes."""
-    base, _ = machine.ram[0]
     script, elf = out_dir / "measure.ld", out_dir / "measure.elf"
     script.write_text(
-        _render_script(machine, base, 2**32 - 16 - base, stack_bytes), encoding="utf-8"
+        linker_script(machine, stack_bytes, 2**32 - 16 - machine.ram[0][0]), encoding="utf-8"
     )
     try:
         compiler.compile_rv32(files, elf, folders, script, flags, machine.isa)

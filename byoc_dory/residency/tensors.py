@@ -1,0 +1,91 @@
+"""What a layer takes of L1 for each of its tensors.
+
+While a result that stays in L1 is written, the accelerator may overwrite maps behind it
+(`Tensors.surplus`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.arena import ALIGNMENT
+from byoc_dory.soc.base import round_up
+from byoc_dory.tiling import Tile, TilingProblem
+
+__all__ = ["Tensors", "tensors_in_l1"]
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What a layer takes of L1 for each of its tensors, in bytes, aligned.
+
+    Attributes:
+        inputs: buffers of each operand; 0 where it is resident.
+        output: buffers of the result; 0 where it is resident.
+        weights: buffers of the weights where these lie in L1, and scratch.
+        surplus: bytes behind a resident result that are overwritten with it.
+    """
+
+    inputs: tuple[int, ...]
+    output: int
+    weights: int
+    surplus: int
+
+    @property
+    def bytes(self) -> int:
+        """All of it."""
+        return sum(self.inputs) + self.output + self.weights + self.surplus
+
+
+def tensors_in_l1(
+    problem: TilingProblem,
+    tile: Tile,
+    buffers: int,
+    resident_inputs: tuple[bool, ...],
+    resident_output: bool,
+    loop_order: str,
+    input_buffers: int = 0,
+) -> Tensors:
+    """What a layer takes of L1 with this tile and these residents.
+
+    A tensor of which only one tile is moved has one buffer.  ``input_buffers``: of operands, where
+    it is not ``buffers``.
+    """
+    one_in, one_out, one_weights = problem.memory(tile)
+    channels, rows, columns = (
+        -(-axis.size // size)
+        for axis, size in ((problem.k, tile.k), (problem.y, tile.y), (problem.x, tile.x))
+    )
+    tiles = channels * rows * columns
+    loads = rows * columns
+    if problem.channels_follow_k or (loop_order == "kyx" and loads > 1):
+        loads = tiles
+    operand = min(input_buffers or buffers, loads) * one_in // problem.copies
+    operands = (operand,) * problem.copies + problem.whole_operands
+    weights = min(buffers, channels) * one_weights if problem.weights_in_l1 else 0
+    return Tensors(
+        tuple(
+            0 if resident else round_up(size, ALIGNMENT)
+            for size, resident in zip(operands, resident_inputs, strict=True)
+        ),
+        0 if resident_output else round_up(min(buffers, tiles) * one_out, ALIGNMENT),
+        round_up(weights + problem.scratch, ALIGNMENT),
+        _surplus(problem, tile) if resident_output else 0,
+    )
+
+
+def _surplus(problem: TilingProblem, tile: Tile) -> int:
+    """Bytes behind a whole result that are written with its last channels, or hold sums of it."""
+    starts = range(0, problem.k.size, tile.k)
+    whole = round_up(problem.k.size * _map_bytes(problem), ALIGNMENT)
+    ends = (
+        start + round_up(min(tile.k, problem.k.size - start), problem.round_k) + problem.extra_maps
+        for start in starts
+    )
+    maps = max(0, max(ends) * _map_bytes(problem) - whole)
+    sums = problem.sums * round_up(tile.k, problem.round_k) * _map_bytes(problem)
+    return round_up(maps, ALIGNMENT) + round_up(sums, ALIGNMENT)
+
+
+def _map_bytes(problem: TilingProblem) -> int:
+    return round_up(problem.y.size, problem.round_y) * round_up(problem.x.size, problem.round_x)

@@ -1,0 +1,102 @@
+"""Builds that are kept: the same sources for the same SoC are compiled once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import ToolchainError
+from htvm.sim.paths import runtime_c, soc_folder
+from htvm.sim.toolchain import Compiler, is_sealed, seal
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+
+__all__ = ["kept_build"]
+
+_log = logging.getLogger(__name__)
+
+# Builds nobody used for so long are removed.
+_KEEP_SECONDS = 14 * 24 * 3600
+
+
+def kept_build(
+    product: str,
+    files: Mapping[str, str],
+    soc: Soc,
+    variant: Sequence[str],
+    compiler: Compiler,
+    cache_dir: Path | None,
+    make: Callable[[Path, list[Path]], None],
+) -> Path:
+    """Return the product of a build, made if it is not there yet or not what it was.
+
+    It is kept under the hash of everything it is made of.  Its folder is made under another name
+    and moved when complete: neither an interrupted build nor a second process can leave half of
+    one.
+
+    Args:
+        product: name of the file that ``make`` leaves in the folder.
+        files: name -> text of the sources.
+        soc: whose drivers and device models are linked.
+        variant: what else the build depends on (compiler, flags); the first is the platform.
+        compiler: its cache has the builds, unless ``cache_dir`` is given.
+        make: called with the folder, in which the files are by then, and the C files among them.
+
+    Raises:
+        ToolchainError: the build cannot be written, or does not compile.
+    """
+    root = (cache_dir or compiler.cache) / "builds"
+    key = hashlib.sha256()
+    for text in (*variant, repr(soc), *(part for item in sorted(files.items()) for part in item)):
+        key.update(text.encode() + b"\0")
+    own = soc_folder(soc)
+    for path in sorted({*runtime_c().rglob("*"), *own.rglob("*")}):
+        if path.is_file() and path.suffix in (".c", ".h", ".S", ".in"):
+            key.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    place = root / key.hexdigest()[:24]
+    try:
+        if is_sealed(place / product):
+            os.utime(place)
+            return place / product
+        # What a crash of the machine or somebody's cleaning left of a build.
+        shutil.rmtree(place, ignore_errors=True)
+        root.mkdir(parents=True, exist_ok=True)
+        _prune(root)
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=root) as name:
+            folder = Path(name) / "build"
+            folder.mkdir()
+            for file, text in files.items():
+                (folder / file).write_text(text, encoding="utf-8", newline="\n")
+            _log.info("compiling %s for %s", soc.name, variant[0])
+            make(folder, [folder / file for file in files if file.endswith(".c")])
+            seal(folder / product)
+            if not place.is_dir():
+                os.rename(folder, place)
+    except OSError as error:
+        if is_sealed(place / product):  # another process was faster
+            return place / product
+        raise ToolchainError(
+            f"cannot write the build: {error.strerror}",
+            where=str(root),
+            hint="free some disk space, or name a folder that can be written in XDG_CACHE_HOME",
+        ) from error
+    return place / product
+
+
+def _prune(root: Path) -> None:
+    """Remove builds that were not used for a long time."""
+    limit = time.time() - _KEEP_SECONDS
+    for folder in root.iterdir():
+        # Another process may be doing the same.
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)

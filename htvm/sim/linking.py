@@ -1,0 +1,56 @@
+"""Linker scripts: code, constants, data and stack in the first RAM of a machine."""
+
+from __future__ import annotations
+
+from htvm.sim.machine import Machine
+from htvm.sim.paths import runtime_c
+
+__all__ = ["DEFAULT_STACK", "linker_script"]
+
+DEFAULT_STACK = 16 * 1024
+"""Bytes reserved for the stack unless told otherwise."""
+
+_L1_SECTION = """\
+    .l1 (NOLOAD) :
+    {{
+        __l1_start = .;
+        *(.l1 .l1.*)
+        . = ALIGN(16);
+        __l1_end = .;
+    }} > L1
+
+    __last_hart = {last};
+    __worker_stack = {worker_stack};
+"""
+
+
+def linker_script(
+    machine: Machine, stack_bytes: int = DEFAULT_STACK, size: int | None = None
+) -> str:
+    """Return the linker script for a machine's first RAM.
+
+    Args:
+        machine: where the firmware will run.
+        stack_bytes: reserved at the end of the RAM; linking fails where they do not fit.
+        size: bytes of the RAM if not what the machine has, to learn what a firmware would need.
+    """
+    base, there = machine.ram[0]
+    size = there if size is None else size
+    template = runtime_c() / "platform" / "rv32" / "link.ld.in"
+    text = template.read_text(encoding="utf-8")
+    values = {"@BASE@": f"{base:#010x}", "@SIZE@": str(size), "@STACK@": str(stack_bytes)}
+    if machine.l1 is None:
+        values["@STACK_TOP@"] = "(ORIGIN(L2) + LENGTH(L2)) & ~15"
+        values["@DATA_LIMIT@"] = "__stack_low"
+        values |= {"@L1_MEMORY@\n": "", "@L1_SECTION@\n": ""}
+    else:
+        start, room = machine.l1
+        last = machine.harts - 1
+        variables = room - stack_bytes - last * machine.worker_stack
+        values["@STACK_TOP@"] = f"{start + room:#010x}"
+        values["@DATA_LIMIT@"] = "ORIGIN(L2) + LENGTH(L2)"
+        values["@L1_MEMORY@"] = f"    L1 (rw) : ORIGIN = {start:#010x}, LENGTH = {variables}"
+        values["@L1_SECTION@\n"] = _L1_SECTION.format(last=last, worker_stack=machine.worker_stack)
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
