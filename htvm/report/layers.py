@@ -220,7 +220,7 @@ def energy_text(report: Report) -> str:
     if energy is None:
         return ""
     share = ratio(100 * energy.cycles, report.summary.cycles, 1)
-    whole = energy.cycles == report.summary.cycles
+    whole = share == "100.0"  # but for what is between steps
     lines = [
         f"energy: {energy.microjoules:.2f} uJ for {share} % of the cycles, "
         + ("" if whole else "of the rest no power is known; ")
