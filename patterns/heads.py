@@ -80,6 +80,11 @@ def product_of(softmax: Node, graph: Graph) -> Node | None:
 
 
 def core_of(softmax: Node, graph: Graph) -> Core:
+    """What lies around the softmax of some heads: their scores, context and operands.
+
+    Raises:
+        Obstacle: it is no self-attention in ITA's arithmetic.
+    """
     function = softmax.layer.function if softmax.layer is not None else None
     if not isinstance(function, ItaSoftmax):
         raise Obstacle(f"the softmax is {softmax.kind}, which is not one of powers of two")

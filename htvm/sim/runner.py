@@ -6,7 +6,6 @@ compiled once; any number of samples then run on it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
 
 __all__ = ["RUN_MARK", "Built", "RawResult", "Sizes", "build_host", "build_rv32", "failure", "run"]
-
-_log = logging.getLogger(__name__)
 
 Array: TypeAlias = npt.NDArray[np.generic]
 

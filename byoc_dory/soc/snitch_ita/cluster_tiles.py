@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from byoc_dory.arena import ALIGNMENT
-from byoc_dory.geometry import channel_tiles, spatial_tiles
+from byoc_dory.geometry import SpatialTile, channel_tiles, spatial_tiles
 from byoc_dory.layer import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
@@ -16,6 +17,7 @@ from byoc_dory.tiling.problem import Axis, TilingProblem
 
 __all__ = ["matrices", "operand_names", "tiling_problem", "walk_of"]
 
+_CONVOLUTIONS = ("conv2d", "depthwise")
 _COLUMN_STEP = 4  # outputs that a kernel computes side by side
 
 
@@ -104,32 +106,14 @@ def operand_names(layer: Layer) -> tuple[str, ...]:
 def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
     """The tiles of a layer under a plan."""
     tile = plan.solution.tile
-    units, in_unit, out_unit = _units(layer)
-    convolves = layer.op in ("conv2d", "depthwise")
+    units, _, out_unit = _units(layer)
+    convolves = layer.op in _CONVOLUTIONS
     stride, pad, fy = (layer.stride[0], layer.pad[0], layer.fy) if convolves else (1, 0, 1)
     y_tiles = spatial_tiles(units, tile.y, layer.iy if convolves else units, fy, stride, pad, 1)
     has_columns = layer.weight is not None
     width = layer.K if has_columns else out_unit
     k_tiles = channel_tiles(width, tile.k)
     tiles = len(y_tiles) * len(k_tiles)
-    most_rows = max(y.in_size for y in y_tiles)
-    operands = []
-    for number, name in enumerate(operand_names(layer)):
-        whole = layer.op == "matmul" and number == 1
-        size = layer.inputs[number].elements if whole else most_rows * in_unit
-        operands.append(
-            Operand(
-                name=name,
-                whole=whole,
-                resident=plan.resident_inputs[number],
-                place=plan.l1_inputs[number],
-                rows=1 if whole else (layer.iy if convolves else units),
-                row_bytes=size if whole else in_unit,
-                pitch=size if whole else in_unit,
-                buffer=size,
-                buffers=1 if whole else min(plan.buffers, len(y_tiles)),
-            )
-        )
     block = _block_bytes(layer, tile.k)
     buffers = min(plan.buffers, len(k_tiles))
     per_y = layer.ox if has_columns else 1
@@ -137,7 +121,7 @@ def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
         y_tiles=y_tiles,
         k_tiles=k_tiles,
         per_y=per_y,
-        operands=tuple(operands),
+        operands=_operands(layer, plan, y_tiles),
         weights=Weights(plan.l1_weights, block, buffers) if block else None,
         result=Result(
             resident=plan.resident_output,
@@ -151,6 +135,29 @@ def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
         scratch=plan.l1_weights + buffers * block,
         double=plan.buffers > 1,
     )
+
+
+def _operands(layer: Layer, plan: LayerPlan, y_tiles: Sequence[SpatialTile]) -> tuple[Operand, ...]:
+    units, in_unit, _ = _units(layer)
+    most_rows = max(y.in_size for y in y_tiles)
+    operands = []
+    for number, name in enumerate(operand_names(layer)):
+        whole = layer.op == "matmul" and number == 1
+        size = layer.inputs[number].elements if whole else most_rows * in_unit
+        operands.append(
+            Operand(
+                name=name,
+                whole=whole,
+                resident=plan.resident_inputs[number],
+                place=plan.l1_inputs[number],
+                rows=1 if whole else (layer.iy if layer.op in _CONVOLUTIONS else units),
+                row_bytes=size if whole else in_unit,
+                pitch=size if whole else in_unit,
+                buffer=size,
+                buffers=1 if whole else min(plan.buffers, len(y_tiles)),
+            )
+        )
+    return tuple(operands)
 
 
 def _block_bytes(layer: Layer, k: int) -> int:

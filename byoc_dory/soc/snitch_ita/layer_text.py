@@ -20,10 +20,8 @@ _NAMES = frozenset(("tile", "y", "k"))
 
 
 def _used(code: str) -> frozenset[str]:
-    """Which of the loop's names a piece of C uses, ranges from which others follow included."""
-    # A field or a descriptor's member of that name is no use of it.
-    words = frozenset(re.findall(r"(?<![.\w])[A-Za-z_]\w*", code)) & _NAMES
-    return words
+    """Which of the loop's names a piece of C uses; a struct's member of that name is no use."""
+    return frozenset(re.findall(r"(?<![.\w])[A-Za-z_]\w*", code)) & _NAMES
 
 
 def layer_kernel(
