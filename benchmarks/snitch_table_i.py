@@ -165,8 +165,8 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
         "\n\n".join(
             [
                 str(__doc__).strip(),
-                text(Table(TABLE, tuple(_rows(cores, ita, soc)), title="Table I")),
                 _worse(cores, ita, micro, soc),
+                text(Table(TABLE, tuple(_rows(cores, ita, soc)), title="Table I")),
                 _elements(cores, ita),
                 text(Table(BY_KIND, tuple(_by_kind(runs)), title="What runs where")),
                 text(
