@@ -87,7 +87,8 @@ def resolve(name: str, *, l2_bytes: int | None = None) -> Target:
             have that size.
     """
     known = []
-    for soc in socs():
+    # One after another: a package that cannot be loaded is no reason to refuse another's target.
+    for soc in map(_load, _references().values()):
         for spec in soc.targets:
             known.append(spec.name)
             if spec.name == name:

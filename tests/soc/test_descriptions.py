@@ -77,6 +77,13 @@ def fake_entry_points(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str])
     monkeypatch.setattr(registry, "entry_points", lambda group: found)
 
 
+def test_a_broken_package_leaves_other_targets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_entry_points(monkeypatch, ("broken", "no_such_package_anywhere:soc"))
+    assert registry.resolve("snitch_ita").soc.name == "snitch_ita"
+    with pytest.raises(TargetError, match="no_such_package_anywhere"):
+        registry.resolve("no such target")
+
+
 def test_a_soc_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "outside_soc.py").write_text(
         "from dataclasses import replace\n"
