@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layer import Array, Layer
+from byoc_dory.layer import Array, Layer, Tensor
 from byoc_dory.verdict import Refused
 from patterns.arrange import MOVES
 from patterns.elementwise import has_table, read_table
@@ -123,7 +123,7 @@ def dispatch(
     for node in nodes:
         said = offered.together(node)
         if said is None:
-            said = [_judge(node, soc, entry, turned) for entry in accelerators]
+            said = [_judge(_as_seen(node, entry), soc, entry, turned) for entry in accelerators]
             said = offered.with_refusals(node, said)
             placement[node.name] = _placed(said, wanted.get(node.name), node.name in binding)
         else:
@@ -133,7 +133,9 @@ def dispatch(
     groups = {group.name: group for group in offered.formed}
     kinds = {node.name: node.kind for node in nodes}
     kinds |= {name: group.kind for name, group in groups.items()}
-    layers = {node.name: node.layer for node in nodes if node.layer is not None}
+    homes = {entry.name: entry for entry in accelerators}
+    seen = {node.name: _as_seen(node, homes.get(placement[node.name])) for node in nodes}
+    layers = {name: node.layer for name, node in seen.items() if node.layer is not None}
     layers |= {name: group.layer for name, group in groups.items()}
     inner = {name for group in groups.values() for name in group.parts[:-1]}
     layers = {name: layer for name, layer in layers.items() if name not in inner}
@@ -150,6 +152,28 @@ def dispatch(
     renamed = renames(graph, placed, layers, inner)
     told = tuple(_of_renamed(verdict, graph, renamed) for verdict in verdicts)
     return Dispatch(placement, told, kinds, layers, elements, absorbed, tables, parts, renamed)
+
+
+def _as_seen(node: Node, accelerator: Accelerator | None) -> Node:
+    """The operator as an accelerator is offered it: a sum of matrices as one of vectors, unless
+    matrices lie row by row there, where rows are what cores share."""
+    layer = node.layer
+    if accelerator is None or accelerator.keeps_rows or layer is None or layer.op != "add":
+        return node
+    if len(node.output_shape) == 4 or len(layer.output.shape) == 1:
+        return node
+    size = layer.output.elements
+
+    def vector(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=(tensor.elements,), layout="C")
+
+    flat = replace(
+        layer,
+        inputs=tuple(map(vector, layer.inputs)),
+        output=vector(layer.output),
+        K=size, C=size, iy=1, ix=1, oy=1, ox=1,
+    )  # fmt: skip
+    return replace(node, layer=flat)
 
 
 def _of_renamed(verdict: OperatorVerdict, graph: Graph, renamed: Container[str]) -> OperatorVerdict:

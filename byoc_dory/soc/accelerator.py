@@ -98,6 +98,12 @@ class Accelerator:
         return "shift"
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether matrices lie row by row in its layout.  Elsewhere a sum of matrices, which does
+        not care, is offered as one of vectors."""
+        return False
+
+    @property
     def multiplies_per_channel(self) -> bool:
         """Whether its multipliers, if it has any, may differ from output channel to channel."""
         return False

@@ -25,6 +25,10 @@ class Fake(Accelerator):
     form: Scheme = "mul_shift"
 
     @property
+    def keeps_rows(self) -> bool:
+        return True
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         return (operator_is_taken,)
 

@@ -55,6 +55,11 @@ class ClusterCores(Accelerator):
     affine_norm: Cycles
 
     @property
+    def keeps_rows(self) -> bool:
+        """Yes: nothing is converted at the borders of a region."""
+        return True
+
+    @property
     def scheme(self) -> Scheme:
         """Multiplication, addition and shift, per tensor or per channel."""
         return "mul_shift"

@@ -76,6 +76,11 @@ class Ita(Accelerator):
     call_cycles: int
 
     @property
+    def keeps_rows(self) -> bool:
+        """Yes: nothing is converted at the borders of a region."""
+        return True
+
+    @property
     def scheme(self) -> Scheme:
         """Multiplication, addition and shift, one each."""
         return "mul_shift"
