@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.emit.text import environment
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.tensor import Array, Tensor
@@ -82,18 +83,5 @@ def _conversion(
         inward=kind == "prologue",
         value=value,
     )
-    return Kernel(
-        symbol=symbol,
-        layer_name=tensor.name,
-        kind=kind,
-        source=text,
-        prototype=f"{signature};",
-        inputs=(source,),
-        outputs=(target,),
-        constants=() if table is None else (table,),
-        layer=None,
-        plan=None,
-        schedule=None,
-        predicted_cycles=round(tensor.elements * byte_cycles),
-        accelerator="cpu",
-    )
+    cycles = round(tensor.elements * byte_cycles)
+    return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)

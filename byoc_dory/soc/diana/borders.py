@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from byoc_dory.cost import Core
+from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.geometry import stored_bytes
@@ -59,21 +60,8 @@ def _conversion(
         table=table,
         **walk,
     )
-    return Kernel(
-        symbol=symbol,
-        layer_name=tensor.name,
-        kind=kind,
-        source=text,
-        prototype=f"{signature};",
-        inputs=(source,),
-        outputs=(target,),
-        constants=() if table is None else (table,),
-        layer=None,
-        plan=None,
-        schedule=None,
-        predicted_cycles=_walk_cycles(walk, kind, table is not None),
-        accelerator="cpu",
-    )
+    cycles = _walk_cycles(walk, kind, table is not None)
+    return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
 
 
 # Cycles of a loop's end, for each time round, and how many rows the compiler unrolls.

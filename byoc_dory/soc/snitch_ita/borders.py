@@ -10,6 +10,7 @@ from math import ceil
 from typing import Literal
 
 from byoc_dory.emit import row_layout
+from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
@@ -77,21 +78,8 @@ def _conversion(
         inward=kind == "prologue",
         second=_TABLE + -(-step * planes // _PIXELS) * _PIXELS,
     )
-    return Kernel(
-        symbol=symbol,
-        layer_name=tensor.name,
-        kind=kind,
-        source=text,
-        prototype=f"{signature};",
-        inputs=(source,),
-        outputs=(target,),
-        constants=() if table is None else (table,),
-        layer=None,
-        plan=None,
-        schedule=None,
-        predicted_cycles=_cycles(planes, pixels, step, kind == "prologue", table is not None, soc),
-        accelerator="cpu",
-    )
+    cycles = _cycles(planes, pixels, step, kind == "prologue", table is not None, soc)
+    return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
 
 
 def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, soc: Soc) -> int:
