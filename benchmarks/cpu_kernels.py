@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layer import TfliteRequant
+from byoc_dory.layers.layer import TfliteRequant
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.program import assemble
 from htvm.model import TensorInfo
 from htvm.sim.runner import build_rv32, run
-from patterns.conv import conv2d
-from patterns.elementwise import TfliteAdd, tflite_add
-from patterns.gemm import dense
 from patterns.names import NameCounter
-from patterns.pool import average_pool2d
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import TfliteAdd, tflite_add
+from patterns.ops.gemm import dense
+from patterns.ops.pool import average_pool2d
+from patterns.ops.shape import pad, reshape
+from patterns.ops.tflite.softmax import softmax
 from patterns.primitive import shape_of
-from patterns.shape import pad, reshape
-from patterns.softmax import softmax
 
 NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
 

@@ -23,7 +23,7 @@ from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from byoc_dory.steps import AnalogTrigger, ConvTrigger, DenseTrigger, Load, Store
 from htvm import zoo
 from htvm.inputs import seeded_inputs
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from htvm.result import Causes, LayerResult, RunResult
     from htvm.sim.sizes import Sizes
     from htvm.zoo.sketch import Scheme
-    from patterns.read import Node
+    from patterns.reading.read import Node
 
 __all__ = [
     "CONFIGURATIONS",

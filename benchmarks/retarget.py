@@ -33,7 +33,7 @@ from htvm.quantization.graph import LINEAR, Net, Operator
 from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db
 from htvm.report.table import Column, Table, text
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 
 _ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")

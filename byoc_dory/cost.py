@@ -18,8 +18,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from byoc_dory.layer import Layer
-from byoc_dory.rowwise import ItaGelu, TableMap
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from byoc_dory.schedule import Schedule
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.analog_core import AnalogCore

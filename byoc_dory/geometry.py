@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from byoc_dory.soc.base import round_up
 
 __all__ = [

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layer import Array, Layer
+from byoc_dory.layers.layer import Array, Layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
 

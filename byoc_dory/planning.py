@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from byoc_dory.arena import ALIGNMENT
 from byoc_dory.errors import TargetError, UnsupportedError
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan
 from byoc_dory.region import Region

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from byoc_dory.geometry import ChannelTile, Map, SpatialTile
-from byoc_dory.layer import Op
+from byoc_dory.layers.layer import Op
 from byoc_dory.options import ScheduleKind
 from byoc_dory.soc.base import round_up
 from byoc_dory.steps import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from byoc_dory.geometry import Map, channel_tiles, spatial_tiles
-from byoc_dory.layer import Layer, Shift
+from byoc_dory.layers.layer import Layer, Shift
 from byoc_dory.options import ScheduleKind
 from byoc_dory.packing import pad_filter
 from byoc_dory.plan import LayerPlan

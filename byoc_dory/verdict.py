@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from byoc_dory.layer import Layer
+    from byoc_dory.layers.layer import Layer
     from byoc_dory.soc.base import Soc
 
 __all__ = ["Accepted", "Refused", "Rule", "Verdict", "judge", "statement"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from htvm.pipeline import Compiled, Platform
     from htvm.result import LayerResult, RunResult
     from htvm.sim.runner import Sizes
-    from patterns.dispatching import OperatorVerdict
+    from patterns.dispatch.dispatching import OperatorVerdict
 
 __all__ = ["explanation_of", "layer_rows", "memory_of", "report_of"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from byoc_dory.errors import ModelError, TargetError, UnsupportedError
 from byoc_dory.explore import Sweep, Tried, explore_layer
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Refused
@@ -161,7 +161,7 @@ def _takers(layer: object, target: Target) -> _Placed:
         raise ModelError(
             f"a {type(layer).__name__} is no layer",
             where="what to explore",
-            hint="give byoc_dory.layer.Layer objects, or a model",
+            hint="give byoc_dory.layers.layer.Layer objects, or a model",
         )
     refusals = []
     found: _Placed = []
@@ -192,8 +192,8 @@ def _of_model(
     """The layers of a model where a build would place them."""
     from htvm.placement import place
     from htvm.quantization import retarget
-    from patterns.dispatching import dispatch
-    from patterns.read import output_names, read_graph
+    from patterns.dispatch.dispatching import dispatch
+    from patterns.reading.read import output_names, read_graph
 
     with progress.stage("placing layers"):
         planned = place(read_graph(source.module), target, options, policy)

@@ -12,7 +12,7 @@ from byoc_dory.emit.text import c_identifier
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-    from byoc_dory.layer import Array
+    from byoc_dory.layers.layer import Array
 
 __all__ = ["Model", "TensorInfo", "model_name"]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from htvm.sim.runner import Built, Sizes
     from htvm.verification.golden import Golden
     from htvm.verification.types import Verification
-    from patterns.dispatching import OperatorVerdict
+    from patterns.dispatch.dispatching import OperatorVerdict
 
 __all__ = ["Module"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from htvm.policy import Policy
     from htvm.quantization import Retargeted
     from htvm.sim.runner import Built
-    from patterns.dispatching import Dispatch
+    from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
 
@@ -212,10 +212,10 @@ def compile_model(
     from htvm.frontend import load
     from htvm.placement import place
     from htvm.quantization import retarget
-    from patterns.codegen import run_codegen
-    from patterns.dispatching import dispatch
-    from patterns.partition import partition
-    from patterns.read import output_names, read_graph
+    from patterns.byoc.codegen import run_codegen
+    from patterns.byoc.partition import partition
+    from patterns.dispatch.dispatching import dispatch
+    from patterns.reading.read import output_names, read_graph
 
     progress = progress or Progress()
     resolved = resolve(target, l2_bytes=options.l2_bytes)

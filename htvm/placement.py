@@ -3,8 +3,8 @@
 The cores of a SoC may differ in their arithmetic, so that the choice changes the numbers: it is a
 *plan*.  Here each layer of the source is offered to each accelerator in the form it would be
 retargeted to (`htvm.offers`), judged, estimated where the policy wants to know, and placed.
-Retargeting then writes the layers in their cores' forms, and `patterns.dispatching.dispatch` judges
-what was really written.
+Retargeting then writes the layers in their cores' forms, and
+`patterns.dispatch.dispatching.dispatch` judges what was really written.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layer import SCALED_OPS, Layer
+from byoc_dory.layers.layer import SCALED_OPS, Layer
 from htvm.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
 from htvm.quantization.retarget import has_multipliers
-from patterns.dispatching import offers_of
-from patterns.graph import Graph
-from patterns.groups import Group
+from patterns.dispatch.dispatching import offers_of
+from patterns.dispatch.groups import Group
+from patterns.reading.graph import Graph
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
-    from patterns.read import Node
+    from patterns.reading.read import Node
 
 __all__ = ["Placement", "place"]
 
@@ -62,7 +62,7 @@ def place(
     """Plan who runs each layer of a model.
 
     Args:
-        nodes: of the source model, as `patterns.read.read_graph` gives them.
+        nodes: of the source model, as `patterns.reading.read.read_graph` gives them.
         target: whose accelerators are asked.
         options: of the tiler, whose tiles are estimated.
         policy: name, function or table; the target's own by default.  What accelerators take
@@ -127,7 +127,7 @@ def _is_taken(candidates: Sequence[Candidate]) -> bool:
 
 
 def _groups(nodes: Sequence[Node], target: Target) -> Iterator[Group]:
-    """Operators that are offered together, as `patterns.dispatching` will offer them."""
+    """Operators that are offered together, as `patterns.dispatch.dispatching` will offer them."""
     if target.accelerators:
         for found in offers_of(Graph(nodes, ())):
             if isinstance(found, Group):

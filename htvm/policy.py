@@ -16,7 +16,7 @@ import numpy as np
 from byoc_dory.errors import PolicyError
 
 if TYPE_CHECKING:
-    from byoc_dory.layer import Array, Layer
+    from byoc_dory.layers.layer import Array, Layer
     from byoc_dory.soc.accelerator import Scheme
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import Layer, Shift, conv2d_layer, dense_layer, depthwise_layer
+from byoc_dory.layers.layer import Layer, Shift, conv2d_layer, dense_layer, depthwise_layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""Per operator: how it is written, found again, and read into a layer."""
+"""TVM's pattern language and the layers of `byoc_dory`: operators, reading, dispatch, regions."""

@@ -1,8 +1,8 @@
 """What a layer of matrices, or a sum, means: in plain numpy, without tiles.
 
-Shares no code with what it checks; `byoc_dory.layer`, `rowwise` and `attention` have the formulas.
-Arrays have the shapes of a layer's tensors, ``(columns, rows, 1)`` or ``(columns, B, rows)``;
-`stored` and `loaded` turn them into their bytes and back.
+Shares no code with what it checks; `byoc_dory.layers.layer`, `rowwise` and `attention` have the
+formulas. Arrays have the shapes of a layer's tensors, ``(columns, rows, 1)`` or ``(columns, B,
+rows)``; `stored` and `loaded` turn them into their bytes and back.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.attention import Attention, Product, Scores
-from byoc_dory.layer import Layer, MulShift, Shift, Tensor
-from byoc_dory.rowwise import (
+from byoc_dory.layers.attention import Attention, Product, Scores
+from byoc_dory.layers.layer import Layer, MulShift, Shift, Tensor
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
     ItaSoftmax,

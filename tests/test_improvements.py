@@ -9,7 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import Shift, Tensor, conv2d_layer, depthwise_layer
+from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, depthwise_layer
 from htvm import zoo
 from htvm.cli.app import main
 from htvm.describe import explanation_of
@@ -18,10 +18,10 @@ from htvm.model import Model, TensorInfo
 from htvm.pipeline import BuildOptions, Compiled, compile_model
 from htvm.report.explain_types import Improvement
 from htvm.variants import resized
-from patterns.conv import conv2d
-from patterns.floats import dequantize, quantize
-from patterns.gemm import dense
-from patterns.softmax import softmax
+from patterns.ops.conv import conv2d
+from patterns.ops.float32.borders import dequantize, quantize
+from patterns.ops.gemm import dense
+from patterns.ops.tflite.softmax import softmax
 
 CLIP = (-128, 127)
 

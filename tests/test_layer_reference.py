@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.attention import Attention, Product, Scores
-from byoc_dory.layer import MulShift, Shift
-from byoc_dory.matrices import (
+from byoc_dory.layers.attention import Attention, Product, Scores
+from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.layers.matrices import (
     attend_layer,
     gemm_layer,
     matmul_layer,
@@ -14,7 +14,7 @@ from byoc_dory.matrices import (
     mha_layer,
     rows_layer,
 )
-from byoc_dory.rowwise import (
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
     ItaSoftmax,

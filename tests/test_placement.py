@@ -10,7 +10,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import Layer, Shift, TfliteRequant
+from byoc_dory.layers.layer import Layer, Shift, TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.registry import resolve
@@ -20,10 +20,10 @@ from htvm.offers import Estimator
 from htvm.placement import Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.sketch import Scheme
-from patterns.conv import conv2d
-from patterns.dispatching import CPU, dispatch
+from patterns.dispatch.dispatching import CPU, dispatch
 from patterns.names import emit
-from patterns.read import Node, output_names, read_graph
+from patterns.ops.conv import conv2d
+from patterns.reading.read import Node, output_names, read_graph
 
 
 @cache

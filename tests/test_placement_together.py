@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layer import MulShift
+from byoc_dory.layers.layer import MulShift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.offers import executed_form
 from htvm.placement import Placement, place
 from htvm.quantization import retarget
-from patterns.dispatching import dispatch
-from patterns.read import output_names, read_graph
+from patterns.dispatch.dispatching import dispatch
+from patterns.reading.read import output_names, read_graph
 from tests.patterns.fake import fake, target_of
 from tests.quantization.sources import residual
 

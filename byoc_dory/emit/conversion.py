@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from byoc_dory.layers.tensor import Tensor
 from byoc_dory.region import Constant, Kernel
-from byoc_dory.tensor import Tensor
 
 __all__ = ["conversion_kernel"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from byoc_dory.arena import BufferUse, MemoryPlan, plan_memory
+from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
 from byoc_dory.plan import PlacedBuffer
 from byoc_dory.residency.problem import Decision, RegionProblem
 from byoc_dory.residency.tensors import Tensors

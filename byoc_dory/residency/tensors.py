@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.arena import ALIGNMENT
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from byoc_dory.tiling import Tile, TilingProblem
 

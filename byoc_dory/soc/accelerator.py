@@ -12,7 +12,7 @@ from byoc_dory.verdict import Rule, Verdict, judge
 
 if TYPE_CHECKING:
     from byoc_dory.emit import Emitter
-    from byoc_dory.layer import Layer
+    from byoc_dory.layers.layer import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Soc

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.arena import ALIGNMENT, BufferUse
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
+from byoc_dory.memory.arena import ALIGNMENT, BufferUse
 from byoc_dory.region import Constant
 from htvm.aot.steps import (
     Alias,

@@ -19,7 +19,7 @@ from tvm import relax, te, tirx
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, SeqStmt
 
-from patterns.elementwise import ADD_LEFT_SHIFT
+from patterns.ops.elementwise import ADD_LEFT_SHIFT
 from patterns.primitive import extents, shape_of
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def short_add(
 
     Args:
         a, b: int8, of one shape.
-        parameters: of the PrimFunc ``tflite_add`` (see `patterns.elementwise`).
+        parameters: of the PrimFunc ``tflite_add`` (see `patterns.ops.elementwise`).
 
     Returns:
         As `short_requantize`; ``None`` if one of the factors is 1 or more.

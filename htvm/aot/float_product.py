@@ -1,4 +1,5 @@
-"""onnxruntime's requantization in few instructions (its definition is in `patterns.onnx_rounding`).
+"""onnxruntime's requantization in few instructions (its definition is in
+`patterns.ops.onnxruntime.rounding`).
 
 Almost every product is far from a tie; then adding a half and shifting the high word of the product
 is enough.  Only the few that are near one, as the fraction bits of the high word tell, are compared
@@ -144,7 +145,8 @@ class _Products:
         return result[zero]
 
     def _beside_tie(self, store: Any, product: Any, result: Any, amount: Any) -> Any:
-        """As `patterns.onnx_rounding` has it, the two branches of its test one after the other."""
+        """As `patterns.ops.onnxruntime.rounding` has it, the two branches of its test one after the
+        other."""
         zero = tirx.const(0, "int32")
         tie, size, distance, outside = (
             self._local(name, dtype)

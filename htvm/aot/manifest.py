@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.arena import BufferUse, MemoryPlan
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
+from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
 from htvm.files import is_pipe
 from htvm.model import TensorInfo

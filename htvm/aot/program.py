@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.arena import BufferUse, MemoryPlan, plan_memory
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
+from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
 from byoc_dory.region import Constant
 from htvm.aot.assembler import Assembler
 from htvm.aot.steps import (

@@ -15,7 +15,7 @@ __all__ = ["machine_of", "network_graph"]
 
 def network_graph(compiled: Compiled) -> tuple[Node, ...]:
     """Return the operators of the model as built, in execution order."""
-    from patterns.read import read_graph
+    from patterns.reading.read import read_graph
 
     placement = compiled.dispatch.placement
     return tuple(

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from byoc_dory.arena import plan_memory
 from byoc_dory.codegen import generate
 from byoc_dory.errors import HtvmError
+from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import resolve, targets
 from htvm.fitting.levels import constants_by_layer, too_full
@@ -23,8 +23,8 @@ from htvm.report.fit_types import Answer, Change, Level
 from htvm.variants import RESIZABLE, resized
 
 if TYPE_CHECKING:
-    from byoc_dory.arena import BufferUse
-    from byoc_dory.layer import Layer
+    from byoc_dory.layers.layer import Layer
+    from byoc_dory.memory.arena import BufferUse
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.accelerator import Accelerator
     from htvm.pipeline import BuildOptions, Compiled

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from byoc_dory.arena import ALIGNMENT
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
 from htvm.report.fit_types import LayerDemand, Level, Part
 from htvm.sim.sizes import tensor_bytes
 
 if TYPE_CHECKING:
-    from byoc_dory.arena import BufferUse
+    from byoc_dory.memory.arena import BufferUse
     from byoc_dory.region import Kernel
     from htvm.aot.program import Program
     from htvm.pipeline import Compiled

@@ -7,7 +7,8 @@ The form (see `patterns` for how each operator is written):
 * tensors are int8, uint8, int16, int32 or float32;
 * one dataflow block in which every binding is one call (or another name for a variable), all
   types static; weights are int8 constants, biases int32;
-* every tensor ends an operator that `patterns.read` knows; what lies inside it is int32 and used
+* every tensor ends an operator that `patterns.reading.read` knows; what lies inside it is int32 and
+used
   nowhere else; shifts are from 0 to 31, and clips inside the type of the output;
 * every call carries the name of its operator, and names are unique, also among the inputs'.
 """
@@ -20,15 +21,15 @@ import numpy as np
 from tvm import relax, tirx
 
 from byoc_dory.errors import HtvmError, IntegerFormError
-from byoc_dory.layer import MulShift, Shift
+from byoc_dory.layers.layer import MulShift, Shift
 from patterns.names import name_of
-from patterns.read import bindings_of, dtype_of, main_of, operators, read_node
+from patterns.reading.read import bindings_of, dtype_of, main_of, operators, read_node
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Function, Var
 
-    from patterns.read import Node, Operator
+    from patterns.reading.read import Node, Operator
 
 __all__ = ["check"]
 

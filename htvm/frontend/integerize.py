@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
-from byoc_dory.layer import Array, OnnxRequant, TfliteRequant
+from byoc_dory.layers.layer import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
     Add,
@@ -24,12 +24,12 @@ from htvm.frontend.operators import (
     Reshape,
     Softmax,
 )
-from patterns import elementwise, gemm, pool, shape
-from patterns import softmax as softmax_pattern
-from patterns.conv import conv2d
 from patterns.names import NameCounter, tensor_name
-from patterns.onnx_rounding import float_scale
-from patterns.requantize import fixed_point
+from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.requantize import fixed_point
+from patterns.ops.tflite import softmax as softmax_pattern
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -8,7 +8,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
+from byoc_dory.layers.layer import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
 from htvm.frontend.operators import Activation, Step
@@ -16,12 +16,12 @@ from htvm.frontend.qdq import read_qdq
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
 from patterns.primitive import dtype_of, shape_of
-from patterns.read import bindings_of, kind_of_operator, main_of, operators, output_names
+from patterns.reading.read import bindings_of, kind_of_operator, main_of, operators, output_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from patterns.read import Node
+    from patterns.reading.read import Node
 
 __all__ = ["load_module", "scheme_of"]
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantization.graph import FloatScale, Operator
-from patterns.onnx_rounding import float_scale
+from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from patterns.read import Node
+    from patterns.reading.read import Node
 
 __all__ = ["averaged"]
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-    from byoc_dory.layer import Array
-    from patterns.read import Node
+    from byoc_dory.layers.layer import Array
+    from patterns.reading.read import Node
 
 __all__ = ["Borders", "inside", "outside"]
 
@@ -95,7 +95,7 @@ def inside(model: Model, nodes: tuple[Node, ...]) -> tuple[Model, Borders | None
     Raises:
         UnsupportedError: if an input is neither int8 nor converted to it at once.
     """
-    from patterns.read import main_of, output_names
+    from patterns.reading.read import main_of, output_names
 
     by_name = {node.name: node for node in nodes}
     params = [str(var.name) for var in main_of(model.module).params]
@@ -209,7 +209,7 @@ class _Rebuilding:
 def _results(module: IRModule) -> list[Var]:
     from tvm import relax
 
-    from patterns.read import main_of
+    from patterns.reading.read import main_of
 
     body = main_of(module).body.body
     return list(body.fields) if isinstance(body, relax.Tuple) else [body]
@@ -224,7 +224,7 @@ def _stripped(
     from tvm import relax
 
     from patterns.names import name_of
-    from patterns.read import bindings_of, main_of
+    from patterns.reading.read import bindings_of, main_of
 
     main = main_of(module)
     bindings = list(bindings_of(main))
@@ -265,7 +265,7 @@ def outside(model: Model, borders: Borders) -> Model:
 
     from patterns.names import name_of
     from patterns.primitive import dtype_of, shape_of
-    from patterns.read import bindings_of, main_of
+    from patterns.reading.read import bindings_of, main_of
 
     source, inner = borders.source.module, model.module
     values = {name_of(value): (var, value) for var, value in bindings_of(main_of(source))}

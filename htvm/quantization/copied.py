@@ -30,7 +30,7 @@ def copied_origin(module: IRModule, name: str, attrs: Mapping[str, Any]) -> Orig
 
 def _call(origin: Origin) -> tuple[IRModule, Var, Expr]:
     from patterns.names import name_of
-    from patterns.read import bindings_of, main_of
+    from patterns.reading.read import bindings_of, main_of
 
     module, wanted = origin.attrs["module"], origin.attrs["operator"]
     found = (pair for pair in bindings_of(main_of(module)) if name_of(pair[1]) == wanted)

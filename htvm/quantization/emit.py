@@ -63,7 +63,8 @@ def _source_shape(shape: tuple[int, ...], net: Net) -> tuple[int, ...]:
 
 
 def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> Var:
-    from patterns import elementwise, gemm, pool, shape, softmax
+    from patterns.ops import elementwise, gemm, pool, shape
+    from patterns.ops.tflite import softmax
 
     layout = "NCHW" if net.channel_first else "NHWC"
     x = inputs[0]
@@ -107,7 +108,7 @@ def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> V
 
 
 def _convolution(builder: BlockBuilder, op: Operator, x: Var, layout: str) -> Var:
-    from patterns.conv import conv2d
+    from patterns.ops.conv import conv2d
 
     if op.padded and op.pad_value:
         raise UnsupportedError(
@@ -124,7 +125,7 @@ def _convolution(builder: BlockBuilder, op: Operator, x: Var, layout: str) -> Va
 def _ternary(
     builder: BlockBuilder, op: Operator, requant: AnalogRequant, x: Var, layout: str
 ) -> Var:
-    from patterns.analog import analog_conv2d, analog_dense
+    from patterns.ops.analog import analog_conv2d, analog_dense
 
     if op.kind == "dense":
         return analog_dense(builder, x, op.weights(), requant, op.clip, name=op.name)

@@ -117,7 +117,7 @@ def _retargeted(model: Model, target: Target) -> Retargeted:
     from byoc_dory.options import TilingOptions
     from htvm.placement import place
     from htvm.quantization.retarget import retarget
-    from patterns.read import read_graph
+    from patterns.reading.read import read_graph
 
     planned = place(read_graph(model.module), target, TilingOptions(), None)
     return retarget(model, target.accelerators, places=planned.places)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import OnnxRequant, TfliteRequant
+from byoc_dory.layers.layer import OnnxRequant, TfliteRequant
 from htvm.quantization.copied import substitute, write_binding
 from htvm.quantization.graph import Array
 from htvm.quantization.kept import KEPT
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
     from htvm.aot.reference import Reference
-    from patterns.read import Node
+    from patterns.reading.read import Node
 
 __all__ = ["Island", "find_islands", "is_foreign", "zero_point_of"]
 
@@ -131,7 +131,7 @@ def find_islands(
         UnsupportedError: if an island reads no int8 tensor.
     """
     from patterns.names import name_of
-    from patterns.read import bindings_of, main_of, operators
+    from patterns.reading.read import bindings_of, main_of, operators
 
     foreign = {node.name: node for node in nodes if is_foreign(node) or node.name in extra}
     if not foreign:

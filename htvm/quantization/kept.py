@@ -114,10 +114,10 @@ def _mean(attrs: Mapping[str, Any], x: Array) -> Array:
 
 def write_kept(builder: BlockBuilder, op: Operator, inputs: Sequence[Var], layout: str) -> Var:
     """The operator with the builder it came from; ``layout`` is NHWC or NCHW."""
-    from patterns import arithmetic
-    from patterns.conv import conv2d
-    from patterns.elementwise import TfliteAdd
-    from patterns.table_map import table_map
+    from patterns.ops.conv import conv2d
+    from patterns.ops.elementwise import TfliteAdd
+    from patterns.ops.table_map import table_map
+    from patterns.ops.tflite import arithmetic
 
     assert op.origin is not None
     kind, attrs, name = op.origin.kind, op.origin.attrs, op.name

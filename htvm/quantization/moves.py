@@ -124,7 +124,7 @@ MOVES: Mapping[str, Callable[[Mapping[str, Any], Sequence[Array], int], Array]] 
 
 def write_move(builder: BlockBuilder, op: Operator, inputs: Sequence[Var], fill: int) -> Var:
     """The operator with the builder it came from, ``fill`` in places that have no source."""
-    from patterns import movement, shape
+    from patterns.ops import movement, shape
 
     assert op.origin is not None
     kind, attrs, x, name = op.origin.kind, op.origin.attrs, inputs[0], op.name

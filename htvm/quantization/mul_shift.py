@@ -28,7 +28,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class MulShiftScheme:
-    """A number scheme of accelerators that requantize by `byoc_dory.layer.MulShift`.
+    """A number scheme of accelerators that requantize by `byoc_dory.layers.layer.MulShift`.
 
     Weights are symmetric int8; zero points and rounding are part of the biases.
 

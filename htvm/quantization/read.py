@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
+from byoc_dory.layers.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.quantization.averages import averaged
 from htvm.quantization.copied import COPIED, copied_origin
 from htvm.quantization.graph import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from htvm.model import Model
-    from patterns.read import Node
+    from patterns.reading.read import Node
 
 __all__ = [
     "channel_last",
@@ -64,13 +64,13 @@ def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
 
     Args:
         model: in the integer form.
-        nodes: its operators, as `patterns.read.read_graph` gives them.
+        nodes: its operators, as `patterns.reading.read.read_graph` gives them.
 
     Raises:
         UnsupportedError: if retargeting does not know an operator, or a padding stands for
             something else than the number zero.
     """
-    from patterns.read import main_of, output_names
+    from patterns.reading.read import main_of, output_names
 
     params = [str(var.name) for var in main_of(model.module).params]
     for info in model.inputs:

@@ -110,7 +110,7 @@ def retarget(
         is_ternary_scheme,
         read_net,
     )
-    from patterns.read import read_graph
+    from patterns.reading.read import read_graph
 
     options = options or RetargetOptions()
     data = model.calibration if data is None else data

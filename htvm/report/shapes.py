@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from byoc_dory.layer import Layer
+    from byoc_dory.layers.layer import Layer
 
 __all__ = ["describe"]
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from byoc_dory.emit import Locating
 from byoc_dory.schedule import Schedule
-from patterns.read import output_names
+from patterns.reading.read import output_names
 
 if TYPE_CHECKING:
-    from byoc_dory.layer import Tensor
+    from byoc_dory.layers.layer import Tensor
     from byoc_dory.region import Kernel, RegionCode
     from htvm.aot.program import Operand, Step
     from htvm.pipeline import Compiled

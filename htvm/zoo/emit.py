@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tvm import relax
 
-from byoc_dory.layer import Shift
+from byoc_dory.layers.layer import Shift
 from htvm.model import Model, TensorInfo
 from htvm.zoo.sketch import Sketch, Step
-from patterns.analog import analog_conv2d, analog_dense
-from patterns.conv import conv2d
-from patterns.elementwise import add, convert
-from patterns.gemm import dense
 from patterns.names import NameCounter
-from patterns.pool import average_pool2d
+from patterns.ops.analog import analog_conv2d, analog_dense
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import add, convert
+from patterns.ops.gemm import dense
+from patterns.ops.pool import average_pool2d
+from patterns.ops.shape import reshape
+from patterns.ops.tflite.softmax import softmax
 from patterns.primitive import shape_of
-from patterns.shape import reshape
-from patterns.softmax import softmax
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layer import AnalogRequant
+    from byoc_dory.layers.layer import AnalogRequant
 
 __all__ = ["Layout", "model"]
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.attention import Attention, Product, Scores
 from byoc_dory.errors import ModelError
-from byoc_dory.layer import Array
-from byoc_dory.rowwise import AffineNorm, ItaGelu, ItaSoftmax
+from byoc_dory.layers.attention import Attention, Product, Scores
+from byoc_dory.layers.layer import Array
+from byoc_dory.layers.rowwise import AffineNorm, ItaGelu, ItaSoftmax
 from htvm.zoo import forward
 
 __all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "Shape"]

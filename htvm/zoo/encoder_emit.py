@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layer import MulShift
+from byoc_dory.layers.layer import MulShift
 from htvm.model import Model, TensorInfo
-from patterns.elementwise import add
-from patterns.gemm import dense
-from patterns.integer import matmul
-from patterns.integer_norm import affine_norm
-from patterns.ita import accumulate, ita_gelu, ita_softmax
+from patterns.ops.elementwise import add
+from patterns.ops.gemm import dense
+from patterns.ops.integer import matmul
+from patterns.ops.pulp.ita import accumulate, ita_gelu, ita_softmax
+from patterns.ops.pulp.norm import affine_norm
+from patterns.ops.rescale import rescale
 from patterns.primitive import shape_of
-from patterns.rescale import rescale
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.attention import Attention, Product, Scores
-    from byoc_dory.rowwise import AffineNorm, ItaGelu
+    from byoc_dory.layers.attention import Attention, Product, Scores
+    from byoc_dory.layers.rowwise import AffineNorm, ItaGelu
     from htvm.zoo.encoder_draw import EncoderLayer, FeedForward, Scale
 
 __all__ = ["attention_model", "encoder_model", "gemm_model"]

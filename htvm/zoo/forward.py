@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layer import Array
-from byoc_dory.rowwise import ItaSoftmax
+from byoc_dory.layers.layer import Array
+from byoc_dory.layers.rowwise import ItaSoftmax
 
 __all__ = ["average_pool", "conv2d", "dense", "ita_softmax", "matmul", "requantize"]
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from byoc_dory.soc.diana.description import ANALOG
 
 __all__ = ["Range", "narrowing", "passes", "peaked", "proven", "thinned"]

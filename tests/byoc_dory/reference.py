@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layer import AnalogRequant, Layer
+from byoc_dory.layers.layer import AnalogRequant, Layer
 from tests.byoc_dory.analog import run_analog
 
 

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.attention import Attention, Product, Scores
 from byoc_dory.codegen import generate
 from byoc_dory.errors import TilingError
-from byoc_dory.layer import Layer, add_layer
-from byoc_dory.matrices import gemm_layer, matmul_layer, matrix, mha_layer, rows_layer
-from byoc_dory.options import TilingOptions
-from byoc_dory.region import Region
-from byoc_dory.requantization import MulShift
-from byoc_dory.rowwise import (
+from byoc_dory.layers.attention import Attention, Product, Scores
+from byoc_dory.layers.layer import Layer, add_layer
+from byoc_dory.layers.matrices import gemm_layer, matmul_layer, matrix, mha_layer, rows_layer
+from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
     ItaSoftmax,
@@ -24,8 +22,10 @@ from byoc_dory.rowwise import (
     TableMap,
     TableSoftmax,
 )
+from byoc_dory.layers.tensor import Tensor
+from byoc_dory.options import TilingOptions
+from byoc_dory.region import Region
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
-from byoc_dory.tensor import Tensor
 from tests import layer_reference
 from tests.byoc_dory.program import Case
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byoc_dory.layer import (
+from byoc_dory.layers.layer import (
     AnalogRequant,
     Layer,
     Shift,

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byoc_dory import arena, arena_exact, arena_sweep
-from byoc_dory.arena import BufferUse, MemoryPlan, check_plan, plan_memory
 from byoc_dory.errors import HtvmError
+from byoc_dory.memory import arena
+from byoc_dory.memory import exact as arena_exact
+from byoc_dory.memory import sweep as arena_sweep
+from byoc_dory.memory.arena import BufferUse, MemoryPlan, check_plan, plan_memory
 
 
 def _aligned(size: int) -> int:

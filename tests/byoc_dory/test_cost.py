@@ -17,7 +17,7 @@ from byoc_dory.cost import (
     step_cycles,
 )
 from byoc_dory.errors import TilingError
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.planning import alone, tile_layer
 from byoc_dory.schedule import LoopOrder, Schedule

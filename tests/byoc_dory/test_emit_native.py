@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layer import (
+from byoc_dory.layers.layer import (
     Shift,
     Tensor,
     add_layer,

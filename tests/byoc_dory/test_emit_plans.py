@@ -10,7 +10,7 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.geometry import stored_bytes
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Kernel

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layer import (
+from byoc_dory.layers.layer import (
     Layer,
     Shift,
     Tensor,

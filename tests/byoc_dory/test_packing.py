@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byoc_dory.layer import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
+from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
 from byoc_dory.packing import (
     activation_from_l2,
     activation_to_l2,

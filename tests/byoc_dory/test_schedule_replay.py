@@ -9,7 +9,7 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.geometry import stored_bytes
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.packing import pack_weights
 from byoc_dory.plan import LayerPlan

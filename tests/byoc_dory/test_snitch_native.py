@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layer import Layer, add_layer
-from byoc_dory.matrices import gemm_layer, matrix, rows_layer
+from byoc_dory.layers.layer import Layer, add_layer
+from byoc_dory.layers.matrices import gemm_layer, matrix, rows_layer
+from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers.rowwise import AffineNorm
 from byoc_dory.options import TilingOptions
-from byoc_dory.requantization import MulShift
-from byoc_dory.rowwise import AffineNorm
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from htvm.sim import host
 from htvm.sim.toolchain import Compiler

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from byoc_dory.layer import MulShift, Requant, Shift, TfliteRequant
-from patterns.requantize import fixed_point
+from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
+from patterns.ops.requantize import fixed_point
 
 Array = Any
 Scheme = Literal["shift", "mul_shift", "tflite"]

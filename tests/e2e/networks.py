@@ -14,9 +14,10 @@ import numpy as np
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import Requant, TfliteRequant
-from patterns import elementwise, gemm, pool, shape, softmax
-from patterns.conv import conv2d
+from byoc_dory.layers.layer import Requant, TfliteRequant
+from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.ops.tflite import softmax
 from tests.e2e.draws import SPREAD, Array, Draws, Scheme, brief, factor
 
 

@@ -12,11 +12,11 @@ from tvm.ir import IRModule
 from tvm.relax import op as R
 
 import htvm
-from byoc_dory.layer import AnalogRequant
+from byoc_dory.layers.layer import AnalogRequant
 from byoc_dory.options import TilingOptions
 from htvm.errors import TargetError
-from patterns.analog import analog_conv2d, analog_dense
 from patterns.names import emit
+from patterns.ops.analog import analog_conv2d, analog_dense
 from tests.byoc_dory.analog import requant, seven_bits, ternary
 from tests.interpreter import interpret
 from tests.patterns.build import module_of

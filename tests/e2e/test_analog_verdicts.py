@@ -9,11 +9,11 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import AnalogRequant, Shift
-from patterns.analog import analog_conv2d, analog_dense
-from patterns.conv import conv2d
-from patterns.elementwise import convert
-from patterns.gemm import dense
+from byoc_dory.layers.layer import AnalogRequant, Shift
+from patterns.ops.analog import analog_conv2d, analog_dense
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import convert
+from patterns.ops.gemm import dense
 
 RNG = np.random.default_rng(4)
 TERNARY = RNG.integers(-1, 2, (6, 8, 3, 3)).astype(np.int8)

@@ -12,7 +12,7 @@ import htvm
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.zoo.sketch import Scheme
-from patterns.read import output_names, read_graph
+from patterns.reading.read import output_names, read_graph
 from tests.e2e.networks import random_network
 from tests.interpreter import interpret
 from tests.models import MODELS, golden

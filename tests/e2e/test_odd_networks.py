@@ -11,11 +11,11 @@ from tvm import relax
 from tvm.ir import IRModule
 
 import htvm
-from byoc_dory.layer import Shift, TfliteRequant
-from patterns.conv import conv2d
-from patterns.elementwise import TfliteAdd, add, convert, tflite_add
-from patterns.gemm import dense
-from patterns.softmax import softmax
+from byoc_dory.layers.layer import Shift, TfliteRequant
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add
+from patterns.ops.gemm import dense
+from patterns.ops.tflite.softmax import softmax
 from tests.interpreter import interpret
 
 RNG = np.random.default_rng(31)

@@ -22,7 +22,7 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted
 from htvm.inputs import seeded_inputs
 from htvm.quantization import retarget
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.e2e.draws import Scheme
 from tests.e2e.networks import Network, random_network
 from tests.interpreter import interpret

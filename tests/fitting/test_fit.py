@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.layer import Shift
+from byoc_dory.layers.layer import Shift
 from byoc_dory.options import TilingOptions
 from htvm import zoo
 from htvm.cli.app import main
@@ -143,7 +143,7 @@ def test_a_layer_that_memory_keeps_from_the_accelerator_is_named() -> None:
     from tvm import relax
 
     from htvm.model import Model, TensorInfo
-    from patterns.gemm import dense
+    from patterns.ops.gemm import dense
 
     bb = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((1, 5000), "int8"))

@@ -11,7 +11,7 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.frontend.flatfile import FLOAT32, INT16, UINT8, Graph, small_network
 from tests.interpreter import interpret
 from tests.models import model_path

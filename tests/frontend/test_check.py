@@ -14,12 +14,12 @@ from tvm.relax import op as R
 
 import htvm
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layer import Shift
+from byoc_dory.layers.layer import Shift
 from htvm.frontend.check import check
-from patterns import elementwise, gemm, shape
 from patterns.names import emit
+from patterns.ops import elementwise, gemm, shape
 from patterns.primitive import call_primitive, primitive
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 from tests.patterns.build import module_of
 

@@ -10,7 +10,7 @@ import tvm
 from tvm import relax
 
 import htvm
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 from tests.models import MODELS, golden, layer_outputs, model_path
 

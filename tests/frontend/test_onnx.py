@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import htvm
-from byoc_dory.layer import MulShift, Shift
+from byoc_dory.layers.layer import MulShift, Shift
 from htvm.errors import HtvmError, ModelError, UnsupportedError
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.frontend.onnxfile import Array, model_of, node, requant, saved
 from tests.interpreter import interpret
 

@@ -14,7 +14,7 @@ from tvm.relax import op as R
 
 import htvm
 from byoc_dory.errors import UnsupportedError
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.frontend.qdq import QdqBuilder
 from tests.interpreter import interpret
 from tests.patterns.build import run_tvm

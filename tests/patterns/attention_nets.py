@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.layer import MulShift
-from byoc_dory.rowwise import ItaSoftmax
-from patterns import integer, ita, movement, shape
-from patterns.gemm import dense
-from patterns.integer_softmax import integer_softmax
-from patterns.rescale import rescale
+from byoc_dory.layers.layer import MulShift
+from byoc_dory.layers.rowwise import ItaSoftmax
+from patterns.ops import integer, movement, shape
+from patterns.ops.gemm import dense
+from patterns.ops.pulp import ita
+from patterns.ops.pulp.softmax import integer_softmax
+from patterns.ops.rescale import rescale
 
 STYLES = ("apart", "fused", "interleaved", "per head")
 

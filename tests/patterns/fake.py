@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.soc.accelerator import Accelerator, Scheme
 from byoc_dory.soc.base import Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
 from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
-from patterns.dispatching import Dispatch, dispatch
-from patterns.partition import Partition, partition
-from patterns.read import output_names, read_graph
+from patterns.byoc.partition import Partition, partition
+from patterns.dispatch.dispatching import Dispatch, dispatch
+from patterns.reading.read import output_names, read_graph
 
 ALL = ("conv2d", "depthwise", "dense", "add", "gemm", "matmul", "rows", "mha")
 

@@ -10,16 +10,16 @@ from tvm import relax
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import AnalogRequant, Layer
+from byoc_dory.layers.layer import AnalogRequant, Layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.verdict import Accepted
 from htvm.frontend.check import check
-from patterns.analog import MAX_PASSES, analog_conv2d, analog_dense
-from patterns.dispatching import dispatch
+from patterns.byoc.partition import partition
+from patterns.dispatch.dispatching import dispatch
 from patterns.names import emit
-from patterns.partition import partition
-from patterns.read import Node, output_names, read_graph
-from patterns.requantize import int_constant
+from patterns.ops.analog import MAX_PASSES, analog_conv2d, analog_dense
+from patterns.ops.requantize import int_constant
+from patterns.reading.read import Node, output_names, read_graph
 from tests.byoc_dory.analog import run_analog, seven_bits, ternary
 from tests.interpreter import Array, interpret
 from tests.patterns.build import Writer, module_of, run_tvm

@@ -9,9 +9,13 @@ import pytest
 from tvm import relax
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from patterns import gemm, integer, integer_activation, integer_norm, integer_softmax, real, rescale
-from patterns.conv import conv2d_sums
-from patterns.read import read_graph
+from patterns.ops import gemm, integer, rescale
+from patterns.ops.conv import conv2d_sums
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.pulp import activation as integer_activation
+from patterns.ops.pulp import norm as integer_norm
+from patterns.ops.pulp import softmax as integer_softmax
+from patterns.reading.read import read_graph
 from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of
 
 ROWS = ((1, 6, 32), "int8")

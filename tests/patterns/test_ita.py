@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.rowwise import ItaGelu, ItaSoftmax
-from patterns import ita
-from patterns.read import read_graph
+from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
+from patterns.ops.pulp import ita
+from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 from tests.patterns.build import run_tvm
 from tests.patterns.test_types import RNG, agree, module_of

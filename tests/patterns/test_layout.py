@@ -7,12 +7,12 @@ import pytest
 from tvm import relax
 from tvm.ir import IRModule
 
-from byoc_dory.layer import Shift
-from patterns.conv import conv2d
-from patterns.elementwise import add
-from patterns.pool import max_pool2d
-from patterns.read import Node, read_graph
-from patterns.shape import pad
+from byoc_dory.layers.layer import Shift
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import add
+from patterns.ops.pool import max_pool2d
+from patterns.ops.shape import pad
+from patterns.reading.read import Node, read_graph
 
 SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
 

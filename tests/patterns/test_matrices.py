@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byoc_dory.layer import Layer, MulShift, Shift
-from byoc_dory.rowwise import ItaGelu, ItaSoftmax
-from patterns import elementwise, integer, integer_activation, integer_norm, ita, shape
-from patterns.gemm import dense
-from patterns.integer_softmax import integer_softmax
-from patterns.rescale import rescale
+from byoc_dory.layers.layer import Layer, MulShift, Shift
+from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
+from patterns.ops import elementwise, integer, shape
+from patterns.ops.gemm import dense
+from patterns.ops.pulp import activation as integer_activation
+from patterns.ops.pulp import ita
+from patterns.ops.pulp import norm as integer_norm
+from patterns.ops.pulp.softmax import integer_softmax
+from patterns.ops.rescale import rescale
 from tests.interpreter import interpret
 from tests.layer_reference import evaluate
 from tests.patterns.fake import cut, fake, layers_of, placed_on

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import htvm
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from htvm import zoo
-from patterns import elementwise, integer, movement
-from patterns.dispatching import Dispatch
-from patterns.graph import Graph
-from patterns.groups import Group
-from patterns.mha import NoAttention, attentions
-from patterns.read import output_names, read_graph
+from patterns.dispatch.dispatching import Dispatch
+from patterns.dispatch.groups import Group
+from patterns.dispatch.mha import NoAttention, attentions
+from patterns.ops import elementwise, integer, movement
+from patterns.reading.graph import Graph
+from patterns.reading.read import output_names, read_graph
 from tests.interpreter import interpret
 from tests.layer_reference import evaluate
 from tests.models_onnx import onnx_path
@@ -135,7 +135,7 @@ def _add(bb: Any, scores: Any) -> Any:
 
 def _combine(bb: Any, scores: Any) -> Any:
     wide = integer.combine(bb, "add", scores, scores, name="masked")
-    from patterns.rescale import rescale
+    from patterns.ops.rescale import rescale
 
     return rescale(bb, wide, np.array(1), np.array(0), 1, (-128, 127), name="scaled")
 
@@ -145,7 +145,7 @@ def _shuffled(bb: Any, scores: Any) -> Any:
 
 
 def htvm_shift() -> Any:
-    from byoc_dory.layer import Shift
+    from byoc_dory.layers.layer import Shift
 
     return Shift(1)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layer import OnnxRequant
-from patterns.onnx_arithmetic import aligned, onnx_average, onnx_binary, onnx_quantize
-from patterns.onnx_rounding import float_scale
-from patterns.read import read_graph
+from byoc_dory.layers.layer import OnnxRequant
+from patterns.ops.onnxruntime.arithmetic import aligned, onnx_average, onnx_binary, onnx_quantize
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 from tests.patterns.build import module_of, run_tvm
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import OnnxRequant
-from patterns.onnx_rounding import float_scale, onnx_requantize
+from byoc_dory.layers.layer import OnnxRequant
+from patterns.ops.onnxruntime.rounding import float_scale, onnx_requantize
 from tests.interpreter import Array
 from tests.patterns.build import module_of, run_tvm
 

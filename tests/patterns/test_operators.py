@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import MulShift, Requant, Shift, TfliteRequant
-from patterns import elementwise, gemm, pool, shape
-from patterns.conv import conv2d
-from patterns.read import Node, read_graph
+from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
+from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.reading.read import Node, read_graph
 from tests.interpreter import Array, interpret
 from tests.patterns.build import Writer, module_of, run_tvm
 

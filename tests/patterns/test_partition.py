@@ -9,19 +9,19 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import Layer, MulShift, Shift
+from byoc_dory.layers.layer import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted, Refused, Verdict
-from patterns.codegen import run_codegen
-from patterns.conv import conv2d
-from patterns.dispatching import CPU, dispatch
-from patterns.elementwise import add, convert
-from patterns.partition import Partition, partition
-from patterns.pool import average_pool2d
-from patterns.read import output_names, read_graph
+from patterns.byoc.codegen import run_codegen
+from patterns.byoc.partition import Partition, partition
+from patterns.dispatch.dispatching import CPU, dispatch
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import add, convert
+from patterns.ops.pool import average_pool2d
+from patterns.reading.read import output_names, read_graph
 
 RNG = np.random.default_rng(3)
 

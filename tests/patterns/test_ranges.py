@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import relax
 
-from byoc_dory.layer import Shift, Tensor, add_layer, conv2d_layer
-from patterns import elementwise, movement, pool, shape
-from patterns.conv import conv2d
-from patterns.ranges import shifted_range
-from patterns.read import read_graph
-from patterns.table_map import table_map
+from byoc_dory.layers.layer import Shift, Tensor, add_layer, conv2d_layer
+from patterns.ops import elementwise, movement, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.ops.table_map import table_map
+from patterns.reading.ranges import shifted_range
+from patterns.reading.read import read_graph
 
 
 @given(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import htvm
-from patterns.real_functions import exp_real, map_real, reduce_real, sqrt_real
+from patterns.ops.float32.functions import exp_real, map_real, reduce_real, sqrt_real
 from tests.interpreter import interpret
 from tests.patterns.build import module_of
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 import htvm
-from byoc_dory.layer import MulShift, Shift
-from patterns import elementwise, integer_norm, movement, shape
-from patterns.conv import conv2d
-from patterns.dispatching import dispatch
-from patterns.gemm import dense
-from patterns.partition import Partition
-from patterns.read import output_names, read_graph
+from byoc_dory.layers.layer import MulShift, Shift
+from patterns.byoc.partition import Partition
+from patterns.dispatch.dispatching import dispatch
+from patterns.ops import elementwise, movement, shape
+from patterns.ops.conv import conv2d
+from patterns.ops.gemm import dense
+from patterns.ops.pulp import norm as integer_norm
+from patterns.reading.read import output_names, read_graph
 from tests.interpreter import interpret
 from tests.layer_reference import evaluate
 from tests.models_onnx import golden, onnx_path
@@ -160,7 +161,7 @@ def test_a_network_from_a_file() -> None:
     inputs, _ = golden(name, model)
     soc, cores = soc_of(fake()), (fake(takes=("gemm", "rows", "mha", "add", "matmul")),)
     placed = dispatch(read_graph(model.module), output_names(model.module), soc, cores)
-    from patterns.partition import partition
+    from patterns.byoc.partition import partition
 
     parts = partition(model.module, placed, soc, cores)
     (region,) = parts.regions.values()

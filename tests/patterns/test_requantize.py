@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import MulShift, Shift, TfliteRequant
-from patterns.requantize import _tflite_requantize, fixed_point, requantize
+from byoc_dory.layers.layer import MulShift, Shift, TfliteRequant
+from patterns.ops.requantize import _tflite_requantize, fixed_point, requantize
 from tests import gemmlowp
 from tests.interpreter import Array
 from tests.patterns.build import module_of, run_tvm

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from patterns.softmax import exponential_table, softmax, softmax_multiplier
+from patterns.ops.tflite.softmax import exponential_table, softmax, softmax_multiplier
 from tests import gemmlowp
 from tests.interpreter import interpret
 from tests.patterns.build import module_of, run_tvm

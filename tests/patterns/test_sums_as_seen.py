@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from byoc_dory.layer import Shift, add_layer
-from byoc_dory.matrices import matrix
+from byoc_dory.layers.layer import Shift, add_layer
+from byoc_dory.layers.matrices import matrix
 from byoc_dory.soc.registry import resolve
-from patterns.dispatching import dispatch
-from patterns.node import Node
+from patterns.dispatch.dispatching import dispatch
+from patterns.reading.node import Node
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from patterns import arithmetic, floats, movement
-from patterns.read import Node, read_graph
-from patterns.table_map import table_map, tabulate
+from patterns.ops import movement
+from patterns.ops.float32 import borders as floats
+from patterns.ops.table_map import table_map, tabulate
+from patterns.ops.tflite import arithmetic
+from patterns.reading.read import Node, read_graph
 from tests.interpreter import Array, interpret
 from tests.patterns.build import module_of, run_tvm
 

@@ -11,10 +11,10 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layer import MulShift, Shift
-from patterns import elementwise, gemm, pool, shape
-from patterns.conv import conv2d
-from patterns.read import read_graph
+from byoc_dory.layers.layer import MulShift, Shift
+from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 
 Array = npt.NDArray[Any]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layer import TfliteRequant
+from byoc_dory.layers.layer import TfliteRequant
 from htvm.model import Model, TensorInfo
-from patterns import elementwise, gemm, pool, shape, softmax
-from patterns.conv import conv2d
-from patterns.requantize import fixed_point
+from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.ops.requantize import fixed_point
+from patterns.ops.tflite import softmax
 
 Array = Any
 

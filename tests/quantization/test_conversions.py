@@ -8,10 +8,10 @@ from tvm import relax
 
 import htvm
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import MulShift, Requant, Shift, TfliteRequant
+from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
 from htvm.quantization import retarget
-from patterns.elementwise import convert
-from patterns.gemm import dense
+from patterns.ops.elementwise import convert
+from patterns.ops.gemm import dense
 from tests.interpreter import interpret
 
 RNG = np.random.default_rng(8)

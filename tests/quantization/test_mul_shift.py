@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byoc_dory.layer import Layer, MulShift
+from byoc_dory.layers.layer import Layer, MulShift
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.errors import InputError
 from htvm.frontend import load
@@ -19,7 +19,7 @@ from htvm.quantization import MulShiftScheme, RetargetOptions, RetargetReport, r
 from htvm.quantization.forward import forward
 from htvm.quantization.mul_shift import multiplier_and_shift
 from htvm.quantization.read import read_net
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual

@@ -21,7 +21,7 @@ from htvm.quantization.rewrite import rewrite, scaled_parameters
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.quantization.sources import Source, encoder, mobile, residual
 
 

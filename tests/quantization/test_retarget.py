@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from byoc_dory.layer import MulShift, Shift
+from byoc_dory.layers.layer import MulShift, Shift
 from htvm import zoo
 from htvm.errors import InputError, UnsupportedError
 from htvm.frontend import load
@@ -17,7 +17,7 @@ from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
 from htvm.quantization.read import read_net
 from htvm.quantization.report import EXACT_DB, sqnr_db
-from patterns.read import Node, read_graph
+from patterns.reading.read import Node, read_graph
 from tests.interpreter import interpret
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual

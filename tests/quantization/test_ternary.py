@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byoc_dory.layer import AnalogRequant
+from byoc_dory.layers.layer import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.forward import forward, run_operator
@@ -22,7 +22,7 @@ from htvm.quantization.report import measure
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ternary import ternarize
-from patterns.read import read_graph
+from patterns.reading.read import read_graph
 from tests.quantization.sources import FAMILIES, Source
 
 # ------------------------------------------------------------------------------ weights

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byoc_dory.layer import MulShift, Tensor
-from byoc_dory.matrices import gemm_layer, matmul_layer, matrix, rows_layer
-from byoc_dory.rowwise import (
+from byoc_dory.layers.layer import MulShift, Tensor
+from byoc_dory.layers.matrices import gemm_layer, matmul_layer, matrix, rows_layer
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaSoftmax,
     LayerNorm,

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.matrices import matrix, rows_layer
-from byoc_dory.rowwise import (
+from byoc_dory.layers.matrices import matrix, rows_layer
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaSoftmax,
     LayerNorm,

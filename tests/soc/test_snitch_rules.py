@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from byoc_dory.layer import Layer, add_layer, conv2d_layer
-from byoc_dory.matrices import gemm_layer, matmul_layer, matrix
-from byoc_dory.requantization import MulShift, Shift
+from byoc_dory.layers.layer import Layer, add_layer, conv2d_layer
+from byoc_dory.layers.matrices import gemm_layer, matmul_layer, matrix
+from byoc_dory.layers.requantization import MulShift, Shift
+from byoc_dory.layers.tensor import Tensor
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
-from byoc_dory.tensor import Tensor
 from byoc_dory.verdict import Accepted, Refused
 
 HALF_UP = MulShift((3,), (8,), (128,))

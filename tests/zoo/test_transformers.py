@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.layer import MulShift
+from byoc_dory.layers.layer import MulShift
 from htvm import zoo
 from htvm.errors import ModelError
 from htvm.model import Model
-from patterns.read import Node, read_graph
+from patterns.reading.read import Node, read_graph
 from tests.interpreter import interpret
 
 SMALL = {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.cost import layer_cycles
-from byoc_dory.layer import AnalogRequant, Layer
+from byoc_dory.layers.layer import AnalogRequant, Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import alone

@@ -9,7 +9,7 @@ from typing import Any
 from byoc_dory.cost import layer_cycles
 from byoc_dory.emit.text import Expr, add
 from byoc_dory.geometry import stored_bytes, stored_offsets
-from byoc_dory.layer import Array, Layer, Tensor
+from byoc_dory.layers.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel

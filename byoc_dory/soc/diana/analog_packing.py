@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layer import AnalogRequant, Array, Layer
+from byoc_dory.layers.layer import AnalogRequant, Array, Layer
 from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import round_up
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.geometry import stored_bytes
-from byoc_dory.layer import AnalogRequant, Layer
+from byoc_dory.layers.layer import AnalogRequant, Layer
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
 from byoc_dory.schedule import LoopOrder, Schedule, TileIndex

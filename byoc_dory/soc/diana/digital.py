@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from byoc_dory.cost import layer_cycles
-from byoc_dory.layer import Layer, Shift
+from byoc_dory.layers.layer import Layer, Shift
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.packing import pad_filter
 from byoc_dory.plan import LayerPlan

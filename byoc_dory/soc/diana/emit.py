@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from byoc_dory.cost import layer_cycles
 from byoc_dory.emit.text import environment
 from byoc_dory.geometry import stored_bytes, stored_offsets
-from byoc_dory.layer import Array, Layer, Tensor
+from byoc_dory.layers.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.packing import pack_weights
 from byoc_dory.plan import LayerPlan

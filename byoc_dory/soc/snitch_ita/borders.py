@@ -11,13 +11,13 @@ from typing import Literal
 
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.layers.tensor import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_work import elementwise, slowest, transposition
 from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
 from byoc_dory.soc.snitch_ita.walk import Moved
-from byoc_dory.tensor import Tensor
 
 __all__ = ["epilogue", "prologue"]
 

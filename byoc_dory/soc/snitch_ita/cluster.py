@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import alone

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from byoc_dory.geometry import ChannelTile, SpatialTile
-from byoc_dory.layer import Layer
-from byoc_dory.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import per_channel

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.text import Expr, add, mul
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import Array, Layer, Tensor
+from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
-from byoc_dory.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layer import Layer
-from byoc_dory.rowwise import (
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
     LayerNorm,
@@ -22,9 +22,9 @@ from byoc_dory.rowwise import (
     TableMap,
     TableSoftmax,
 )
+from byoc_dory.layers.tensor import Array
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.snitch_ita.requant import mul_shift
-from byoc_dory.tensor import Array
 
 __all__ = ["BLOCK_ALIGN", "Block", "block_of", "byte_table", "function_bytes", "pack"]
 

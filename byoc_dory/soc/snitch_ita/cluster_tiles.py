@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from byoc_dory.arena import ALIGNMENT
 from byoc_dory.geometry import SpatialTile, channel_tiles, spatial_tiles
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.attention import Attention, Product
-from byoc_dory.layer import Layer, add_layer
-from byoc_dory.matrices import attend_layer, gemm_layer, rows_layer
-from byoc_dory.requantization import MulShift
-from byoc_dory.rowwise import TableMap
-from byoc_dory.tensor import Tensor
+from byoc_dory.layers.attention import Attention, Product
+from byoc_dory.layers.layer import Layer, add_layer
+from byoc_dory.layers.matrices import attend_layer, gemm_layer, rows_layer
+from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers.rowwise import TableMap
+from byoc_dory.layers.tensor import Tensor
 
 __all__ = ["heads_of"]
 

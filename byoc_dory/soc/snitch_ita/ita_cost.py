@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.geometry import ChannelTile, SpatialTile
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.pipeline import Overheads, device_cycles

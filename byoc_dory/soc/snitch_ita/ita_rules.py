@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byoc_dory.attention import Attention, Product
-from byoc_dory.layer import Layer
-from byoc_dory.rowwise import ItaGelu, ItaSoftmax
+from byoc_dory.layers.attention import Attention, Product
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
+from byoc_dory.layers.tensor import Array
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.requant import ita_requant, mul_shift
 from byoc_dory.soc.snitch_ita.rules import ACCEPTED, smallest_tile_fits
-from byoc_dory.tensor import Array
 from byoc_dory.verdict import Refused, Rule, Verdict
 
 __all__ = ["RULES", "softmax_refusal"]

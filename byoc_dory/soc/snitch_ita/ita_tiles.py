@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.geometry import channel_tiles, spatial_tiles
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.tensor import Array
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.walk import Operand, Result, Walk, Weights
-from byoc_dory.tensor import Array
 from byoc_dory.tiling.problem import Axis, TilingProblem
 
 __all__ = ["aligned", "bias_at", "operand_names", "pack", "tiling_problem", "walk_of"]

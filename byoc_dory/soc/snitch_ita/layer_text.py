@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from byoc_dory.emit.text import environment
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.accelerator import Accelerator

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layer import Layer
-from byoc_dory.requantization import MulShift, Shift
-from byoc_dory.rowwise import AffineNorm, LayerNorm
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.requantization import MulShift, Shift
+from byoc_dory.layers.rowwise import AffineNorm, LayerNorm
 
 __all__ = ["ItaRequant", "ita_requant", "leaves_32_bits", "mul_shift", "norm_leaves_32_bits"]
 

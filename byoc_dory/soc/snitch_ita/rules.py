@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from byoc_dory.layer import Layer
+from byoc_dory.layers.layer import Layer
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.tiling.shortage import shortage_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.arena import ALIGNMENT
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.aot.lower import Parameter
 

@@ -29,9 +29,9 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Step
-from patterns import shape as shape_pattern
-from patterns.conv import conv2d_sums
-from patterns.gemm import dense_sums
+from patterns.ops import shape as shape_pattern
+from patterns.ops.conv import conv2d_sums
+from patterns.ops.gemm import dense_sums
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node

@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import (
     Activation,
     AveragePool,
@@ -24,7 +24,7 @@ from htvm.frontend.operators import (
     Step,
 )
 from patterns.primitive import shape_of
-from patterns.read import bindings_of, dtype_of, main_of
+from patterns.reading.read import bindings_of, dtype_of, main_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import Activation, Clip, Convert, Operator, Primitive, Softmax, Step
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
-from patterns import gemmlowp
-from patterns.requantize import fixed_point
-from patterns.table_map import table_map, tabulate
+from patterns.ops.requantize import fixed_point
+from patterns.ops.table_map import table_map, tabulate
+from patterns.ops.tflite import gemmlowp
 
 __all__ = [
     "clipped",

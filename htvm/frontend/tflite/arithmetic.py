@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import Activation, Add, Operator, Primitive
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
-from patterns import arithmetic
-from patterns.elementwise import TfliteAdd
+from patterns.ops.elementwise import TfliteAdd
+from patterns.ops.tflite import arithmetic
 
 __all__ = ["add", "multiply", "subtract"]
 

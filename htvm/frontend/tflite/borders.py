@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from byoc_dory.layer import TfliteRequant
+from byoc_dory.layers.layer import TfliteRequant
 from htvm.frontend.operators import Convert, Operator, Primitive
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
-from patterns import elementwise, floats
-from patterns.requantize import fixed_point
+from patterns.ops import elementwise
+from patterns.ops.float32 import borders as floats
+from patterns.ops.requantize import fixed_point
 
 __all__ = ["dequantize", "quantize"]
 

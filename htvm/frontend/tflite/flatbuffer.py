@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 
 __all__ = ["Buffer", "Table"]
 

@@ -11,7 +11,8 @@ from htvm.frontend.operators import Activation, AveragePool, MaxPool, Operator, 
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import INT8, OperatorReader
-from patterns import arithmetic, movement
+from patterns.ops import movement
+from patterns.ops.tflite import arithmetic
 
 __all__ = ["average_pool", "max_pool", "mean", "resize_nearest"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import (
     BIAS_TOLERANCE,
     Activation,
@@ -22,7 +22,7 @@ from htvm.frontend.operators import (
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
-from patterns import movement
+from patterns.ops import movement
 
 __all__ = ["conv", "depthwise", "fully_connected", "transpose_conv", "window"]
 

@@ -10,7 +10,7 @@ from htvm.frontend.operators import Activation, Convert, Operator, Pad, Primitiv
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader
-from patterns import movement
+from patterns.ops import movement
 
 __all__ = [
     "check_reshape",

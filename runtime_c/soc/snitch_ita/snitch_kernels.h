@@ -73,7 +73,7 @@ typedef struct {
     uint32_t elements;
 } snitch_map_t;
 
-/* Functions of rows of n bytes without gaps; byoc_dory/rowwise.py has the formulas. */
+/* Functions of rows of n bytes without gaps; byoc_dory/layers/rowwise.py has the formulas. */
 
 /* TableSoftmax: out (uint8) = e * (levels - 1) / sum(e), e = exponentials[max - in]. */
 typedef struct {

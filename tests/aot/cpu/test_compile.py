@@ -13,14 +13,14 @@ from tvm import relax
 from tvm.relax import op as R
 
 from byoc_dory.errors import HtvmError, InputError, UnsupportedError
-from byoc_dory.layer import MulShift, Shift
+from byoc_dory.layers.layer import MulShift, Shift
 from htvm import zoo
 from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
 from htvm.aot.lower import STACK_BYTES
 from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
 from htvm.sim.toolchain import Compiler
-from patterns.gemm import dense
+from patterns.ops.gemm import dense
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import int8, module
 

@@ -10,8 +10,8 @@ from htvm.aot.cpu import compile_cpu
 from htvm.aot.program import assemble
 from htvm.model import TensorInfo
 from htvm.sim.runner import build_rv32, run
-from patterns.conv import conv2d
-from patterns.gemm import dense
+from patterns.ops.conv import conv2d
+from patterns.ops.gemm import dense
 from tests.aot.cpu.modules import bias_of, int8, module, tflite
 
 

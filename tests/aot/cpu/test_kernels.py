@@ -7,14 +7,14 @@ import pytest
 from tvm import relax
 from tvm.relax import op as R
 
-from byoc_dory.layer import Shift
+from byoc_dory.layers.layer import Shift
 from htvm.aot.cpu import compile_cpu
-from patterns.conv import conv2d
-from patterns.elementwise import TfliteAdd, add, convert, tflite_add
-from patterns.gemm import dense
-from patterns.pool import average_pool2d, max_pool2d
-from patterns.shape import pad, reshape
-from patterns.softmax import softmax
+from patterns.ops.conv import conv2d
+from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add
+from patterns.ops.gemm import dense
+from patterns.ops.pool import average_pool2d, max_pool2d
+from patterns.ops.shape import pad, reshape
+from patterns.ops.tflite.softmax import softmax
 from tests.aot.cpu import native, reference
 from tests.aot.cpu.modules import (
     Case,

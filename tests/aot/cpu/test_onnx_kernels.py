@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byoc_dory.layer import OnnxRequant
+from byoc_dory.layers.layer import OnnxRequant
 from htvm.aot.cpu import compile_cpu
-from patterns.conv import conv2d
-from patterns.gemm import dense
-from patterns.onnx_arithmetic import onnx_average, onnx_binary, onnx_quantize
-from patterns.onnx_rounding import float_scale
+from patterns.ops.conv import conv2d
+from patterns.ops.gemm import dense
+from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_binary, onnx_quantize
+from patterns.ops.onnxruntime.rounding import float_scale
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8
 from tests.interpreter import interpret

@@ -12,15 +12,15 @@ import ctypes
 import numpy as np
 import pytest
 
-from byoc_dory.layer import Shift
+from byoc_dory.layers.layer import Shift
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.parallel import Cores
 from htvm.sim.paths import runtime_c
-from patterns.elementwise import TfliteAdd, tflite_add
-from patterns.gemm import dense
-from patterns.pool import average_pool2d, max_pool2d
-from patterns.shape import pad
-from patterns.softmax import softmax
+from patterns.ops.elementwise import TfliteAdd, tflite_add
+from patterns.ops.gemm import dense
+from patterns.ops.pool import average_pool2d, max_pool2d
+from patterns.ops.shape import pad
+from patterns.ops.tflite.softmax import softmax
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8, module, tflite
 from tests.aot.cpu.test_kernels import CONVOLUTIONS, DEPTHWISE, conv_case

@@ -8,7 +8,7 @@ import numpy as np
 
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.text import environment
-from byoc_dory.layer import Array, Layer, Tensor
+from byoc_dory.layers.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel

@@ -6,7 +6,7 @@ A toolkit is a module with the names of `byoc_dory.soc.accelerator.Toolkit`.
 from __future__ import annotations
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layer import Layer, Shift
+from byoc_dory.layers.layer import Layer, Shift
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
-from patterns import integer, onnx_arithmetic, real, rescale
+from patterns.ops import integer, rescale
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import Handler, Reader

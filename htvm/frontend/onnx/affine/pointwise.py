@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array, OnnxRequant
+from byoc_dory.layers.layer import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.unary import limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
-from patterns import onnx_arithmetic, onnx_softmax, real
-from patterns.onnx_rounding import float_scale
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
+from patterns.ops.onnxruntime import softmax as onnx_softmax
+from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

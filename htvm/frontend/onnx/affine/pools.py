@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import OnnxRequant
+from byoc_dory.layers.layer import OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.affine.windows import Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, MaxPool, Reshape, Step
-from patterns import onnx_arithmetic
-from patterns.onnx_rounding import float_scale
+from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
+from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

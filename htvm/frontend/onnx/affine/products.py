@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.unary import limited
@@ -25,8 +25,8 @@ from htvm.frontend.operators import (
     Reshape,
     Step,
 )
-from patterns.conv import conv2d_sums
-from patterns.gemm import dense_sums
+from patterns.ops.conv import conv2d_sums
+from patterns.ops.gemm import dense_sums
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

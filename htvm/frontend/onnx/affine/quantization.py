@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.reader import Reader, offset_of
 from htvm.frontend.onnx.affine.values import (
     Constant,
@@ -19,7 +19,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Primitive, Step
-from patterns import onnx_arithmetic
+from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.values import (
     Constant,
     Pending,
@@ -21,7 +21,8 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.network import Network
 from htvm.frontend.operators import Activation, Operator, Primitive, Step
-from patterns import floats, rescale
+from patterns.ops import rescale
+from patterns.ops.float32 import borders as floats
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node, TensorType

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.pointwise import combined
 from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.operators import Activation, Reshape
-from patterns import real, real_functions
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.float32 import functions as real_functions
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

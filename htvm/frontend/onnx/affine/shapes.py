@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.unary import mapped
 from htvm.frontend.onnx.affine.values import (
@@ -22,7 +22,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Clip, Reshape, Step
-from patterns import movement
+from patterns.ops import movement
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

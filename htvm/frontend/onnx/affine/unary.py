@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layer import Array, OnnxRequant
+from byoc_dory.layers.layer import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
-from patterns import elementwise, real
-from patterns.onnx_rounding import float_scale
-from patterns.table_map import table_map
+from patterns.ops import elementwise
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.table_map import table_map
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

@@ -2,7 +2,7 @@
 
 A product with ternary weights whose sums are divided by a power of two, floored and clipped to the
 converter's range stays open (`values.Converted`).  If multiply, add, divide, floor and clip follow,
-all of it is one operator, `patterns.analog`; otherwise it is a layer with one right shift.
+all of it is one operator, `patterns.ops.analog`; otherwise it is a layer with one right shift.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layer import AnalogRequant, Array, Shift
+from byoc_dory.layers.layer import AnalogRequant, Array, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled
 from htvm.frontend.onnx.dialects.write import per_channel, write_products
 from htvm.frontend.operators import Write
-from patterns.analog import analog_conv2d, analog_dense
+from patterns.ops.analog import analog_conv2d, analog_dense
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.dialects.reader import IntegerReader

@@ -12,7 +12,7 @@ from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Value
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Write
-from patterns import integer, movement, pool, shape
+from patterns.ops import integer, movement, pool, shape
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Geometry, Live, Products
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Pads
-from patterns import integer
+from patterns.ops import integer
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

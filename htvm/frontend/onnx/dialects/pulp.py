@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from byoc_dory.rowwise import ItaSoftmax
+from byoc_dory.layers.rowwise import ItaSoftmax
 from htvm.frontend.onnx.dialects.chains import CHAINS, exponent_of
 from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, has_only, holds_integers
 from htvm.frontend.onnx.dialects.movement import MOVEMENT
@@ -18,7 +18,10 @@ from htvm.frontend.onnx.dialects.values import Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import requantize
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from patterns import integer_activation, integer_norm, integer_softmax, ita
+from patterns.ops.pulp import activation as integer_activation
+from patterns.ops.pulp import ita
+from patterns.ops.pulp import norm as integer_norm
+from patterns.ops.pulp import softmax as integer_softmax
 
 __all__ = ["HANDLERS", "marks", "read"]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.dialects.analog import write_converted
 from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.operators import Activation, Primitive, Reshape, Write
-from patterns import integer, rescale
-from patterns.requantize import array_constant
+from patterns.ops import integer, rescale
+from patterns.ops.requantize import array_constant
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.dialects import real_maps
 from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.operators import Activation, Primitive, Reshape, Write
-from patterns import movement, real
-from patterns.requantize import array_constant
+from patterns.ops import movement
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.requantize import array_constant
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layer import Array
+from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Activation
-from patterns import pool, real, real_maps
+from patterns.ops import pool
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.float32 import maps as real_maps
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node

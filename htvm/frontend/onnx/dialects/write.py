@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layer import Array, MulShift, Shift
+from byoc_dory.layers.layer import Array, MulShift, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum
 from htvm.frontend.operators import Write
-from patterns import elementwise, gemm, integer, rescale
-from patterns.conv import accumulator_bound, conv2d, conv2d_sums
+from patterns.ops import elementwise, gemm, integer, rescale
+from patterns.ops.conv import accumulator_bound, conv2d, conv2d_sums
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

@@ -1,0 +1,1 @@
+"""Layers: what an accelerator may be asked to compute, with exact shapes."""

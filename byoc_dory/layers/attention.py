@@ -1,0 +1,114 @@
+"""Multi-head attention as one operator, and the layers it is split into.
+
+Matrices are row by row: S queries or keys of E embedded or P projected values.  For each head::
+
+    Q = requant(x Wq' + bq)   K = requant(x Wk' + bk)   V = requant(x Wv' + bv)      int8
+    A = softmax(requant(Q K'))                                                       uint8
+    O = requant(A V)                                                                 int8
+
+and then either one product with all heads side by side, ``y = requant(O Wo' + bo)``
+(``joined``), or, as published for the Integer Transformer Accelerator, one for each head whose
+int8 results are added: ``y = accumulate(sum_h requant_h(O_h Wo_h' + bo_h))``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from byoc_dory.errors import ModelError
+from byoc_dory.layers.rowwise import ItaSoftmax
+
+__all__ = ["Attention", "Product", "Scores"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product with constant weights and what follows it.
+
+    Attributes:
+        weight: int8 [K, C].
+        bias: int32 [K].
+        mul, shift, add: of ``clip((acc * mul + add) >> shift)`` to int8.
+    """
+
+    weight: Array
+    bias: Array
+    mul: int
+    shift: int
+    add: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What becomes of Q K' and of A V, each ``clip((acc * mul + add) >> shift)`` to int8.
+
+    Attributes:
+        scores: (mul, shift, add) of Q K'.
+        softmax: of the rows of the requantized scores.
+        context: (mul, shift, add) of A V.
+    """
+
+    scores: tuple[int, int, int]
+    softmax: ItaSoftmax
+    context: tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """The heads of a multi-head attention.
+
+    Attributes:
+        query, key, value: for each head, weight [P, E].
+        scores: the same for all heads.
+        output: for each head, weight [E, P]; or a single one [E, heads * P] (``joined``).
+        accumulate: (mul, shift, add) of the sum of the heads' results; None where joined.
+
+    Raises:
+        ModelError: where these do not fit together.
+    """
+
+    query: tuple[Product, ...]
+    key: tuple[Product, ...]
+    value: tuple[Product, ...]
+    scores: Scores
+    output: tuple[Product, ...]
+    accumulate: tuple[int, int, int] | None
+
+    def __post_init__(self) -> None:
+        heads = len(self.query)
+        if not heads or not heads == len(self.key) == len(self.value):
+            raise ModelError(
+                f"{heads} query, {len(self.key)} key and {len(self.value)} value heads",
+                where="an attention",
+            )
+        wanted = 1 if self.joined else heads
+        if len(self.output) != wanted:
+            raise ModelError(
+                f"{len(self.output)} output products for {heads} heads", where="an attention"
+            )
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return len(self.query)
+
+    @property
+    def head_size(self) -> int:
+        """P: columns of a head."""
+        return int(self.query[0].weight.shape[0])
+
+    @property
+    def joined(self) -> bool:
+        """Whether one product takes all heads side by side."""
+        return self.accumulate is None
+
+    def macs(self, rows: int) -> int:
+        """Multiply-accumulates for this many queries, as many keys."""
+        products = (*self.query, *self.key, *self.value, *self.output)
+        constant = sum(int(product.weight.size) for product in products)
+        return rows * (constant + 2 * self.heads * rows * self.head_size)

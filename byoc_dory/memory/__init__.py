@@ -1,0 +1,1 @@
+"""Offsets of buffers in one memory, planned ahead of time from their lifetimes."""

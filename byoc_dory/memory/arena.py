@@ -1,0 +1,306 @@
+"""Offsets in one memory (the arena in L2, a region's part of L1), from lifetimes, ahead of time.
+
+Two buffers may share bytes exactly if no step needs both.  The largest sum of simultaneously live
+bytes is a lower bound of any arena; a plan that reaches it is optimal, and nothing more is tried.
+Otherwise the search goes on: greedy orders, a sweep through time, a hill climb over orders, then an
+exact search (branch and bound in the manner of MiniMalloc, or an integer program where few pairs
+overlap) that either finds better offsets or proves that there are none.  All limits are counts,
+never the clock, so a plan depends on its buffers alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from byoc_dory.errors import HtvmError
+from byoc_dory.memory.exact import Item, branch_and_bound, integer_program
+from byoc_dory.memory.sweep import sweep
+
+__all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "plan_memory", "check_plan"]
+
+_log = logging.getLogger(__name__)
+
+# Accelerator layouts work on aligned groups of 4 bytes, L1 on 16; one alignment serves all.
+ALIGNMENT = 16
+
+_HILL_CLIMB_STEPS = 600
+_BRANCH_AND_BOUND_BUFFERS = 40
+_MILP_PAIRS = 150
+
+
+@dataclass(frozen=True)
+class BufferUse:
+    """A buffer and the steps that need it.
+
+    Attributes:
+        name: unique.
+        bytes: size.
+        first, last: indices of the first and the last step that touch it, both inclusive.
+        surplus: bytes behind its end that its first step overwrites as well.
+    """
+
+    name: str
+    bytes: int
+    first: int
+    last: int
+    surplus: int = 0
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Offsets of all buffers, and how good they are.
+
+    Attributes:
+        offsets: (buffer name, byte offset), in the order of the buffers given.
+        peak: bytes of the arena.
+        live: largest sum of simultaneously live bytes, each buffer rounded up to the alignment
+            (of its first step: with its surplus).
+        bound: best proven lower bound of the peak; ``peak`` itself where the plan is optimal.
+        method: what found the offsets, and what proved the bound if that was another.
+    """
+
+    offsets: tuple[tuple[str, int], ...]
+    peak: int
+    live: int
+    bound: int
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """By which part of the peak a better plan could at most be smaller; 0 is optimal."""
+        return (self.peak - self.bound) / self.peak if self.peak else 0.0
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no smaller arena exists."""
+        return self.peak == self.bound
+
+    def offset(self, name: str) -> int:
+        """Return the byte offset of a buffer (``KeyError`` if there is none of that name)."""
+        return dict(self.offsets)[name]
+
+
+def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
+    def rounded(size: int) -> int:
+        return -(-size // alignment) * alignment
+
+    others: list[list[int]] = [[] for _ in buffers]
+    for (i, a), (j, b) in combinations(enumerate(buffers), 2):
+        filled = (a.bytes or a.surplus) and (b.bytes or b.surplus)
+        if a.first <= b.last and b.first <= a.last and filled:
+            others[i].append(j)
+            others[j].append(i)
+    return [
+        Item(
+            rounded(buffer.bytes),
+            rounded(buffer.bytes + buffer.surplus),
+            buffer.first,
+            buffer.last,
+            tuple(row),
+        )
+        for buffer, row in zip(buffers, others, strict=True)
+    ]
+
+
+def _live(items: Sequence[Item]) -> int:
+    """Largest sum of live sizes; it is attained at the beginning of some buffer."""
+    return max(
+        (
+            sum(other.beside(item) for other in items if other.first <= item.first <= other.last)
+            for item in items
+        ),
+        default=0,
+    )
+
+
+def _peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
+    return max(offset + item.most for offset, item in zip(offsets, items, strict=True))
+
+
+def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
+    """First fit: each buffer at the lowest offset free of the overlapping ones before it."""
+    offsets = [-1] * len(items)
+    peak = 0
+    for index in order:
+        item = items[index]
+        # Between these two, exclusive, the buffer would overlap the other one.
+        taken = sorted(
+            (
+                offsets[other] - item.beside(items[other]),
+                offsets[other] + items[other].beside(item),
+            )
+            for other in item.others
+            if offsets[other] >= 0
+        )
+        offset = 0
+        for low, high in taken:
+            if offset <= low:
+                break
+            offset = max(offset, high)
+        offsets[index] = offset
+        peak = max(peak, offset + item.most)
+    return offsets, peak
+
+
+def _greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
+    """Orders that do well in practice: by size, by area, by crowding, by time."""
+    crowd = [item.size + sum(items[other].size for other in item.others) for item in items]
+    keys: list[tuple[str, Callable[[int], tuple[int, ...]]]] = [
+        ("by size", lambda i: (-items[i].size, items[i].first)),
+        ("by area", lambda i: (-items[i].size * (items[i].last - items[i].first + 1), -crowd[i])),
+        ("by crowding", lambda i: (-crowd[i], -items[i].size)),
+        ("by duration", lambda i: (items[i].first - items[i].last, -items[i].size)),
+        ("by time", lambda i: (items[i].first, -items[i].size)),
+    ]
+    return [
+        (name, sorted(range(len(items)), key=lambda i, key=key: (*key(i), i)))  # type: ignore[misc]
+        for name, key in keys
+    ]
+
+
+def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
+    """Return the buffers that hold the peak up: those at the top and what they rest on."""
+    chain = [i for i, item in enumerate(items) if offsets[i] + item.most == peak]
+    seen = set(chain)
+    for index in chain:
+        for other in items[index].others:
+            rests = offsets[other] + items[other].beside(items[index]) == offsets[index]
+            if rests and other not in seen:
+                seen.add(other)
+                chain.append(other)
+    return chain
+
+
+def _hill_climb(
+    items: Sequence[Item], order: list[int], offsets: list[int], peak: int, bound: int
+) -> tuple[list[int], int]:
+    """Change the order around the buffers that hold the peak up, keep what is not worse."""
+    draw = random.Random(len(items))
+    best_offsets, best = offsets, peak
+    current, current_offsets, current_peak = order, offsets, peak
+    for _ in range(_HILL_CLIMB_STEPS):
+        if best <= bound:
+            break
+        chain = _top(items, current_offsets, current_peak)
+        moved = chain[draw.randrange(len(chain))]
+        trial = list(current)
+        place = trial.index(moved)
+        if place and draw.random() < 0.7:
+            # Earlier: the buffer chooses its place before those that push it up.
+            trial.insert(draw.randrange(place), trial.pop(place))
+        else:
+            swap = draw.randrange(len(trial))
+            trial[place], trial[swap] = trial[swap], trial[place]
+        trial_offsets, trial_peak = _place(items, trial)
+        if trial_peak <= current_peak or draw.random() < 0.02:
+            current, current_offsets, current_peak = trial, trial_offsets, trial_peak
+        if trial_peak < best:
+            best_offsets, best = trial_offsets, trial_peak
+    return best_offsets, best
+
+
+def plan_memory(
+    buffers: Sequence[BufferUse],
+    alignment: int = ALIGNMENT,
+    memory: str = "L2 arena",
+    enough: int = 0,
+) -> MemoryPlan:
+    """Give every buffer an offset so that no two needed at once overlap, with a small peak.
+
+    Args:
+        buffers: with distinct names; sizes in bytes.
+        alignment: of every offset, in bytes.
+        memory: what is planned, for messages.
+        enough: bytes below which no smaller peak is looked for.
+
+    Returns:
+        The plan.  It depends on the arguments alone.
+
+    Raises:
+        ValueError: names repeat, a size is negative or a life ends before it begins.
+    """
+    if len({buffer.name for buffer in buffers}) != len(buffers):
+        raise ValueError("buffer names repeat")
+    for buffer in buffers:
+        if min(buffer.bytes, buffer.surplus) < 0 or buffer.last < buffer.first:
+            raise ValueError(f"not a buffer: {buffer}")
+    items = _items(buffers, alignment)
+    live = _live(items)
+    offsets, peak, bound, method = _solve(items, live, alignment, max(live, enough))
+    _log.info("%s: peak %d B, bound %d B (%s)", memory, peak, bound, method)
+    plan = MemoryPlan(
+        offsets=tuple((b.name, offset) for b, offset in zip(buffers, offsets, strict=True)),
+        peak=peak,
+        live=live,
+        bound=bound,
+        method=method,
+    )
+    check_plan(plan, buffers, alignment)
+    return plan
+
+
+def _solve(
+    items: Sequence[Item], live: int, alignment: int, goal: int
+) -> tuple[list[int], int, int, str]:
+    """Return offsets, peak, proven bound and method: cheap searches first, stop at the goal."""
+    if not live:
+        return [0] * len(items), 0, 0, "nothing to plan"
+    best: tuple[int, list[int], str, list[int]] | None = None
+    for name, order in _greedy_orders(items):
+        offsets, peak = _place(items, order)
+        if best is None or peak < best[0]:
+            best = (peak, offsets, f"first fit {name}", order)
+        if peak == live:
+            break
+    assert best is not None
+    peak, offsets, method, order = best
+    if peak <= goal:
+        return offsets, peak, live, method
+    swept = sweep(items, goal // alignment * alignment)
+    if swept is not None:
+        return swept, _peak(items, swept), live, "sweep"
+    climbed, lower = _hill_climb(items, order, offsets, peak, goal)
+    if lower < peak:
+        offsets, peak, method = climbed, lower, "hill climb"
+    if peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
+        found, lower, proven = branch_and_bound(items, offsets, peak, goal)
+        if lower < peak:
+            offsets, peak, method = found, lower, "branch and bound"
+        if proven and peak > goal:
+            searched = method != "branch and bound"
+            return offsets, peak, peak, method + ", proven by branch and bound" * searched
+    bound = live
+    if peak > goal and sum(len(item.others) for item in items) // 2 <= _MILP_PAIRS:
+        found, lower, bound = integer_program(items, offsets, peak, live, alignment)
+        if lower < peak:
+            offsets, peak, method = found, lower, "integer program"
+        elif bound == peak:
+            method += ", proven by integer program"
+    return offsets, peak, max(bound, live), method
+
+
+def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> None:
+    """Replay a plan without the solver's data: no overlap in space and time, all inside the peak.
+
+    Raises:
+        HtvmError: the plan is wrong (a defect of the planner, not of the model).
+    """
+    offsets = dict(plan.offsets)
+    for buffer in buffers:
+        offset = offsets[buffer.name]
+        end = offset + buffer.bytes + buffer.surplus
+        if offset < 0 or offset % alignment or end > plan.peak:
+            raise HtvmError(f"offset {offset} is misaligned or outside", where=buffer.name)
+    for a, b in combinations(buffers, 2):
+        together = range(max(a.first, b.first), min(a.last, b.last) + 1)
+        if not together:
+            continue
+        start_a, start_b = offsets[a.name], offsets[b.name]
+        end_a = start_a + a.bytes + a.surplus * (a.first in together)
+        end_b = start_b + b.bytes + b.surplus * (b.first in together)
+        if start_a < end_b and start_b < end_a:
+            raise HtvmError(f"buffers '{a.name}' and '{b.name}' overlap", where="plan of memory")

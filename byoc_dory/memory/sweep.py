@@ -1,0 +1,88 @@
+"""Offsets below a limit, found step by step in time.
+
+A buffer is put at one end of a gap between those that are alive when its life begins; all ways to
+do so are followed at once, as far as they leave different buffers at different places behind.  In a
+chain, where one buffer lives until the next one is written, few ways differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from byoc_dory.memory.exact import Item
+
+__all__ = ["sweep"]
+
+# Ways followed at once; of more, the first ones are.
+_WAYS = 64
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Offsets chosen so far: of what still lives, and how the rest came about."""
+
+    alive: tuple[tuple[int, int], ...]
+    chosen: tuple[tuple[int, int], ...]
+    before: _Way | None
+
+
+def sweep(items: Sequence[Item], limit: int) -> list[int] | None:
+    """Return offsets with a peak of at most ``limit``, or None if none were found."""
+    ways = [_Way((), (), None)]
+    for step in sorted({item.first for item in items}):
+        born = [index for index, item in enumerate(items) if item.first == step]
+        # Those that stay longest choose first; those of this step alone fill what is left.
+        born.sort(key=lambda index: (-items[index].last, -items[index].most, index))
+        found: dict[tuple[tuple[int, int], ...], _Way] = {}
+        for way in ways:
+            alive = tuple(entry for entry in way.alive if items[entry[0]].last >= step)
+            taken = sorted((offset, offset + items[index].size) for index, offset in alive)
+            for chosen in _placed(items, born, taken, limit, step):
+                lasting = (entry for entry in chosen if items[entry[0]].last > step)
+                after = tuple(sorted((*alive, *lasting)))
+                found.setdefault(after, _Way(after, chosen, way))
+                if len(found) >= _WAYS:
+                    break
+        ways = list(found.values())
+        if not ways:
+            return None
+    offsets = [0] * len(items)
+    last: _Way | None = ways[0]
+    while last is not None:
+        for index, offset in last.chosen:
+            offsets[index] = offset
+        last = last.before
+    return offsets
+
+
+def _placed(
+    items: Sequence[Item],
+    born: Sequence[int],
+    taken: list[tuple[int, int]],
+    limit: int,
+    step: int,
+) -> Iterator[tuple[tuple[int, int], ...]]:
+    """All ways to place new buffers between ``taken``: (index, offset) of each."""
+    if not born:
+        yield ()
+        return
+    index, rest = born[0], born[1:]
+    size = items[index].most
+    for offset in _ends(taken, size, limit):
+        now = sorted((*taken, (offset, offset + size)))
+        for others in _placed(items, rest, now, limit, step):
+            yield ((index, offset), *others)
+            if items[index].last == step and all(items[i].last == step for i in rest):
+                # Nothing of this outlives the step, so one way to fit it in is enough.
+                return
+
+
+def _ends(taken: Sequence[tuple[int, int]], size: int, limit: int) -> list[int]:
+    """Both ends of every gap that is large enough."""
+    offsets, low = [], 0
+    for start, end in (*taken, (limit, limit)):
+        if start - low >= size:
+            offsets += [low, start - size]
+        low = max(low, end)
+    return list(dict.fromkeys(offsets))

@@ -1,0 +1,132 @@
+"""The ``relax.ext.*`` functions: how TVM's `RunCodegen` reaches `byoc_dory`.
+
+TVM calls one function per codegen with the regions' functions.  The context object that
+:func:`run_codegen` hands through TVM's options carries the regions in and their code out, so that
+there is no global state but TVM's own function registry.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory import generate
+from byoc_dory.errors import HtvmError
+from byoc_dory.options import TilingOptions
+from patterns.byoc.partition import Partition, codegen_name
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Function
+    from tvm.runtime import Module
+
+    from byoc_dory.region import Region, RegionCode
+    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Soc
+
+__all__ = ["Generated", "register_codegen", "run_codegen"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """Result of code generation.
+
+    Attributes:
+        module: "main" calls each region with ``call_dps_packed``.
+        code: code of each region, by the name it is called with, in execution order.
+    """
+
+    module: IRModule
+    code: Mapping[str, RegionCode]
+
+
+@dataclass(eq=False)
+class _Context:
+    """Travels through TVM: regions in, code out."""
+
+    soc: Soc
+    regions: Mapping[str, Region]
+    options: TilingOptions
+    prefix: str
+    code: dict[str, RegionCode] = field(default_factory=dict)
+    failure: HtvmError | None = None
+
+
+def run_codegen(
+    parts: Partition,
+    soc: Soc,
+    accelerators: Sequence[Accelerator],
+    options: TilingOptions,
+    prefix: str,
+) -> Generated:
+    """Generate the code of every region.
+
+    Args:
+        parts: the partitioned module.
+        soc: the SoC the code is for.
+        accelerators: those ``parts`` was made with.
+        options: of the tiler.
+        prefix: C prefix of all symbols (the model's name).
+
+    Raises:
+        TargetError: the accelerator has no tiling objective of the name in ``options``.
+        TilingError: the smallest tile of a layer exceeds L1.
+    """
+    from tvm import relax
+
+    contexts = {}
+    for accelerator in accelerators:
+        codegen = codegen_name(soc, accelerator)
+        if codegen not in contexts:
+            register_codegen(codegen)
+            contexts[codegen] = _Context(soc, parts.regions, options, prefix)
+    targets = {codegen: {"context": context} for codegen, context in contexts.items()}
+    module = parts.module
+    if parts.regions:
+        try:
+            module = relax.transform.RunCodegen(targets)(module)
+        except RuntimeError as error:
+            # An exception that crosses TVM loses its type; the context has kept it.
+            for context in contexts.values():
+                if context.failure is not None:
+                    raise context.failure from error
+            raise
+    code = {symbol: made for context in contexts.values() for symbol, made in context.code.items()}
+    return Generated(module, {symbol: code[symbol] for symbol in parts.regions})
+
+
+def register_codegen(codegen: str) -> None:
+    """Make TVM know ``relax.ext.<codegen>``; registering again does nothing."""
+    import tvm_ffi
+
+    name = f"relax.ext.{codegen}"
+    if tvm_ffi.get_global_func(name, allow_missing=True) is None:
+        tvm_ffi.register_global_func(name, _generate)
+
+
+def _generate(
+    functions: Sequence[Function], options: Mapping[str, Any], _constants: Any
+) -> list[Module]:
+    """Generate the code of the regions TVM asks for, one C source module each."""
+    import tvm_ffi
+
+    source_module = tvm_ffi.get_global_func("runtime.CSourceModuleCreate")
+    context: _Context = options["context"]
+    modules = []
+    for function in functions:
+        symbol = str(function.attrs["global_symbol"])
+        region = context.regions[symbol]
+        _log.info("generating %s: %d layers", region.name, len(region.layers))
+        try:
+            code = generate(region, context.soc, context.options, context.prefix)
+        except HtvmError as error:
+            context.failure = error
+            raise
+        context.code[symbol] = code
+        source = "\n".join(kernel.source for kernel in code.kernels)
+        modules.append(source_module(source, "c", [symbol], []))
+    return modules

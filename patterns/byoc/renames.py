@@ -1,0 +1,76 @@
+"""Reshapes inside regions: where they change no byte, they are another name of a tensor.
+
+A reshape that only adds or drops leading axes of one element leaves a matrix as it is.  Files of
+transformers have one before and behind most products.  Where layers of matrices of one family read
+its result, it ends no region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from patterns.reading.graph import is_plain_reshape
+
+if TYPE_CHECKING:
+    from byoc_dory.layers.layer import Layer
+    from patterns.reading.graph import Graph
+
+__all__ = ["renames"]
+
+_OF_MATRICES = ("gemm", "matmul", "rows", "mha", "attend")
+
+
+def renames(
+    graph: Graph,
+    families: Mapping[str, str],
+    layers: Mapping[str, Layer],
+    inner: Collection[str],
+) -> dict[str, str]:
+    """The reshapes that are part of a region, and its family.
+
+    Args:
+        graph: the operators.
+        families: of those that accelerators run, layers and parts of layers.
+        layers: by name.
+        inner: operators that are part of another's layer.
+    """
+    homes = dict(families)
+    found: dict[str, str] = {}
+    for node in reversed(graph.nodes.values()):
+        if not is_plain_reshape(node) or graph.is_result(node.name) or node.name in inner:
+            continue
+        readers = {homes.get(reader.name) for reader in graph.read_by(node.name)}
+        home = readers.pop() if len(readers) == 1 else None
+        if home is not None:
+            found[node.name] = homes[node.name] = home
+    return {
+        name: home for name, home in found.items() if _are_rows(name, graph, home, homes, layers)
+    }
+
+
+def _are_rows(
+    name: str, graph: Graph, home: str, homes: Mapping[str, str], layers: Mapping[str, Layer]
+) -> bool:
+    """Whether the layers of the region around have the tensor row by row, one of them a matrix."""
+    origin, passed = graph.behind_reshapes(name)
+    names = {origin, *passed} | _behind(name, graph)
+    around = []
+    for layer in layers.values():
+        made = layer.name == origin
+        tensors = [tensor for tensor in layer.inputs if tensor.name in names]
+        tensors += [layer.output] if made else []
+        if tensors and homes.get(layer.name) == home:
+            around.append(layer)
+            if any(tensor.layout == "NCHW" for tensor in tensors):
+                return False
+    return any(layer.op in _OF_MATRICES for layer in around)
+
+
+def _behind(name: str, graph: Graph) -> set[str]:
+    """The plain reshapes of a tensor, and their reshapes."""
+    found: set[str] = set()
+    for node in graph.read_by(name):
+        if is_plain_reshape(node):
+            found |= {node.name} | _behind(node.name, graph)
+    return found

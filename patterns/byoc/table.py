@@ -1,0 +1,92 @@
+"""The pattern table: which dataflow patterns are offered to an accelerator.
+
+One entry per operator, each made from the pattern that stands beside the operator's builder, so
+that what is written is what is matched.  The table knows no SoC: it takes the accelerator's name
+as a prefix and a function that says whether a named layer goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from patterns.names import name_of
+from patterns.ops.analog import analog_patterns
+from patterns.ops.conv import conv2d_pattern
+from patterns.ops.elementwise import add_pattern, convert_pattern
+from patterns.ops.gemm import dense_pattern
+
+if TYPE_CHECKING:
+    from tvm.ir import RelaxExpr
+    from tvm.relax.dpl import DFPattern
+    from tvm.relax.transform import FusionPattern, PatternCheckContext
+
+    from patterns.byoc.composite import Shape
+
+__all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
+
+LAYER_ATTRIBUTE = "layer"
+"""Attribute of a composite function that carries the layer's name."""
+
+
+def pattern_table(
+    prefix: str, takes: Callable[[str], bool], shapes: Sequence[Shape] = ()
+) -> list[FusionPattern]:
+    """Return the fusion patterns of one family of accelerators.
+
+    Args:
+        prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
+        takes: whether the operator of that name belongs to a region of this family.
+        shapes: of layers that have no pattern of their own, and those that look so.
+    """
+    special = {name for shape in shapes for name in shape.names}
+    matches = (
+        conv2d_pattern(),
+        dense_pattern(),
+        *analog_patterns("conv2d"),
+        *analog_patterns("dense"),
+        add_pattern(),
+        convert_pattern(),
+    )
+
+    def taken_as(names: Collection[str]) -> Callable[[str], bool]:
+        return lambda name: name in names and takes(name)
+
+    def taken_alone(name: str) -> bool:
+        return name not in special and takes(name)
+
+    return [
+        *(_fusion_pattern(f"{prefix}.layer", s.pattern, taken_as(s.names)) for s in shapes),
+        *(_fusion_pattern(f"{prefix}.{m.kind}", m.pattern, taken_alone) for m in matches),
+    ]
+
+
+def _fusion_pattern(name: str, pattern: DFPattern, takes: Callable[[str], bool]) -> FusionPattern:
+    from tvm.relax.transform import FusionPattern
+
+    def layer_name(annotated: Mapping[str, RelaxExpr]) -> str:
+        return name_of(annotated["root"]) or ""
+
+    def check(context: PatternCheckContext) -> bool:
+        return takes(layer_name(context.annotated_expr)) and not _leaks(context)
+
+    def attributes(annotated: Mapping[str, RelaxExpr]) -> dict[str, str]:
+        return {LAYER_ATTRIBUTE: layer_name(annotated)}
+
+    return FusionPattern(name, pattern, {"root": pattern}, check, attributes)
+
+
+def _leaks(context: PatternCheckContext) -> bool:
+    """Whether a value inside the match is used outside it.
+
+    TVM would fuse anyway and return the inner int32 value as a second output.
+    """
+    inside = {var for var, _ in context.matched_bindings.items()}
+    root = context.value_to_bound_var[context.matched_expr]
+    for var in inside:
+        if var.same_as(root):
+            continue
+        users = context.var_usages[var] if var in context.var_usages else ()
+        if any(not any(user.same_as(other) for other in inside) for user in users):
+            return True
+    return False

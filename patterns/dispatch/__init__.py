@@ -1,0 +1,1 @@
+"""Which operator runs where, and why; operators that an accelerator takes together."""

@@ -1,0 +1,229 @@
+"""Heads of an attention: what is around a softmax, and the products it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layers.attention import Product, Scores
+from byoc_dory.layers.layer import Layer, MulShift, Shift
+from byoc_dory.layers.rowwise import ItaSoftmax
+from patterns.dispatch.arrange import Arranged, arranged
+from patterns.reading.graph import is_plain_reshape
+
+if TYPE_CHECKING:
+    from byoc_dory.layers.layer import Array
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
+
+__all__ = [
+    "SOFTMAXES",
+    "Core",
+    "Obstacle",
+    "columns_of_heads",
+    "core_of",
+    "head_product",
+    "of_rows",
+    "plain_layer",
+    "product_of",
+]
+
+SOFTMAXES = ("ita_softmax", "integer_softmax", "softmax", "onnx_softmax")
+"""Kinds of operators that may be in the middle of attention."""
+_SUMS = ("add", "combine", "onnx_binary", "tflite_binary", "accumulate")
+_INT8 = (-128, 127)
+
+
+class Obstacle(Exception):
+    """What is in the way, in one sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """A softmax and the products before and behind it, of one head or several.
+
+    Attributes:
+        scores: requantizations and softmax.
+        batch, rows: heads, and rows of each.
+        query, key, value: elements of the operands, [batch, rows, head size].
+        context: the last of its operators.
+        parts: names of all of them.
+    """
+
+    scores: Scores
+    batch: int
+    rows: int
+    query: Arranged
+    key: Arranged
+    value: Arranged
+    context: Node
+    parts: frozenset[str]
+
+
+def product_of(softmax: Node, graph: Graph) -> Node | None:
+    """The product that reads the softmax, behind plain reshapes."""
+    waiting = [softmax.name]
+    while waiting:
+        name = waiting.pop()
+        for node in graph.read_by(name):
+            if node.kind == "matmul" and node.inputs[0] == name:
+                return node
+            if is_plain_reshape(node):
+                waiting.append(node.name)
+    return None
+
+
+# ------------------------------------------------------------------------------ around the softmax
+
+
+def core_of(softmax: Node, graph: Graph) -> Core:
+    """What lies around the softmax of some heads: their scores, context and operands.
+
+    Raises:
+        Obstacle: it is no self-attention in ITA's arithmetic.
+    """
+    function = softmax.layer.function if softmax.layer is not None else None
+    if not isinstance(function, ItaSoftmax):
+        raise Obstacle(f"the softmax is {softmax.kind}, which is not one of powers of two")
+    scaled, before = graph.behind_reshapes(softmax.inputs[0])
+    scores, product = _scaled_product(scaled, "scores", graph)
+    mixture = product_of(softmax, graph)
+    assert mixture is not None
+    _, between = graph.behind_reshapes(mixture.inputs[0])
+    readers = [node for node in graph.read_by(mixture.name) if node.kind == "rescale"]
+    if len(readers) != 1 or len(mixture.inputs) != 2 or len(product.inputs) != 2:
+        raise Obstacle(f"the product '{mixture.name}' is not requantized")
+    context, _ = _scaled_product(readers[0].name, "context", graph)
+    *batch, rows, size = product.input_shapes[0]
+    heads = prod(batch)
+    if prod(mixture.output_shape[:-2]) != heads or prod(product.output_shape[:-2]) != heads:
+        raise Obstacle(f"the product '{product.name}' broadcasts its operands")
+    parts = {softmax.name, scaled, product.name, mixture.name, readers[0].name, *before, *between}
+    operands = []
+    for node, at, swap in (
+        (product, 0, False),
+        (product, 1, not product.attrs["transpose_b"]),
+        (mixture, 1, bool(mixture.attrs["transpose_b"])),
+    ):
+        shape = node.input_shapes[at]
+        if prod(shape[:-2]) != heads:
+            raise Obstacle(f"the product '{node.name}' broadcasts its operands")
+        found = arranged(node.inputs[at], shape, graph).reshaped(heads, *shape[-2:])
+        found = found.swapped() if swap else found
+        if found.place.shape[1] != rows:
+            raise Obstacle(f"{rows} queries and {found.place.shape[1]} keys: no self-attention")
+        operands.append(found)
+        parts |= found.moves
+    query, key, value = operands
+    return Core(
+        Scores(scores, function, context), heads, rows, query, key, value, readers[0],
+        frozenset(parts),
+    )  # fmt: skip
+
+
+def _scaled_product(name: str, role: str, graph: Graph) -> tuple[tuple[int, int, int], Node]:
+    """The factors of a requantization, and the product it requantizes."""
+    node = graph.nodes.get(name)
+    product = None
+    if node is not None and node.kind == "rescale":
+        product = graph.nodes.get(node.inputs[0])
+    odd = product if product is not None else node
+    if odd is not None and odd.kind in _SUMS:
+        raise Obstacle(f"{odd.kind} '{odd.name}' adds to the {role}: masks are not supported")
+    if node is None or product is None or product.kind != "matmul":
+        kind = "an input" if odd is None else odd.kind
+        raise Obstacle(f"the {role} '{name}' are {kind}, not a product with one requantization")
+    if "mul" not in node.attrs:
+        raise Obstacle(f"the {role} '{name}' are requantized by several factors")
+    if node.attrs["clip"] != _INT8 or node.output_dtype != "int8":
+        raise Obstacle(f"the {role} '{name}' are clipped to {node.attrs['clip']}")
+    mul, shift, add = (node.attrs[part] for part in ("mul", "shift", "add"))
+    assert isinstance(mul, int) and isinstance(shift, int) and isinstance(add, int)
+    return (mul, shift, add), product
+
+
+# ------------------------------------------------------------------------------ products
+
+
+def head_product(found: Arranged, head: int, role: str, graph: Graph) -> tuple[Product, list[Node]]:
+    """The product that one head's queries, keys or values are; what it is taken from."""
+    origin, place = found.origin[head], found.place[head]
+    nodes = []
+    for number in dict.fromkeys(origin[0].tolist()):
+        name = found.origins[number]
+        node = graph.made_by(name, "linear")
+        if node is None:
+            raise Obstacle(f"the {role} is made of '{name}', no product with constants")
+        nodes.append(node)
+    if len(nodes) != 1:
+        raise Obstacle(f"the {role} of a head is made of {len(nodes)} products")
+    layer = plain_layer(nodes[0])
+    rows, columns = np.divmod(place, layer.K)
+    same = (origin == origin[0, 0]).all() and (columns == columns[0]).all()
+    if not same or not (rows == np.arange(len(rows))[:, None]).all():
+        raise Obstacle(f"the rows of '{nodes[0].name}' are rearranged before they are the {role}")
+    return of_rows(layer, columns[0], nodes[0].name), nodes
+
+
+def plain_layer(node: Node) -> Layer:
+    """The layer of a product of int8 results, not clipped further."""
+    layer = node.layer
+    if layer is None or layer.op != "gemm":
+        raise Obstacle(f"'{node.name}' is no product of matrices")
+    if layer.clip != _INT8 or layer.output.dtype != "int8":
+        raise Obstacle(f"'{node.name}' is clipped to [{layer.clip[0]}, {layer.clip[1]}]")
+    return layer
+
+
+def of_rows(layer: Layer, rows: Array, name: str) -> Product:
+    """Some output columns of a product, which are rows of its weights."""
+    assert layer.weight is not None
+    requant = layer.requant
+    if isinstance(requant, Shift):
+        requant = MulShift((1,), (requant.shift,))
+    if not isinstance(requant, MulShift):
+        raise Obstacle(f"the requantization of '{name}' is {type(requant).__name__}")
+    factors = []
+    for values in (requant.mul, requant.shift, requant.add):
+        used = {values[row] for row in rows.tolist()} if len(values) > 1 else set(values)
+        if len(used) != 1:
+            raise Obstacle(f"'{name}' is requantized by a factor for each column")
+        factors.append(used.pop())
+    bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
+    weight = np.ascontiguousarray(layer.weight[rows, :, 0, 0])
+    return Product(weight, np.ascontiguousarray(bias[rows]), *factors)
+
+
+def columns_of_heads(
+    node: Node, found: Arranged, cores: dict[str, Core]
+) -> dict[tuple[str, int], Array]:
+    """Which columns of an output product's input are those of each head, in the head's order.
+
+    Raises:
+        Obstacle: rows or columns of a head are not all where they belong.
+    """
+    size = node.input_shapes[0][-1]
+    found = found.reshaped(-1, size)
+    result: dict[tuple[str, int], Array] = {}
+    numbers = found.origin[0]
+    if not (found.origin == numbers).all():
+        raise Obstacle(f"the heads are rearranged before '{node.name}'")
+    for number in dict.fromkeys(numbers.tolist()):
+        name = found.origins[number]
+        core = cores[name]
+        *_, rows, width = core.context.output_shape
+        (columns,) = np.nonzero(numbers == number)
+        head, row, column = np.unravel_index(found.place[:, columns], (core.batch, rows, width))
+        straight = (row == np.arange(len(row))[:, None]).all() and len(row) == rows
+        if not straight or not ((head == head[0]).all() and (column == column[0]).all()):
+            raise Obstacle(f"the rows of '{name}' are rearranged before '{node.name}'")
+        for at in dict.fromkeys(head[0].tolist()):
+            own = columns[head[0] == at]
+            order = np.argsort(column[0][head[0] == at])
+            if sorted(column[0][head[0] == at].tolist()) != list(range(width)):
+                raise Obstacle(f"'{node.name}' reads some columns of a head of '{name}'")
+            result[name, at] = own[order]
+    return result

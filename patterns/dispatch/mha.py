@@ -1,0 +1,241 @@
+"""Multi-head attention in a graph of operators, found from its softmax outwards.
+
+The scores are a product of queries and keys with one requantization, which the softmax reads; the
+context is a product of its result and the values, requantized.  Queries, keys and values are
+columns of products of one tensor with constants: of one product each, of one for all, of one for
+each head.  The contexts of all heads go into one product with a constant, or each into its own,
+whose results are accumulated.  Between these may be any operators that move elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layers.attention import Attention, Product
+from byoc_dory.layers.matrices import mha_layer
+from patterns.dispatch.arrange import MOVES, arranged
+from patterns.dispatch.groups import Group
+from patterns.dispatch.heads import (
+    SOFTMAXES,
+    Core,
+    Obstacle,
+    columns_of_heads,
+    core_of,
+    head_product,
+    of_rows,
+    plain_layer,
+    product_of,
+)
+
+if TYPE_CHECKING:
+    from byoc_dory.layers.layer import Array
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
+
+__all__ = ["NoAttention", "attentions"]
+
+_INT8 = (-128, 127)
+
+
+@dataclass(frozen=True)
+class NoAttention:
+    """Something around a softmax that looks like attention and is none that a layer describes.
+
+    Attributes:
+        softmax: name of the operator.
+        reason: one sentence with what is in the way.
+    """
+
+    softmax: str
+    reason: str
+
+
+def attentions(graph: Graph) -> Iterator[Group | NoAttention]:
+    """The attentions of a graph, and what prevents those that are none; in execution order."""
+    covered: set[str] = set()
+    for node in graph.nodes.values():
+        if node.kind not in SOFTMAXES or node.name in covered:
+            continue
+        if product_of(node, graph) is None:
+            continue  # a classifier's
+        try:
+            group = _Finder(graph, node).group()
+        except Obstacle as obstacle:
+            yield NoAttention(node.name, str(obstacle))
+        else:
+            covered |= set(group.parts)
+            yield group
+
+
+class _Finder:
+    """Follows one softmax to the attention it is in."""
+
+    def __init__(self, graph: Graph, softmax: Node) -> None:
+        self._graph = graph
+        self._softmax = softmax
+
+    def group(self) -> Group:
+        """The attention.
+
+        Raises:
+            Obstacle: there is none.
+        """
+        first = core_of(self._softmax, self._graph)
+        end, outputs, passed = self._outputs(first.context)
+        parts = {end.name, *passed, *(node.name for node in outputs)}
+        cores: dict[str, Core] = {first.context.name: first}
+        heads = []
+        for node in outputs:
+            found = arranged(node.inputs[0], node.input_shapes[0], self._graph)
+            parts |= found.moves
+            for name in found.origins:
+                if name not in cores:
+                    cores[name] = self._other_core(name)
+            heads.append(columns_of_heads(node, found, cores))
+        for core in cores.values():
+            parts |= core.parts
+        attention, rows, products = self._attention(end, outputs, heads, cores)
+        parts |= {product.name for product in products}
+        source, reshapes = self._source(products)
+        parts |= reshapes
+        self._check_closed(parts, end)
+        ordered = tuple(name for name in self._graph.nodes if name in parts)
+        first_layer = products[0].layer
+        assert first_layer is not None
+        tensor = replace(first_layer.inputs[0], name=source)
+        if tensor.shape[1] != rows:
+            raise Obstacle(f"{rows} queries of '{source}', which has {tensor.shape[1]} rows")
+        return Group("mha", mha_layer(end.name, tensor, attention), ordered)
+
+    def _other_core(self, name: str) -> Core:
+        """The core that the context of another head is of."""
+        node = self._graph.made_by(name, "rescale")
+        product = None if node is None else self._graph.made_by(node.inputs[0], "matmul")
+        softmax = None
+        if product is not None:
+            made = self._graph.behind_reshapes(product.inputs[0])[0]
+            softmax = self._graph.made_by(made, *SOFTMAXES)
+        if softmax is None:
+            raise Obstacle(f"'{name}' is joined to the heads, and is none")
+        return core_of(softmax, self._graph)
+
+    # -------------------------------------------------------------------------- output products
+
+    def _outputs(self, context: Node) -> tuple[Node, list[Node], frozenset[str]]:
+        """The last operator, the output products, and the reshapes between these."""
+        found = self._products_behind(context)
+        sums = {self._sum_behind(node) for node in found}
+        total = self._graph.nodes.get(next(iter(sums)) or "") if len(sums) == 1 else None
+        if total is not None:
+            behind = [self._graph.behind_reshapes(name) for name in total.inputs]
+            parts = [self._graph.made_by(name, "linear") for name, _ in behind]
+            products = [node for node in parts if node is not None]
+            passed = frozenset(name for _, names in behind for name in names)
+            if len(products) == len(total.inputs):
+                return total, products, passed
+        if len(found) != 1:
+            names = ", ".join(f"'{node.name}'" for node in found)
+            raise Obstacle(f"{len(found)} products read the heads, unaccumulated: {names}")
+        return found[0], found, frozenset()
+
+    def _products_behind(self, context: Node) -> list[Node]:
+        """The products with constants that read a context, through moves."""
+        waiting = [context.name]
+        found: dict[str, Node] = {}
+        if self._graph.is_result(context.name):
+            raise Obstacle(f"the heads '{context.name}' are a result of the model")
+        while waiting:
+            name = waiting.pop()
+            for node in self._graph.read_by(name):
+                if node.kind == "linear":
+                    found[node.name] = node
+                elif node.kind in MOVES:
+                    waiting.append(node.name)
+                else:
+                    raise Obstacle(f"{node.kind} '{node.name}' reads the heads")
+        if not found:
+            raise Obstacle("no product with constants reads the heads")
+        return list(found.values())
+
+    def _sum_behind(self, product: Node) -> str | None:
+        """The accumulation that reads an output product, behind plain reshapes."""
+        name = product.name
+        while len(readers := self._graph.read_by(name)) == 1:
+            if readers[0].kind == "accumulate":
+                return readers[0].name
+            if self._graph.behind_reshapes(readers[0].name)[0] != product.name:
+                return None
+            name = readers[0].name
+        return None
+
+    # -------------------------------------------------------------------------- putting together
+
+    def _attention(
+        self,
+        end: Node,
+        outputs: list[Node],
+        columns: list[dict[tuple[str, int], Array]],
+        cores: dict[str, Core],
+    ) -> tuple[Attention, int, list[Node]]:
+        first = next(iter(cores.values()))
+        for core in cores.values():
+            if core.scores != first.scores or core.rows != first.rows:
+                raise Obstacle(f"the heads of '{core.context.name}' are requantized unlike others")
+        joined = end.kind != "accumulate"
+        order = [head for each in columns for head in each]
+        expected = {(name, at) for name, core in cores.items() for at in range(core.batch)}
+        if len(order) != len(set(order)) or set(order) != expected:
+            raise Obstacle(f"the output products read {len(order)} of {len(expected)} heads")
+        if not joined and any(len(each) != 1 for each in columns):
+            raise Obstacle("an accumulated product reads several heads")
+        sides: dict[str, list[Product]] = {}
+        products: dict[str, Node] = {}
+        for role in ("query", "key", "value"):
+            sides[role] = []
+            for name, at in order:
+                part, used = head_product(getattr(cores[name], role), at, role, self._graph)
+                sides[role].append(part)
+                products |= {node.name: node for node in used}
+        sizes = {role: {part.weight.shape[0] for part in parts} for role, parts in sides.items()}
+        if len(set.union(*sizes.values())) != 1:
+            raise Obstacle(f"heads of several sizes: {sizes}")
+        made = []
+        for node, each in zip(outputs, columns, strict=True):
+            layer = plain_layer(node)
+            taken = np.concatenate(list(each.values()))
+            part = of_rows(layer, np.arange(layer.K), node.name)
+            made.append(replace(part, weight=np.ascontiguousarray(part.weight[:, taken])))
+        total = None
+        if not joined:
+            total = tuple(end.attrs[role] for role in ("mul", "shift", "add"))
+            if end.attrs["clip"] != _INT8:
+                raise Obstacle(f"the sum of the heads is clipped to {end.attrs['clip']}")
+        attention = Attention(
+            tuple(sides["query"]), tuple(sides["key"]), tuple(sides["value"]), first.scores,
+            tuple(made), total,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return attention, first.rows, list(products.values())
+
+    def _source(self, products: list[Node]) -> tuple[str, frozenset[str]]:
+        """What all the products read, and plain reshapes between."""
+        direct = {node.inputs[0] for node in products}
+        if len(direct) == 1:
+            return direct.pop(), frozenset()
+        behind = [self._graph.behind_reshapes(name) for name in direct]
+        origins = {name for name, _ in behind}
+        if len(origins) != 1:
+            names = ", ".join(f"'{name}'" for name in sorted(origins))
+            raise Obstacle(f"queries, keys and values are products of several tensors: {names}")
+        return origins.pop(), frozenset(name for _, names in behind for name in names)
+
+    def _check_closed(self, parts: set[str], end: Node) -> None:
+        for name in parts - {end.name}:
+            if self._graph.is_result(name):
+                raise Obstacle(f"'{name}' inside it is a result of the model")
+            others = [node.name for node in self._graph.read_by(name) if node.name not in parts]
+            if others:
+                raise Obstacle(f"'{name}' inside it is read by '{others[0]}', too")

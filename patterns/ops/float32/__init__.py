@@ -1,0 +1,1 @@
+"""Operators on float32 tensors, for what a network computes in reals."""

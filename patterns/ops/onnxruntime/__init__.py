@@ -1,0 +1,1 @@
+"""Operators with the arithmetic of onnxruntime's CPU kernels."""

@@ -1,0 +1,156 @@
+"""onnxruntime's requantization, which is float32 arithmetic, in exact integer arithmetic.
+
+Its CPU kernels compute ``rint(float32(acc) * scale)`` with a float32 scale: the accumulator is
+rounded to 24 bits, the product is, and the result is rounded to an integer, each time to nearest,
+ties to even.  A host without floating-point unit needs some hundred instructions for that.
+
+A float32 is ``mantissa * 2**-shift`` with a mantissa of 24 bits; ``acc * mantissa`` fits 64 bits
+exactly.  What the rounding of the product can still change is whether the result is a tie: it pulls
+products onto ``f + 1/2`` which lie as close to it as half a unit in the last of 24 bits.  That
+distance follows from the magnitude of ``f + 1/2``, so the test for a tie takes it into account, and
+the integers equal the floats for every accumulator.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import relax, te, tirx
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers.layer import OnnxRequant
+from patterns.primitive import call_primitive, extents, primitive, shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layers.layer import Array
+
+__all__ = [
+    "EXACT_BELOW",
+    "float_product",
+    "float_scale",
+    "onnx_requantize",
+    "read_factors",
+]
+
+EXACT_BELOW = 1 << 24
+"""Magnitudes below this are float32 numbers as they are."""
+
+_LARGEST_SHIFT = 62
+"""Scales whose shift is above give 0 for every accumulator."""
+
+
+def float_scale(scale: float) -> tuple[int, int]:
+    """A positive float32 as ``mantissa * 2**-shift``, the mantissa in [2**23, 2**24).
+
+    Scales so small that they take every int32 to zero become (0, 62).
+
+    Raises:
+        UnsupportedError: if the scale is not positive and finite, or 2**23 and more.
+    """
+    if not math.isfinite(scale) or scale <= 0:
+        raise UnsupportedError(f"a scale ratio of {scale}", hint="scales must be positive, finite")
+    fraction, exponent = math.frexp(float(np.float32(scale)))
+    mantissa, shift = int(fraction * 2**24), 24 - exponent
+    if shift > _LARGEST_SHIFT or mantissa == 0:
+        return 0, _LARGEST_SHIFT
+    if shift < 1:
+        raise UnsupportedError(f"a scale ratio of {scale:g}", hint="it must be below 2**23")
+    return mantissa, shift
+
+
+# ------------------------------------------------------------------------------ tensor expressions
+
+
+def _wide(value: Any) -> Any:
+    return tirx.Cast("int64", value)
+
+
+def _constant(value: int) -> Any:
+    return tirx.const(value, "int64")
+
+
+def float_product(acc: Any, mantissa: Any, shift: Any, *, large: bool, saturate: bool) -> Any:
+    """``rint(float32(acc) * float32(mantissa * 2**-shift))`` as int32, without floats.
+
+    Exact where the result is below 2**22 in magnitude, which a clip to 8 or 16 bits leaves nothing
+    of beyond.
+
+    Args:
+        acc: int32.
+        mantissa, shift: int32, as `float_scale` gives them.
+        large: whether ``acc`` can reach 2**24.
+        saturate: whether the result can leave int32; it is then kept within 2**30.
+    """
+    # The one conversion that is cheaper left to the compiler's library: few layers are so large.
+    value = _wide(tirx.Cast("float32", acc)) if large else _wide(acc)
+    product, shift = value * _wide(mantissa), _wide(shift)
+    # Twice the tie nearest to the product: an odd number.
+    tie = (product >> (shift - _constant(1))) | _constant(1)
+    result = _pulled(product, tie, shift)
+    if saturate:
+        limit = _constant(1 << 30)
+        result = tirx.max(tirx.min(result, limit), -limit)
+    return tirx.Cast("int32", result)
+
+
+def _pulled(product: Any, tie: Any, shift: Any) -> Any:
+    """The integer on that side of the tie on which the float32 product is; the even one on it."""
+    distance = product - (tie << (shift - _constant(1)))
+    # In units of 2**(shift - 25), in which the rounding of the product moves it as far as the
+    # leading bit of ``tie`` says; less one, so that the bounds belong to the tie.
+    outside = tirx.max(tirx.abs(distance) - _constant(1), _constant(0))
+    outside = outside << tirx.max(_constant(25) - shift, _constant(0))
+    outside = outside >> tirx.max(shift - _constant(25), _constant(0))
+    size = tirx.abs(tie)
+    # Whether the leading bit of ``outside`` is below that of ``size``.
+    on_tie = _wide(outside < size) & _wide(outside < (outside ^ size))
+    below, above = tie >> _constant(1), _wide(distance > _constant(0))
+    # No selection, whose condition TVM's simplifier would pursue for minutes.
+    return below + (below & on_tie) + (above & (on_tie ^ _constant(1)))
+
+
+# ------------------------------------------------------------------------------ builder
+
+
+def onnx_requantize(
+    bb: BlockBuilder, acc: Expr, requant: OnnxRequant, name: str, axis: int, bound: int
+) -> Var:
+    """Scale an int32 tensor; its zero point, clip and cast follow.
+
+    The constant ``factors`` is int32 ``[2, channels]``: the multipliers, then the shifts.
+
+    Args:
+        bb: where to write.
+        acc: the accumulator, int32.
+        requant: how to scale.
+        name: the operator this belongs to.
+        axis: of ``acc`` that the channels follow.
+        bound: largest magnitude ``acc`` can have.
+    """
+    shape, channels = shape_of(acc), len(requant.multiplier)
+    large = bound >= EXACT_BELOW
+    factors = zip(requant.multiplier, requant.shift, strict=True)
+    saturate = any((bound * multiplier) >> shift >= 1 << 30 for multiplier, shift in factors)
+
+    def body(value: te.Tensor, factor: te.Tensor) -> te.Tensor:
+        def element(*index: Any) -> Any:
+            channel = index[axis] if channels > 1 else 0
+            mantissa, shift = factor[0, channel], factor[1, channel]
+            return float_product(value(*index), mantissa, shift, large=large, saturate=saturate)
+
+        return te.compute(extents(shape), element, name="requantized")
+
+    inputs = [("acc", shape, "int32"), ("factors", (2, channels), "int32")]
+    func = primitive("onnx_requantize", inputs, body, {"axis": axis, "large": int(large)})
+    constant = relax.const(np.array([requant.multiplier, requant.shift], "int32"), "int32")
+    return call_primitive(bb, func, [acc, constant], shape, "int32", name)
+
+
+def read_factors(factors: Array, output_zero_point: int) -> OnnxRequant:
+    """The requantization whose constant is ``factors``."""
+    multipliers, shifts = (tuple(int(value) for value in row) for row in factors)
+    return OnnxRequant(multipliers, shifts, output_zero_point)

@@ -1,0 +1,1 @@
+"""Operators with the integer arithmetic of the PULP flow and of ITA."""

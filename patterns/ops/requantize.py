@@ -1,0 +1,357 @@
+"""From int32 accumulators back to int8: the requantizations of the integer form.
+
+* `Shift`: arithmetic right shift, which floors.
+* `MulShift`: ``(acc * mul + add) >> shift``, per tensor or per channel; in 64 bits where the bounds
+  of the accumulator do not exclude an overflow of 32.
+* `TfliteRequant`: multiplication by a Q31 number and a rounding right shift, each with its own
+  rounding, exactly as gemmlowp and TFLite Micro's reference kernels do ("double rounding").
+* `OnnxRequant`: what onnxruntime computes in float32, in integers (see
+`patterns.ops.onnxruntime.rounding`).
+
+Clip and cast follow in all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import relax, te, tirx
+from tvm.relax import op as R
+from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers.layer import (
+    AnalogRequant,
+    MulShift,
+    OnnxRequant,
+    Requant,
+    Shift,
+    TfliteRequant,
+)
+from patterns.names import emit
+from patterns.ops.onnxruntime.rounding import onnx_requantize, read_factors
+from patterns.primitive import call_primitive, extents, primitive, shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+    from tvm.relax.dpl import DFPattern
+
+    from byoc_dory.layers.layer import Array
+
+__all__ = [
+    "array_constant",
+    "fixed_point",
+    "int_constant",
+    "left_shift",
+    "multiply_shift",
+    "read_clip",
+    "read_requantize",
+    "requantize",
+    "requantize_pattern",
+    "rounding_high_multiply",
+    "rounding_right_shift",
+    "short_rounding_right_shift",
+]
+
+_INT32_MAX = 2**31 - 1
+
+
+def fixed_point(real: float) -> tuple[int, int]:
+    """A non-negative real as ``multiplier * 2**(shift - 31)``, the way TFLite writes it.
+
+    ``multiplier`` is in [2**30, 2**31), rounded half away from zero, or 0 for reals below 2**-32.
+
+    Raises:
+        UnsupportedError: if the real is negative, not finite, or 2**30 and more.
+    """
+    if not math.isfinite(real) or real < 0:
+        raise UnsupportedError(f"a scale ratio of {real}", hint="scales must be positive, finite")
+    mantissa, shift = math.frexp(real)
+    multiplier = math.floor(mantissa * 2**31 + 0.5)
+    if multiplier == 2**31:
+        multiplier, shift = 2**30, shift + 1
+    if multiplier == 0 or shift < -31:
+        return 0, 0
+    if shift > 30:
+        raise UnsupportedError(f"a scale ratio of {real:g}", hint="it must be below 2**30")
+    return multiplier, shift
+
+
+# ------------------------------------------------------------------------------ tensor expressions
+
+
+def rounding_high_multiply(value: Any, multiplier: Any) -> Any:
+    """``round(value * multiplier / 2**31)``, int32, ties upward (gemmlowp's, saturation aside).
+
+    Multipliers are below 2**31, so the one product that would saturate cannot occur.
+    """
+    product = tirx.Cast("int64", value) * tirx.Cast("int64", multiplier)
+    return tirx.Cast("int32", (product + tirx.const(1 << 30, "int64")) >> tirx.const(31, "int64"))
+
+
+def rounding_right_shift(value: Any, amount: Any) -> Any:
+    """``value / 2**amount`` rounded half away from zero, for any int32 and 0 <= amount <= 31."""
+    one = tirx.const(1, "uint32")
+    mask = tirx.Cast("int32", (one << tirx.Cast("uint32", amount)) - one)
+    threshold = (mask >> 1) + tirx.Cast("int32", value < 0)
+    return (value >> amount) + tirx.Cast("int32", (value & mask) > threshold)
+
+
+def short_rounding_right_shift(value: Any, amount: Any) -> Any:
+    """The same where 1 <= amount and ``abs(value) + 2**(amount - 1)`` fits int32."""
+    half = tirx.const(1, "int32") << (amount - 1)
+    return (value + half + (value >> 31)) >> amount
+
+
+def left_shift(value: Any, amount: Any) -> Any:
+    """``value << amount``, wrapping: unsigned, because TFLite lets this wrap and C does not."""
+    shifted = tirx.Cast("uint32", value) << tirx.Cast("uint32", amount)
+    return tirx.Cast("int32", shifted)
+
+
+def _tflite_scale(acc: Any, multiplier: Any, shift: Any, left: bool, simple: bool) -> Any:
+    if left:
+        acc = left_shift(acc, tirx.max(shift, 0))
+    high = rounding_high_multiply(acc, multiplier)
+    if simple:
+        return short_rounding_right_shift(high, -shift)
+    return rounding_right_shift(high, tirx.max(-shift, 0))
+
+
+# ------------------------------------------------------------------------------ builder
+
+
+def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = None) -> Expr:
+    """An int32 constant: a scalar, or a tensor of ``shape`` (default: one axis)."""
+    array = np.asarray(values, dtype="int64")
+    if array.size and (array.min() < -(2**31) or array.max() > _INT32_MAX):
+        raise UnsupportedError(f"the constant {values} does not fit int32")
+    array = array.astype("int32")
+    return relax.const(array if shape is None else array.reshape(shape), "int32")
+
+
+def array_constant(values: Array) -> Expr:
+    """A constant of the array's own type and shape."""
+    return relax.const(values, values.dtype.name)
+
+
+def requantize(
+    bb: BlockBuilder,
+    acc: Expr,
+    requant: Requant,
+    clip: tuple[int, int],
+    name: str,
+    *,
+    channel_axis: int = -1,
+    bound: int = _INT32_MAX,
+    dtype: str = "int8",
+) -> Var:
+    """Scale, clip and cast an int32 tensor, to int8 by default.
+
+    Args:
+        bb: where to write.
+        acc: the accumulator, int32.
+        requant: how to scale.
+        clip: inclusive range of the output.
+        name: the operator this belongs to.
+        channel_axis: axis of ``acc`` that per-channel parameters follow.
+        bound: largest magnitude ``acc`` can have, if known; a smaller one gives shorter code.
+        dtype: of the output.
+    """
+    rank = len(shape_of(acc))
+    axis = channel_axis % rank if rank else 0
+    if isinstance(requant, Shift):
+        scaled = emit(bb, R.right_shift(acc, int_constant(requant.shift)), name)
+    elif isinstance(requant, MulShift) and _is_wide(requant, bound):
+        scaled = _wide_mul_shift(bb, acc, requant, clip, name, axis)
+    elif isinstance(requant, MulShift):
+        scaled = multiply_shift(bb, acc, requant, name, axis)
+    elif isinstance(requant, AnalogRequant):
+        raise UnsupportedError(
+            "the analog core's requantization follows its passes, not one accumulator",
+            where=f"operator '{name}'",
+        )
+    else:
+        if isinstance(requant, OnnxRequant):
+            scaled = onnx_requantize(bb, acc, requant, name, axis, bound)
+        else:
+            scaled = _tflite_requantize(bb, acc, requant, name, axis, bound)
+        scaled = emit(bb, R.add(scaled, int_constant(requant.output_zero_point)), name)
+    low, high = clip
+    clipped = emit(bb, R.clip(scaled, low, high), name)
+    return emit(bb, R.astype(clipped, dtype), name, last=True)
+
+
+def multiply_shift(bb: BlockBuilder, acc: Expr, requant: MulShift, name: str, axis: int) -> Var:
+    """Write ``(acc * mul + add) >> shift`` in 32 bits; arguments as of `requantize`."""
+    rank = len(shape_of(acc))
+    scaled = emit(bb, R.multiply(acc, _per_channel(requant.mul, rank, axis)), name)
+    scaled = emit(bb, R.add(scaled, _per_channel(requant.add, rank, axis)), name)
+    return emit(bb, R.right_shift(scaled, _per_channel(requant.shift, rank, axis)), name)
+
+
+def _is_wide(requant: MulShift, bound: int) -> bool:
+    """Whether product and sum may leave 32 bits."""
+    largest = bound * max(abs(mul) for mul in requant.mul)
+    return largest + max(abs(add) for add in requant.add) > _INT32_MAX
+
+
+def _wide_mul_shift(
+    bb: BlockBuilder,
+    acc: Expr,
+    requant: MulShift,
+    clip: tuple[int, int],
+    name: str,
+    axis: int,
+) -> Var:
+    shape = shape_of(acc)
+    parts = (requant.mul, requant.add, requant.shift)
+    uniform = len(set(requant.shift)) == 1
+
+    def body(value: te.Tensor, mul: te.Tensor, add: te.Tensor, shift: te.Tensor) -> te.Tensor:
+        def element(*index: Any) -> Any:
+            def of(values: te.Tensor) -> Any:
+                return tirx.Cast("int64", values[index[axis] if int(values.shape[0]) > 1 else 0])
+
+            # Bounds are written out: TVM takes variable amounts for possibly negative.
+            amount = tirx.max(tirx.min(of(shift), tirx.const(31, "int64")), tirx.const(0, "int64"))
+            if uniform:
+                amount = tirx.const(requant.shift[0], "int64")
+            scaled = (tirx.Cast("int64", value(*index)) * of(mul) + of(add)) >> amount
+            low, high = (tirx.const(bound, "int64") for bound in clip)
+            return tirx.Cast("int32", tirx.max(tirx.min(scaled, high), low))
+
+        return te.compute(extents(shape), element, name="requantized")
+
+    inputs = [("acc", shape, "int32")]
+    inputs += [
+        (role, (len(part),), "int32")
+        for role, part in zip(("mul", "add", "shift"), parts, strict=True)
+    ]
+    func = primitive("mul_shift_requantize", inputs, body, {"axis": axis, "clip": clip})
+    args = [acc, *(int_constant(part) for part in parts)]
+    return call_primitive(bb, func, args, shape, "int32", name)
+
+
+def _per_channel(values: tuple[int, ...], rank: int, axis: int) -> Expr:
+    if len(values) == 1:
+        return int_constant(values[0])
+    return int_constant(values, (len(values), *(1,) * (rank - 1 - axis)))
+
+
+def _tflite_requantize(
+    bb: BlockBuilder, acc: Expr, requant: TfliteRequant, name: str, axis: int, bound: int
+) -> Var:
+    # A multiplier of zero gives zero whatever the shift; -1 keeps the layer in the simple form.
+    shifts = tuple(
+        shift if multiplier else -1
+        for multiplier, shift in zip(requant.multiplier, requant.shift, strict=True)
+    )
+    left = max(shifts) > 0
+    simple = max(shifts) < 0 and bound + 2 ** (-min(shifts) - 1) <= _INT32_MAX
+    shape, channels = shape_of(acc), len(shifts)
+
+    def body(value: te.Tensor, multiplier: te.Tensor, shift: te.Tensor) -> te.Tensor:
+        def element(*index: Any) -> Any:
+            channel = index[axis] if channels > 1 else 0
+            return _tflite_scale(value(*index), multiplier[channel], shift[channel], left, simple)
+
+        return te.compute(extents(shape), element, name="requantized")
+
+    func = primitive(
+        "tflite_requantize",
+        [
+            ("acc", shape, "int32"),
+            ("multiplier", (channels,), "int32"),
+            ("shift", (channels,), "int32"),
+        ],
+        body,
+        {"axis": axis},
+    )
+    args = [acc, int_constant(requant.multiplier), int_constant(shifts)]
+    return call_primitive(bb, func, args, shape, "int32", name)
+
+
+# ------------------------------------------------------------------------------ pattern
+
+
+def requantize_pattern(acc: DFPattern) -> tuple[DFPattern, dict[str, DFPattern]]:
+    """The pattern of any requantization of ``acc``, and its slots."""
+    shift = is_const()
+    by_shift = is_op("relax.right_shift")(acc, shift)
+
+    mul, add, mul_shift = is_const(), is_const(), is_const()
+    product = is_op("relax.add")(is_op("relax.multiply")(acc, mul), add)
+    by_product = is_op("relax.right_shift")(product, mul_shift)
+
+    operands = is_tuple([acc, mul, add, mul_shift])
+    by_wide = is_op("relax.call_tir")(is_gv(), operands)
+
+    multiplier, exponent, zero_point = is_const(), is_const(), is_const()
+    scaled = is_op("relax.call_tir")(is_gv(), is_tuple([acc, multiplier, exponent]))
+    by_tflite = is_op("relax.add")(scaled, zero_point)
+
+    factors, onnx_zero_point = is_const(), is_const()
+    product = is_op("relax.call_tir")(is_gv(), is_tuple([acc, factors]))
+    by_onnx = is_op("relax.add")(product, onnx_zero_point)
+
+    scaled = by_product | by_shift | by_tflite | by_wide | by_onnx
+    clip = is_op("relax.clip")(scaled, wildcard(), wildcard())
+    slots = {
+        "shift": shift,
+        "mul": mul,
+        "mul_add": add,
+        "mul_shift": mul_shift,
+        "multiplier": multiplier,
+        "exponent": exponent,
+        "zero_point": zero_point,
+        "factors": factors,
+        "onnx_zero_point": onnx_zero_point,
+        "clip": clip,
+    }
+    cast = is_op("relax.astype")(clip)
+    return cast, {**slots, "cast": cast}
+
+
+def _integers(expr: Expr) -> tuple[int, ...]:
+    values: Array = expr.value.numpy()
+    return tuple(int(value) for value in values.reshape(-1))
+
+
+def read_requantize(slots: Mapping[str, Expr]) -> Requant:
+    """The requantization of a match of `requantize_pattern`.
+
+    Raises:
+        IntegerFormError: if a per-tensor shift is given per channel.
+    """
+    if "shift" in slots:
+        shifts = _integers(slots["shift"])
+        if len(shifts) != 1:
+            raise IntegerFormError(
+                f"a shift without multiplier has {len(shifts)} values",
+                hint="give one shift, or multiply as well",
+            )
+        return Shift(shifts[0])
+    if "mul_shift" in slots:
+        return MulShift(
+            mul=_integers(slots["mul"]),
+            shift=_integers(slots["mul_shift"]),
+            add=_integers(slots["mul_add"]),
+        )
+    if "factors" in slots:
+        zero = _integers(slots["onnx_zero_point"])[0]
+        return read_factors(slots["factors"].value.numpy(), zero)
+    return TfliteRequant(
+        multiplier=_integers(slots["multiplier"]),
+        shift=_integers(slots["exponent"]),
+        output_zero_point=_integers(slots["zero_point"])[0],
+    )
+
+
+def read_clip(slots: Mapping[str, Expr]) -> tuple[int, int]:
+    """The inclusive range of the output."""
+    _, low, high = slots["clip"].args
+    return int(low.value), int(high.value)

@@ -1,0 +1,1 @@
+"""Operators with the arithmetic of TFLite Micro's reference kernels."""

@@ -1,0 +1,175 @@
+"""Softmax of int8 vectors in gemmlowp's fixed point, as TFLite Micro computes it.
+
+For eight-bit inputs the exponential has 256 possible arguments, ``max - x``; it is tabulated when
+the model is imported.  What remains at run time is a maximum, two sweeps over the row and one
+Newton reciprocal, all in int32 with widening products.
+
+Fixed-point numbers are written Qm.n: m integer and n fraction bits beside the sign.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tvm import te, tirx
+
+from byoc_dory.errors import UnsupportedError
+from patterns.ops.requantize import (
+    fixed_point,
+    int_constant,
+    left_shift,
+    rounding_high_multiply,
+)
+from patterns.ops.tflite.gemmlowp import exp_of_non_positive, high_multiply
+from patterns.primitive import call_primitive, primitive, shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from patterns.primitive import Parameter
+
+__all__ = ["PRIMITIVES", "exponential_table", "softmax", "softmax_multiplier"]
+
+PRIMITIVES = {"tflite_softmax": "softmax"}
+"""Kind of the PrimFunc -> kind of the operator."""
+
+_INTEGER_BITS = 5  # of the scaled difference, Q5.26
+_SUM_INTEGER_BITS = 12  # of the sum of exponentials, Q12.19
+_LONGEST_ROW = (1 << _SUM_INTEGER_BITS) - 1
+_INT32_MAX = 2**31 - 1
+
+
+# ------------------------------------------------------------------------ the table, at import
+
+
+def softmax_multiplier(scale: float, beta: float = 1.0) -> tuple[int, int]:
+    """Multiplier and left shift that bring a difference of inputs to Q5.26.
+
+    Raises:
+        UnsupportedError: if the scale is too small for TFLite's arithmetic.
+    """
+    real = min(beta * scale * 2.0 ** (31 - _INTEGER_BITS), float(_INT32_MAX))
+    if real <= 1.0:
+        raise UnsupportedError(
+            f"a softmax whose input scale times beta is {beta * scale:g}",
+            hint="it must be above 2**-26",
+        )
+    multiplier, shift = fixed_point(real / 2)  # below the 2**30 that other multipliers may reach
+    return multiplier, shift + 1
+
+
+def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:
+    """``exp(-d * scale)`` in Q0.31 for d = max - x from 0 to 255; 0 where TFLite drops the term."""
+    largest = math.floor(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS - left_shift))
+    return tuple(
+        exp_of_non_positive(high_multiply(-(d << left_shift), multiplier), _INTEGER_BITS)
+        if d <= largest
+        else 0
+        for d in range(256)
+    )
+
+
+# ------------------------------------------------------------------------ the PrimFunc
+
+
+def softmax(bb: BlockBuilder, x: Expr, scale: float, *, beta: float = 1.0, name: str) -> Var:
+    """Write the softmax of int8 rows; output scale 1/256, zero point -128.
+
+    Args:
+        bb: where to write, inside a dataflow block.
+        x: int8; the last axis is the row.
+        scale: of the input (its zero point does not matter).
+        beta: factor of the exponent.
+        name: of the operator.
+
+    Raises:
+        UnsupportedError: if a row is too long for the sum's format, or the scale is tiny.
+    """
+    shape = shape_of(x)
+    if shape[-1] > _LONGEST_ROW:
+        raise UnsupportedError(
+            f"a softmax over {shape[-1]} values",
+            where=f"operator '{name}'",
+            hint=f"at most {_LONGEST_ROW}",
+        )
+    multiplier, left_shift = softmax_multiplier(scale, beta)
+    attributes: dict[str, Parameter] = {"multiplier": multiplier, "left_shift": left_shift}
+    table = int_constant(exponential_table(multiplier, left_shift))
+    inputs = [("x", shape, "int8"), ("table", (256,), "int32")]
+    func = primitive("tflite_softmax", inputs, _rows, attributes)
+    return call_primitive(bb, func, [x, table], shape, "int8", name, last=True)
+
+
+def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
+    rows, length = x.shape[:-1], x.shape[-1]
+    k, j = te.reduce_axis((0, length), "k"), te.reduce_axis((0, length), "j")
+    largest = te.compute(rows, lambda *i: te.max(x(*i, k), axis=k), name="largest")
+
+    def term(*index: Any) -> Any:
+        distance = tirx.Cast("int32", largest(*index[:-1])) - tirx.Cast("int32", x(*index))
+        return table[distance]
+
+    def addend(*index: Any) -> Any:
+        # To Q12.19, rounded; adding the half first would overflow.
+        return ((term(*index) >> 11) + 1) >> 1
+
+    total = te.compute(rows, lambda *i: te.sum(addend(*i, j), axis=j), name="total")
+    zeros = te.compute(rows, lambda *i: _leading_zeros(total(*i)), name="zeros")
+    half = te.compute(rows, lambda *i: _half_denominator(total(*i), zeros(*i)), name="half")
+    root = te.compute(rows, lambda *i: _first_guess(half(*i)), name="guess")
+    for step in range(3):
+        root = te.compute(rows, _newton_step(root, half), name=f"newton{step}")
+
+    def element(*index: Any) -> Any:
+        row = index[:-1]
+        product = rounding_high_multiply(_doubled(root(*row)), term(*index))
+        # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 is 0.
+        # Both bounds are written out: from shifts it finds possibly negative, TVM's range analysis
+        # concludes nonsense, and then drops the saturation below.
+        amount = tirx.max(tirx.min(22 + _SUM_INTEGER_BITS - zeros(*row), 31), 0)
+        result = (((product >> amount) + 1) >> 1) - 128
+        return tirx.Cast("int8", tirx.min(result, 127))
+
+    return te.compute(x.shape, element, name="softmax")
+
+
+def _leading_zeros(value: Any) -> Any:
+    """Leading zeros of a sum: it is at least 1.0 (bit 19) and below 2**12 (bit 31)."""
+    count = tirx.const(1, "int32")
+    for bit in range(30, 19, -1):
+        count = count + tirx.Cast("int32", value < tirx.const(1 << bit, "int32"))
+    return count
+
+
+def _half_denominator(value: Any, zeros: Any) -> Any:
+    """(1 + a) / 2 in Q0.31, where 1 + a in [1, 2) is the sum shifted to the top."""
+    top = tirx.Cast("uint32", value) << tirx.Cast("uint32", zeros)
+    fraction = tirx.Cast("int32", top - tirx.const(1 << 31, "uint32"))
+    return (fraction >> 1) + tirx.const(1 << 30, "int32")
+
+
+def _first_guess(half: Any) -> Any:
+    """48/17 - 32/17 * half in Q2.29, the best linear guess of 1 / half."""
+    slope = tirx.const(-round(32 / 17 * 2**29), "int32")
+    return tirx.const(round(48 / 17 * 2**29), "int32") + rounding_high_multiply(half, slope)
+
+
+def _newton_step(guess: te.Tensor, half: te.Tensor) -> Any:
+    """x + x * (1 - half * x) in Q2.29; no product saturates, because the error is below 1/16."""
+
+    def step(*index: Any) -> Any:
+        x = guess(*index)
+        error = tirx.const(1 << 29, "int32") - rounding_high_multiply(half(*index), x)
+        return x + rounding_high_multiply(x, error) * 4
+
+    return step
+
+
+def _doubled(root: Any) -> Any:
+    """1 / (1 + a) in Q0.31 from 2 / (1 + a) in Q2.29: twice the number, saturated."""
+    highest = tirx.const(1 << 30, "int32")
+    # A shift: TVM would take the factor of a product into the sum that `root` may stand for, whose
+    # constants it does not fit.
+    doubled = left_shift(root, tirx.const(1, "int32"))
+    return tirx.Select(root >= highest, tirx.const(_INT32_MAX, "int32"), doubled)

@@ -1,0 +1,105 @@
+"""Which layout a tensor has that only operators without a layout of their own touch.
+
+A sum does not say whether its four axes are NHWC or NCHW, and by itself need not.  Inside a region
+it must agree with the convolutions it is connected to, because there tensors have channels.  A
+padding of the third axis alone pads columns in NHWC and rows in NCHW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from byoc_dory.layers.layer import Layer, Layout, Tensor
+
+if TYPE_CHECKING:
+    from patterns.reading.node import Node
+
+__all__ = ["with_layouts"]
+
+_NEUTRAL = ("add", "convert", "pad", "softmax")
+"""Operators that neither know their layout nor change it."""
+
+
+def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The operators, sums and paddings read in the layout of the convolutions and pools around.
+
+    What is connected to none of these, or to some of either layout, keeps NHWC.
+
+    Args:
+        nodes: in execution order, all sums and ambiguous paddings read as NHWC.
+    """
+    channels_first = _channels_first_tensors(nodes)
+    return tuple(_turned(node) if node.output in channels_first else node for node in nodes)
+
+
+def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
+    """The tensors that are NCHW beyond doubt, among those that neutral operators compute."""
+    homes: dict[str, str] = {}
+
+    def home(tensor: str) -> str:
+        while tensor in homes:
+            tensor = homes[tensor]
+        return tensor
+
+    for node in nodes:
+        for name in node.inputs if node.kind in _NEUTRAL else ():
+            if home(name) != home(node.output):
+                homes[home(name)] = home(node.output)
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        for tensor, layout in _prescribed(node):
+            found.setdefault(home(tensor), set()).add(layout)
+    neutral = [node.output for node in nodes if node.kind in _NEUTRAL]
+    return {tensor for tensor in neutral if found.get(home(tensor)) == {"NCHW"}}
+
+
+def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
+    """Tensors of an operator with the layout it prescribes."""
+    layout = None
+    if node.kind in ("conv2d", "depthwise") and node.layer is not None:
+        layout = str(node.layer.output.layout)
+    elif node.kind in ("average_pool", "max_pool"):
+        layout = str(node.attrs["layout"])
+    if layout is not None:
+        for tensor in (*node.inputs, node.output):
+            yield tensor, layout
+
+
+def _turned(node: Node) -> Node:
+    """A neutral operator read as NHWC, read as NCHW instead."""
+    if node.kind == "add" and node.layer is not None:
+        return replace(node, layer=_turned_sum(node.layer))
+    if node.kind == "pad" and node.attrs["layout"] == "NHWC":
+        padding = node.attrs["padding"]
+        assert isinstance(padding, tuple)
+        top, left, bottom, right = padding
+        if top == 0 == bottom:
+            attrs = {**node.attrs, "padding": (left, 0, right, 0), "layout": "NCHW"}
+            return replace(node, attrs=attrs)
+    return node
+
+
+def _turned_sum(layer: Layer) -> Layer:
+    if layer.output.layout != "NHWC":
+        return layer
+    # (C, y, x) of NHWC are the axes 3, 1, 2; of NCHW they are 1, 2, 3.
+    channels, y, x = layer.oy, layer.ox, layer.K
+
+    def turned(tensor: Tensor) -> Tensor:
+        layout: Layout = "NCHW"
+        return replace(tensor, shape=(channels, y, x), layout=layout)
+
+    a, b = layer.inputs
+    return replace(
+        layer,
+        inputs=(turned(a), turned(b)),
+        output=turned(layer.output),
+        K=channels,
+        C=channels,
+        iy=y,
+        ix=x,
+        oy=y,
+        ox=x,
+    )

@@ -1,0 +1,123 @@
+"""Reading a module in the integer form: one typed `Node` per operator, in execution order.
+
+`patterns.reading.walk` finds which bindings belong together, `patterns.reading.recognise` which
+operator they are, `patterns.reading.attributes` what it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import IntegerFormError
+from patterns.names import name_of, tensor_name
+from patterns.primitive import dtype_of, shape_of
+from patterns.reading.attributes import layer_and_attrs
+from patterns.reading.layout import with_layouts
+from patterns.reading.matrix import Operand
+from patterns.reading.node import Attribute, Node
+from patterns.reading.ranges import with_ranges
+from patterns.reading.recognise import recognised
+from patterns.reading.walk import Operator, bindings_of, main_of, operators, results_of
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Expr, Var
+
+    from byoc_dory.layers.layer import Layer
+
+__all__ = [
+    "Attribute",
+    "Node",
+    "Operator",
+    "bindings_of",
+    "dtype_of",
+    "kind_of_operator",
+    "main_of",
+    "operators",
+    "output_names",
+    "read_graph",
+    "read_node",
+]
+
+
+def read_graph(module: IRModule) -> tuple[Node, ...]:
+    """The operators of ``main``, in execution order.
+
+    Raises:
+        IntegerFormError: if an operator is none of the integer form, or carries no name.
+    """
+    values = dict(bindings_of(main_of(module)))
+    nodes = [read_node(module, operator, values) for operator in operators(module)]
+    return with_ranges(with_layouts(nodes))
+
+
+def output_names(module: IRModule) -> tuple[str, ...]:
+    """Names of the tensors ``main`` returns, in order."""
+    func = main_of(module)
+    values = dict(bindings_of(func))
+    return tuple(_name_of_var(var, values) for var in results_of(func, values))
+
+
+def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) -> Node:
+    """One operator.  What does not say its layout is read as NHWC; `read_graph` knows better.
+
+    Args:
+        module: the module it is in.
+        operator: as `operators` finds it.
+        values: all bindings of ``main``.
+
+    Raises:
+        IntegerFormError: if it is none of the integer form, or carries no name.
+    """
+    name = _required_name(operator)
+    kind, slots = recognised(module, operator.value, values)
+    read = [Operand(_name_of_var(v, values), shape_of(v), dtype_of(v)) for v in operator.inputs]
+    output = Operand(name, shape_of(operator.var), dtype_of(operator.var))
+    layer, attrs = layer_and_attrs(module, kind, operator.value, slots, read, output)
+    inputs = _operands(operator, kind, layer)
+    return Node(
+        name=name,
+        kind=kind,
+        inputs=tuple(_name_of_var(var, values) for var in inputs),
+        output=name,
+        input_shapes=tuple(shape_of(var) for var in inputs),
+        output_shape=output.shape,
+        layer=layer,
+        attrs=attrs,
+        input_dtypes=tuple(dtype_of(var) for var in inputs),
+        output_dtype=output.dtype,
+    )
+
+
+def _required_name(operator: Operator) -> str:
+    name = name_of(operator.value)
+    if name is None:
+        raise IntegerFormError(
+            "an operator carries no name",
+            where=f"variable '{operator.var.name}'",
+            hint="load the module with htvm.load, which names its operators",
+        )
+    return name
+
+
+def _name_of_var(var: Var, values: Mapping[Var, Expr]) -> str:
+    return tensor_name(values[var]) if var in values else str(var.name)
+
+
+def _operands(operator: Operator, kind: str, layer: Layer | None) -> tuple[Var, ...]:
+    # An add of a tensor to itself reads one variable twice, and so does a product with itself.
+    twice = kind == "matmul" or (layer is not None and len(layer.inputs) == 2)
+    if twice and len(operator.inputs) == 1:
+        return operator.inputs * 2
+    return operator.inputs
+
+
+def kind_of_operator(module: IRModule, operator: Operator) -> str:
+    """The kind of an operator, which need not carry a name.
+
+    Raises:
+        IntegerFormError: if it is none of the integer form.
+    """
+    kind, _ = recognised(module, operator.value, dict(bindings_of(main_of(module))))
+    return kind
