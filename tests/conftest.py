@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 # The same examples on every run and machine: a failure is the change's, not the day's.
 settings.register_profile("htvm", derandomize=True, deadline=None)
 settings.load_profile("htvm")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the generated C and its digests into tests/golden instead of comparing",
+    )
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether the files in tests/golden are to be written instead of compared."""
+    return bool(request.config.getoption("--update-golden"))

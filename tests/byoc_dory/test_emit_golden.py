@@ -1,6 +1,6 @@
-"""The generated C, as text: what changes here is meant to change.
+"""The generated C of the digital core, as text: what changes here is meant to change.
 
-After an intended change: pytest tests/byoc_dory --update-golden, then read the diff.
+The other kinds of C are kept by tests/generated.
 """
 
 from __future__ import annotations
@@ -20,18 +20,9 @@ from tests.byoc_dory.layers import OPS, random_layer
 from tests.byoc_dory.plans import plan_of
 from tests.byoc_dory.program import region_of, sources
 from tests.byoc_dory.test_emit_native import residual_region
+from tests.generated.golden import check_golden
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "byoc_dory"
 ROOT = Path(__file__).parents[2]
-
-
-def check(name: str, text: str, update: bool) -> None:
-    path = GOLDEN / f"{name}.c"
-    if update:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-    assert path.is_file(), f"{path} is missing: run with --update-golden"
-    assert text == path.read_text(encoding="utf-8")
 
 
 def kernels(options: TilingOptions) -> str:
@@ -41,7 +32,7 @@ def kernels(options: TilingOptions) -> str:
 
 def test_published(update_golden: bool) -> None:
     options = TilingOptions(l1_budget=2_600, schedule="published")
-    check("published", kernels(options), update_golden)
+    check_golden("byoc_dory/published.c", kernels(options), update_golden)
 
 
 def test_overlapped_and_alone(update_golden: bool) -> None:
@@ -54,7 +45,7 @@ def test_overlapped_and_alone(update_golden: bool) -> None:
             plan = plan_of(layer, tile_layer(layer, DIANA, core, options), buffers)
             symbol = f"net_{number}_{buffers if budget else 'whole'}"
             parts.append(core.emitter(DIANA).layer(layer, plan, options, symbol).source)
-    check("overlapped", "\n".join(parts), update_golden)
+    check_golden("byoc_dory/overlapped.c", "\n".join(parts), update_golden)
 
 
 DIGEST = """

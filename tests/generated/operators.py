@@ -1,0 +1,298 @@
+"""A helper of tests: every group of operators, as a small module in the integer form.
+
+A group is read by nobody but the tests of generated C: it is there so that a change of the C of
+its operators is seen.  What they compute is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from tvm import relax
+
+from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
+from byoc_dory.rowwise import ItaGelu, ItaSoftmax
+from patterns import (
+    analog,
+    arithmetic,
+    elementwise,
+    floats,
+    gemm,
+    integer,
+    integer_activation,
+    integer_norm,
+    integer_softmax,
+    ita,
+    movement,
+    onnx_arithmetic,
+    onnx_softmax,
+    pool,
+    real,
+    real_functions,
+    real_maps,
+    rescale,
+    shape,
+    softmax,
+    table_map,
+)
+from patterns.conv import conv2d
+from patterns.onnx_rounding import float_scale
+
+Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
+Write: TypeAlias = Callable[..., list[Any]]
+
+SAME = (1, 1, 1, 1)
+MAPS: Types = (((1, 5, 6, 8), "int8"),)
+ROWS: Types = (((4, 12), "int8"),)
+
+
+def module_of(types: Types, write: Write) -> Any:
+    """A module with inputs of these shapes and dtypes, and what ``write`` returns as outputs."""
+    bb = relax.BlockBuilder()
+    params = [
+        relax.Var(f"input_{index}", relax.TensorType(size, dtype))
+        for index, (size, dtype) in enumerate(types)
+    ]
+    with bb.function("main", params):
+        with bb.dataflow():
+            results = [bb.emit_output(result) for result in write(bb, *params)]
+        bb.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return bb.get()
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def _int8(*size: int) -> Any:
+    return _rng().integers(-128, 128, size).astype(np.int8)
+
+
+def _bias(size: int) -> Any:
+    return _rng().integers(-2000, 2000, size).astype(np.int32)
+
+
+def _tflite(channels: int, zero: int = 3) -> TfliteRequant:
+    multipliers = _rng().integers(2**30, 2**31, channels)
+    return TfliteRequant(tuple(int(m) for m in multipliers), (-7,) * channels, zero)
+
+
+def _onnx(scales: list[float], zero: int = 0, inputs: tuple[int, ...] = (0,)) -> OnnxRequant:
+    multipliers, shifts = zip(*(float_scale(scale) for scale in scales), strict=True)
+    return OnnxRequant(multipliers, shifts, zero, inputs)
+
+
+def _per_channel(channels: int) -> MulShift:
+    return MulShift(
+        tuple(int(m) for m in _rng().integers(1, 200, channels)), (15,) * channels, (1000,)
+    )
+
+
+def _convolution(requant: Requant) -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        y = conv2d(
+            bb, x, _int8(10, 8, 3, 3), _bias(10), requant, (0, 127), name="conv", padding=SAME
+        )
+        return [conv2d(bb, y, _int8(4, 10, 1, 1), _bias(4), Shift(9), name="pointwise")]
+
+    return MAPS, write
+
+
+def _rare_convolutions() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+        one, two = _int8(8, 1, 3, 3), _int8(6, 4, 3, 3)
+        full = _int8(4, 8, 3, 3)
+        return [
+            conv2d(
+                bb, x, one, _bias(8), Shift(8), name="depthwise", padding=(0, 0, 1, 1),
+                strides=(2, 2), groups=8,
+            ),
+            conv2d(bb, x, two, _bias(6), Shift(8), name="grouped", groups=2),
+            conv2d(bb, x, full, _bias(4), Shift(8), name="dilated", dilation=(2, 2)),
+            conv2d(bb, y, full, _bias(4), _tflite(4), name="first", padding=SAME, layout="NCHW"),
+        ]  # fmt: skip
+
+    return (*MAPS, ((1, 8, 5, 6), "int8")), write
+
+
+def _analog_convolution() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        weight = _rng().integers(-1, 2, (5, 150, 3, 3)).astype(np.int8)
+        requant = AnalogRequant(4, (9,) * 5, (3,) * 5, 4, 1152)
+        return [analog.analog_conv2d(bb, x, weight, requant, name="conv", padding=SAME)]
+
+    return (((1, 3, 3, 150), "int8"),), write
+
+
+def _dense() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+        weight, bias = _int8(10, 12), _bias(10)
+        return [
+            gemm.dense(bb, x, weight, bias, _tflite(1), name="dense_tflite"),
+            gemm.dense(bb, x, weight, bias, _onnx([0.004], 7), name="dense_onnx"),
+            gemm.dense(bb, y, weight, bias, _per_channel(10), name="rows"),
+        ]
+
+    return (((1, 12), "int8"), ((4, 12), "int8")), write
+
+
+def _sums() -> tuple[Types, Write]:
+    def write(bb: Any, a: Any, b: Any) -> list[Any]:
+        tflite = elementwise.TfliteAdd.from_scales((0.03, 0.7, 0.4), (-128, 5, 127))
+        onnx = _onnx([0.013, 1.7], 4, (1, -9))
+        total = elementwise.add(bb, a, b, Shift(1), (0, 127), name="add")
+        return [
+            elementwise.convert(bb, total, MulShift((77,), (7,), (64,)), offset=-9, name="convert"),
+            elementwise.tflite_add(bb, a, b, tflite, name="tflite_add"),
+            onnx_arithmetic.onnx_binary(bb, "add", (a, b), onnx, name="onnx_add"),
+            onnx_arithmetic.onnx_binary(
+                bb, "multiply", (a, b), _onnx([0.02], 4, (1, -9)), name="onnx_multiply"
+            ),
+            arithmetic.binary(bb, "subtract", (a, b), tflite, name="tflite_subtract"),
+        ]
+
+    return MAPS * 2, write
+
+
+def _pools() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        window: Any = {"kernel": (3, 2), "strides": (2, 2), "padding": (1, 0, 1, 1)}
+        onnx = _onnx([1.1 / 16], 2, (-3,))
+        factor = arithmetic.mean_factor((0.1, 0.07), 30)
+        return [
+            pool.average_pool2d(bb, x, **window, name="average_pool"),
+            pool.max_pool2d(bb, x, **window, name="max_pool"),
+            onnx_arithmetic.onnx_average(
+                bb, x, onnx, kernel=(4, 4), strides=(1, 1), layout="NHWC", name="onnx_average"
+            ),
+            arithmetic.mean(bb, x, (1, 2), factor, (3, -4), name="tflite_mean"),
+        ]
+
+    return MAPS, write
+
+
+def _movement() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        return [
+            shape.pad(bb, x, (1, 2, 3, 1), -7, name="pad"),
+            movement.pad_axes(bb, x, ((0, 0), (0, 1), (0, 0), (2, 0)), 5, name="pad_axes"),
+            movement.transpose(bb, x, (0, 3, 1, 2), name="transpose"),
+            movement.concat(bb, [x, x], 3, name="concat"),
+            movement.slice_axes(bb, x, (0, 1, 0, 2), (1, 3, 3, 6), (1, 1, 2, 1), name="slice"),
+            movement.nearest(bb, x, (0, 0, 1, 1, 4), (0, 2, 5), name="nearest"),
+            movement.interleave(bb, x, (11, 13), (1, 1), (2, 2), -3, name="interleave"),
+            shape.reshape(bb, x, (1, 240), name="reshape"),
+        ]
+
+    return MAPS, write
+
+
+def _softmaxes() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        return [
+            softmax.softmax(bb, x, 1 / 16, name="tflite_softmax"),
+            onnx_softmax.onnx_softmax(bb, x, 0.1, 1 / 256, -128, name="onnx_softmax"),
+            integer_softmax.integer_softmax(bb, x, (1, 345, 62395), 255, 256, name="softmax"),
+            ita.ita_softmax(bb, x, ItaSoftmax(), name="ita_softmax"),
+        ]
+
+    return ROWS, write
+
+
+def _norms() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        weight, bias = (_rng().integers(-3000, 3000, 12) for _ in range(2))
+        return [
+            integer_norm.layer_norm(bb, x, weight, bias, 2**14, name="layer_norm"),
+            integer_norm.rms_norm(bb, x, weight, 2**12, name="rms_norm"),
+            integer_norm.affine_norm(bb, x, weight, bias, 37, 2**13, name="affine_norm"),
+        ]
+
+    return ROWS, write
+
+
+def _activations() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        table = np.arange(256)[::-1].astype(np.int8)
+        return [
+            integer_activation.gelu(bb, x, -42, 1929, name="gelu"),
+            integer_activation.hard_swish(bb, x, 122, 244, 42, name="hard_swish"),
+            integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide"),
+            ita.ita_gelu(bb, x, ItaGelu(-37, 1200, 200, 18, -3), name="ita_gelu"),
+            table_map.table_map(bb, x, table, name="table_map"),
+        ]
+
+    return ROWS, write
+
+
+def _integers() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+        product = integer.matmul(bb, x, y, transpose_b=True, name="matmul")
+        mul, add = _rng().integers(-40000, 40000, (4, 1)), np.asarray(500)
+        return [
+            rescale.rescale(bb, product, mul, add, 14, (-128, 127), name="rescale"),
+            integer.combine(bb, "multiply", x, y, name="combine"),
+            integer.mean(bb, x, (0,), name="mean"),
+            integer.total(bb, x, (1,), name="total"),
+            rescale.cast(bb, x, "int32", name="cast"),
+            ita.accumulate(bb, [x, y], 11, 4, 5, name="accumulate"),
+        ]
+
+    return ROWS * 2, write
+
+
+def _borders() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+        return [
+            onnx_arithmetic.onnx_quantize(bb, x, 0.0123456789, -3, name="onnx_quantize"),
+            onnx_arithmetic.onnx_quantize(bb, x, 0.5, 3, "uint8", name="onnx_quantize_exact"),
+            floats.quantize(bb, x, 0.02, -5, name="quantize"),
+            floats.dequantize(bb, y, 0.02, -5, name="dequantize"),
+        ]
+
+    return (((1, 24), "float32"), ((1, 24), "int8")), write
+
+
+def _reals() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+        matrix = relax.const(_rng().random((12, 5)).astype(np.float32))
+        return [
+            real.combine_real(bb, "divide", x, x, name="divide"),
+            real.round_even(bb, x, name="round"),
+            real.matmul_real(bb, x, matrix, name="matmul"),
+            real_functions.map_real(bb, "erf", x, name="erf"),
+            real_functions.map_real(bb, "tanh", x, name="tanh"),
+            real_functions.exp_real(bb, x, name="exp"),
+            real_functions.sqrt_real(bb, x, name="sqrt"),
+            real_functions.reduce_real(bb, "max", x, (1,), name="max"),
+            real_maps.average_real(bb, y, kernel=(2, 2), strides=(2, 2), name="average"),
+            real_maps.conv2d_real(
+                bb, y, _rng().random((3, 2, 3, 3)).astype(np.float32),
+                _rng().random(3).astype(np.float32), padding=SAME, name="conv",
+            ),
+        ]  # fmt: skip
+
+    return (((4, 12), "float32"), ((1, 2, 4, 6), "float32")), write
+
+
+GROUPS: dict[str, tuple[Types, Write]] = {
+    "convolution_shift": _convolution(Shift(9)),
+    "convolution_mul_shift": _convolution(_per_channel(10)),
+    "convolution_tflite": _convolution(_tflite(10)),
+    "convolution_onnx": _convolution(_onnx([0.0005 * (n + 1) for n in range(10)], -5)),
+    "convolutions_rare": _rare_convolutions(),
+    "convolution_analog": _analog_convolution(),
+    "dense": _dense(),
+    "sums": _sums(),
+    "pools": _pools(),
+    "movement": _movement(),
+    "softmaxes": _softmaxes(),
+    "norms": _norms(),
+    "activations": _activations(),
+    "integers": _integers(),
+    "borders": _borders(),
+    "reals": _reals(),
+}
+"""Inputs and writer of each group, by name."""

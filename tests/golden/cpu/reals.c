@@ -1,0 +1,270 @@
+/* constant: average_constant_0[1], float32: constant_0 of average, float32 1 */
+/* constant: conv_constant_0[54], float32: constant_0 of conv, float32 3x2x3x3 */
+/* constant: conv_constant_1[3], float32: constant_1 of conv, float32 3 */
+/* constant: erf_constant_0[14], float32: constant_0 of erf, float32 14 */
+/* constant: exp_constant_0[13], float32: constant_0 of exp, float32 13 */
+/* constant: exp_constant_1[144], float32: constant_1 of exp, float32 144 */
+/* constant: matmul_constant_0[60], float32: constant_0 of matmul, float32 12x5 */
+/* constant: round_constant_0[2], float32: constant_0 of round, float32 2 */
+/* constant: sqrt_constant_0[69], float32: constant_0 of sqrt, float32 69 */
+/* constant: sqrt_constant_1[69], float32: constant_1 of sqrt, float32 69 */
+/* constant: tanh_constant_0[13], float32: constant_0 of tanh, float32 13 */
+
+/*
+ * divide: real_combine
+ * float32 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_divide(const float *restrict in0, const float *restrict in1, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0 * 12) + i1);
+      out[t1] = (in0[t1] / in1[t1]);
+    }
+  }
+}
+
+/*
+ * round: real_round
+ * float32 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_round(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0 * 12) + i1);
+      float condval;
+      if ((in0[t1] < constant_0[0]) && ((constant_0[0] * -1.000000e+00f) < in0[t1])) {
+        float condval_1;
+        if (0.000000e+00f <= in0[t1]) {
+          condval_1 = ((in0[t1] + constant_0[0]) - constant_0[1]);
+        } else {
+          condval_1 = ((in0[t1] - constant_0[0]) + constant_0[1]);
+        }
+        condval = condval_1;
+      } else {
+        condval = in0[t1];
+      }
+      out[t1] = condval;
+    }
+  }
+}
+
+/*
+ * matmul: real_matmul
+ * float32 4x12 -> float32 4x5
+ * element-wise operators inlined
+ */
+void net_matmul(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 5; ++i1) {
+      int32_t t1 = ((i0 * 5) + i1);
+      out[t1] = 0.000000e+00f;
+      for (int32_t k = 0; k < 12; ++k) {
+        out[t1] = (out[t1] + (in0[((i0 * 12) + k)] * constant_0[((k * 5) + i1)]));
+      }
+    }
+  }
+}
+
+/*
+ * erf: real_map
+ * float32 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_erf(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0 * 12) + i1);
+      float x0 = in0[t1];
+      float condval;
+      if (x0 < constant_0[1]) {
+        condval = x0;
+      } else {
+        condval = constant_0[1];
+      }
+      float upper1 = condval;
+      float condval_1;
+      if (constant_0[0] < upper1) {
+        condval_1 = upper1;
+      } else {
+        condval_1 = constant_0[0];
+      }
+      float inside2 = condval_1;
+      float square3 = (inside2 * inside2);
+      out[t1] = ((inside2 * ((((((((((((constant_0[2] * square3) + constant_0[3]) * square3) + constant_0[4]) * square3) + constant_0[5]) * square3) + constant_0[6]) * square3) + constant_0[7]) * square3) + constant_0[8])) / ((((((((constant_0[9] * square3) + constant_0[10]) * square3) + constant_0[11]) * square3) + constant_0[12]) * square3) + constant_0[13]));
+    }
+  }
+}
+
+/*
+ * tanh: real_map
+ * float32 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_tanh(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0 * 12) + i1);
+      float x0 = in0[t1];
+      float condval;
+      if (x0 < constant_0[1]) {
+        condval = x0;
+      } else {
+        condval = constant_0[1];
+      }
+      float upper1 = condval;
+      float condval_1;
+      if (constant_0[0] < upper1) {
+        condval_1 = upper1;
+      } else {
+        condval_1 = constant_0[0];
+      }
+      float inside2 = condval_1;
+      float square3 = (inside2 * inside2);
+      out[t1] = ((inside2 * ((((((((((((constant_0[2] * square3) + constant_0[3]) * square3) + constant_0[4]) * square3) + constant_0[5]) * square3) + constant_0[6]) * square3) + constant_0[7]) * square3) + constant_0[8])) / ((((((constant_0[9] * square3) + constant_0[10]) * square3) + constant_0[11]) * square3) + constant_0[12]));
+    }
+  }
+}
+
+/*
+ * exp: real_exp
+ * float32 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_exp(const float *restrict in0, const float *restrict constant_0, const float *restrict constant_1, float *restrict out) {
+  float clipped[48];
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0 * 12) + i1);
+      float x0 = in0[t1];
+      float condval;
+      if (x0 < constant_0[1]) {
+        condval = x0;
+      } else {
+        condval = constant_0[1];
+      }
+      float upper1 = condval;
+      float condval_1;
+      if (constant_0[0] < upper1) {
+        condval_1 = upper1;
+      } else {
+        condval_1 = constant_0[0];
+      }
+      float inside2 = condval_1;
+      clipped[t1] = inside2;
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    for (int32_t i1_1 = 0; i1_1 < 12; ++i1_1) {
+      int32_t t2 = ((i0_1 * 12) + i1_1);
+      float n0 = ((float)(((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f)) - 160));
+      float rest1 = (clipped[t2] - (n0 * constant_0[3]));
+      float rest2 = (rest1 - (n0 * constant_0[4]));
+      out[t2] = ((((((((((((((((constant_0[5] * rest2) + constant_0[6]) * rest2) + constant_0[7]) * rest2) + constant_0[8]) * rest2) + constant_0[9]) * rest2) + constant_0[10]) * rest2) + constant_0[11]) * rest2) + constant_0[12]) * constant_1[(((((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f)) - 160) >> 1) + 77)]) * constant_1[((((int64_t)((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f))) - ((int64_t)((((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f)) - 160) >> 1))) - (int64_t)83)]);
+    }
+  }
+}
+
+/*
+ * sqrt: real_sqrt
+ * float32 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_sqrt(const float *restrict in0, const float *restrict constant_0, const float *restrict constant_1, float *restrict out) {
+  float start;
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      start = -3.402823e+38f;
+      int32_t t1 = ((i0 * 12) + i1);
+      for (int32_t ax2 = 0; ax2 < 69; ++ax2) {
+        float v0 = start;
+        float condval;
+        if (constant_0[ax2] <= in0[t1]) {
+          condval = constant_1[ax2];
+        } else {
+          condval = constant_1[0];
+        }
+        start = ((v0) > (condval) ? (v0) : (condval));
+      }
+      float condval_1;
+      if (0.000000e+00f < in0[t1]) {
+        condval_1 = ((((((((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f) + (in0[t1] / ((((start + (in0[t1] / start)) * 5.000000e-01f) + (in0[t1] / ((start + (in0[t1] / start)) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f))) * 5.000000e-01f);
+      } else {
+        condval_1 = 0.000000e+00f;
+      }
+      out[t1] = condval_1;
+    }
+  }
+}
+
+/*
+ * max: real_reduce
+ * float32 4x12 -> float32 4x1
+ * element-wise operators inlined
+ */
+void net_max(const float *restrict in0, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    out[i0] = -3.402823e+38f;
+    for (int32_t k1 = 0; k1 < 12; ++k1) {
+      float v0 = out[i0];
+      float v1 = in0[((i0 * 12) + k1)];
+      out[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+}
+
+/*
+ * average: real_average
+ * float32 1x2x4x6 -> float32 1x2x2x3
+ * element-wise operators inlined
+ */
+void net_average(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+  float total;
+  for (int32_t i1 = 0; i1 < 2; ++i1) {
+    for (int32_t i2 = 0; i2 < 2; ++i2) {
+      for (int32_t i3 = 0; i3 < 3; ++i3) {
+        total = 0.000000e+00f;
+        for (int32_t ax4 = 0; ax4 < 2; ++ax4) {
+          for (int32_t ax5 = 0; ax5 < 2; ++ax5) {
+            total = (total + in0[(((((i1 * 24) + (i2 * 12)) + (ax4 * 6)) + (i3 * 2)) + ax5)]);
+          }
+        }
+        out[(((i1 * 6) + (i2 * 3)) + i3)] = (total / constant_0[0]);
+      }
+    }
+  }
+}
+
+/*
+ * conv: real_conv2d
+ * float32 1x2x4x6 -> float32 1x3x4x6
+ * element-wise operators inlined
+ */
+void net_conv(const float *restrict in0, const float *restrict constant_0, const float *restrict constant_1, float *restrict out) {
+  float total;
+  for (int32_t o = 0; o < 3; ++o) {
+    for (int32_t y = 0; y < 4; ++y) {
+      for (int32_t z = 0; z < 6; ++z) {
+        total = 0.000000e+00f;
+        int32_t t3 = (y * 6);
+        for (int32_t ax4 = 0; ax4 < 2; ++ax4) {
+          for (int32_t ax5 = 0; ax5 < 3; ++ax5) {
+            for (int32_t ax6 = 0; ax6 < 3; ++ax6) {
+              int32_t t1 = (y + ax5);
+              int32_t t2 = (z + ax6);
+              float condval;
+              if ((((1 <= t1) && (t1 < 5)) && (1 <= t2)) && (t2 < 7)) {
+                condval = in0[((((((ax4 * 24) + t3) + (ax5 * 6)) + z) + ax6) - 7)];
+              } else {
+                condval = 0.000000e+00f;
+              }
+              total = (total + (condval * constant_0[((((o * 18) + (ax4 * 9)) + (ax5 * 3)) + ax6)]));
+            }
+          }
+        }
+        out[(((o * 24) + t3) + z)] = (total + constant_1[o]);
+      }
+    }
+  }
+}

@@ -1,0 +1,175 @@
+/* constant: onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
+/* constant: softmax_constant_0[256], int32: constant_0 of softmax, int32 256 */
+/* constant: tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
+
+/*
+ * tflite_softmax: tflite_softmax
+ * int8 4x12 -> int8 4x12
+ * element-wise operators inlined
+ */
+void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, int8_t *restrict out) {
+  int8_t largest[4];
+  int32_t total[4];
+  int32_t zeros[4];
+  int32_t newton2[4];
+  int32_t narrow0;
+  int32_t wide1;
+  int32_t narrow2;
+  int32_t wide4;
+  int32_t narrow5;
+  int32_t wide7;
+  int32_t narrow8;
+  int32_t wide0;
+  int32_t narrow1;
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    largest[i0] = (int8_t)-128;
+    for (int32_t k = 0; k < 12; ++k) {
+      int8_t v0 = largest[i0];
+      int8_t v1 = in0[((i0 * 12) + k)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      total[i0_1] = (total[i0_1] + (((exponential[(((int32_t)largest[i0_1]) - ((int32_t)in0[((i0_1 * 12) + j)]))] >> 11) + 1) >> 1));
+    }
+  }
+  for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
+    zeros[i0_2] = (((((((((((((int32_t)(total[i0_2] < 1073741824)) + ((int32_t)(total[i0_2] < 536870912))) + ((int32_t)(total[i0_2] < 268435456))) + ((int32_t)(total[i0_2] < 134217728))) + ((int32_t)(total[i0_2] < 67108864))) + ((int32_t)(total[i0_2] < 33554432))) + ((int32_t)(total[i0_2] < 16777216))) + ((int32_t)(total[i0_2] < 8388608))) + ((int32_t)(total[i0_2] < 4194304))) + ((int32_t)(total[i0_2] < 2097152))) + ((int32_t)(total[i0_2] < 1048576))) + 1);
+  }
+  for (int32_t i0_3 = 0; i0_3 < 4; ++i0_3) {
+    total[i0_3] = ((((int32_t)((((uint32_t)total[i0_3]) << ((uint32_t)zeros[i0_3])) - (uint32_t)2147483648)) >> 1) + 1073741824);
+  }
+  for (int32_t i0_4 = 0; i0_4 < 4; ++i0_4) {
+    narrow0 = ((int32_t)(((int64_t)1073741824 - (((int64_t)total[i0_4]) * (int64_t)1010580540)) >> (int64_t)31));
+    wide1 = (narrow0 + 1515870810);
+    narrow2 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide1)) + (int64_t)1073741824) >> (int64_t)31));
+    wide1 = ((int32_t)(((((int64_t)wide1) * ((int64_t)536870912 - ((int64_t)narrow2))) + (int64_t)1073741824) >> (int64_t)31));
+    wide4 = (((wide1 * 4) + narrow0) + 1515870810);
+    narrow5 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide4)) + (int64_t)1073741824) >> (int64_t)31));
+    wide4 = ((int32_t)(((((int64_t)wide4) * ((int64_t)536870912 - ((int64_t)narrow5))) + (int64_t)1073741824) >> (int64_t)31));
+    wide7 = ((((wide4 * 4) + (wide1 * 4)) + narrow0) + 1515870810);
+    narrow8 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide7)) + (int64_t)1073741824) >> (int64_t)31));
+    wide7 = ((int32_t)(((((int64_t)wide7) * ((int64_t)536870912 - ((int64_t)narrow8))) + (int64_t)1073741824) >> (int64_t)31));
+    newton2[i0_4] = (((((wide7 * 4) + (wide4 * 4)) + (wide1 * 4)) + narrow0) + 1515870810);
+  }
+  for (int32_t i0_5 = 0; i0_5 < 4; ++i0_5) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t condval;
+      if (1073741824 <= newton2[i0_5]) {
+        condval = 2147483647;
+      } else {
+        condval = ((int32_t)(((uint32_t)newton2[i0_5]) << (uint32_t)1));
+      }
+      wide0 = condval;
+      int32_t t1 = ((i0_5 * 12) + i1);
+      narrow1 = ((int32_t)(((((int64_t)wide0) * ((int64_t)exponential[(((int32_t)largest[i0_5]) - ((int32_t)in0[t1]))])) + (int64_t)1073741824) >> (int64_t)31));
+      int32_t v2 = zeros[i0_5];
+      int32_t v3 = 34 - ((v2) > (3) ? (v2) : (3));
+      int32_t v4 = (((narrow1 >> ((v3) > (0) ? (v3) : (0))) + 1) >> 1) - 128;
+      out[t1] = ((int8_t)((v4) < (127) ? (v4) : (127)));
+    }
+  }
+}
+
+/*
+ * onnx_softmax: onnx_softmax
+ * int8 4x12 -> int8 4x12
+ * element-wise operators inlined
+ */
+void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, int8_t *restrict out) {
+  int8_t largest[4];
+  int32_t total[4];
+  int32_t narrow0;
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    largest[i0] = (int8_t)-128;
+    for (int32_t kmax = 0; kmax < 12; ++kmax) {
+      int8_t v0 = largest[i0];
+      int8_t v1 = in0[((i0 * 12) + kmax)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t ksum = 0; ksum < 12; ++ksum) {
+      total[i0_1] = (total[i0_1] + exponential[(((int32_t)largest[i0_1]) - ((int32_t)in0[((i0_1 * 12) + ksum)]))]);
+    }
+  }
+  for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0_2 * 12) + i1);
+      narrow0 = ((int32_t)(((((int64_t)exponential[(((int32_t)largest[i0_2]) - ((int32_t)in0[t1]))]) * (int64_t)16777216) + (((int64_t)(((uint64_t)((int64_t)total[i0_2])) << ((uint64_t)(int64_t)16))) >> (int64_t)1)) / ((int64_t)(((uint64_t)((int64_t)total[i0_2])) << ((uint64_t)(int64_t)16)))));
+      int32_t v2 = narrow0 - 128;
+      int32_t v3 = (v2) < (127) ? (v2) : (127);
+      out[t1] = ((int8_t)((v3) > (-128) ? (v3) : (-128)));
+    }
+  }
+}
+
+/*
+ * softmax: integer_softmax
+ * int8 4x12 -> uint8 4x12
+ * element-wise operators inlined
+ */
+void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0, uint8_t *restrict out) {
+  int32_t largest[4];
+  int32_t total[4];
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    largest[i0] = -2147483648;
+    for (int32_t k = 0; k < 12; ++k) {
+      int32_t v0 = largest[i0];
+      int32_t v1 = (int32_t)in0[((i0 * 12) + k)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      total[i0_1] = (total[i0_1] + constant_0[(((int64_t)largest[i0_1]) - ((int64_t)((int32_t)in0[((i0_1 * 12) + j)])))]);
+    }
+  }
+  for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0_2 * 12) + i1);
+      out[t1] = ((uint8_t)((constant_0[(((int64_t)largest[i0_2]) - ((int64_t)((int32_t)in0[t1])))] * 255) / total[i0_2]));
+    }
+  }
+}
+
+/*
+ * ita_softmax: ita_softmax
+ * int8 4x12 -> uint8 4x12
+ * element-wise operators inlined
+ */
+void net_ita_softmax(const int8_t *restrict in0, uint8_t *restrict out) {
+  int32_t peaks[4];
+  int32_t terms[4];
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    peaks[i0] = -2147483648;
+    for (int32_t k = 0; k < 12; ++k) {
+      int32_t v0 = peaks[i0];
+      int32_t v1 = (int32_t)in0[((i0 * 12) + k)];
+      peaks[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    terms[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      int32_t v2 = ((peaks[i0_1] + 16) - ((int32_t)in0[((i0_1 * 12) + j)])) >> 5;
+      int32_t v3 = (v2) < (31) ? (v2) : (31);
+      terms[i0_1] = (terms[i0_1] + (256 >> ((v3) > (0) ? (v3) : (0))));
+    }
+  }
+  for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
+    terms[i0_2] = (65280 / terms[i0_2]);
+  }
+  for (int32_t i0_3 = 0; i0_3 < 4; ++i0_3) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0_3 * 12) + i1);
+      int32_t v4 = ((peaks[i0_3] + 16) - ((int32_t)in0[t1])) >> 5;
+      int32_t v5 = (v4) < (31) ? (v4) : (31);
+      out[t1] = ((uint8_t)(terms[i0_3] >> ((v5) > (0) ? (v5) : (0))));
+    }
+  }
+}

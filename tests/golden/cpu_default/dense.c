@@ -1,0 +1,238 @@
+/* constant: dense_onnx_factors[2], int32: factors of dense_onnx, int32 2x1 */
+/* constant: dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
+/* constant: dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
+/* constant: dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
+/* constant: dense_tflite_weight[120], int8: weight of dense_tflite, int8 12x10 */
+/* constant: rows_constant_0[10], int32: constant_0 of rows, int32 10 */
+/* constant: rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
+
+/*
+ * dense_tflite: matmul + add + tflite_requantize + add + clip + astype
+ * int8 1x12 -> int8 1x10
+ * not scheduled
+ */
+void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict multiplier, const int32_t *restrict shift, int8_t *restrict out) {
+  int32_t acc[10];
+  for (int32_t i1 = 0; i1 < 10; ++i1) {
+    for (int32_t k = 0; k < 12; ++k) {
+      if (k == 0) {
+        acc[i1] = 0;
+      }
+      acc[i1] = (acc[i1] + (((int32_t)in0[k]) * ((int32_t)weight[((k * 10) + i1)])));
+    }
+  }
+  for (int32_t ax1 = 0; ax1 < 10; ++ax1) {
+    acc[ax1] = (acc[ax1] + bias[ax1]);
+  }
+  for (int32_t i1_1 = 0; i1_1 < 10; ++i1_1) {
+    acc[i1_1] = (((((int32_t)(((((int64_t)acc[i1_1]) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31)) + ((int32_t)(((uint32_t)1) << ((uint32_t)((0 - shift[0]) - 1))))) + (((int32_t)(((((int64_t)acc[i1_1]) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31)) >> 31)) >> (shift[0] * -1));
+  }
+  for (int32_t ax1_1 = 0; ax1_1 < 10; ++ax1_1) {
+    acc[ax1_1] = (acc[ax1_1] + 3);
+  }
+  for (int32_t i1_2 = 0; i1_2 < 10; ++i1_2) {
+    int32_t v0 = acc[i1_2];
+    int32_t v1 = (v0) < (127) ? (v0) : (127);
+    acc[i1_2] = ((v1) > (-128) ? (v1) : (-128));
+  }
+  for (int32_t i1_3 = 0; i1_3 < 10; ++i1_3) {
+    out[i1_3] = ((int8_t)acc[i1_3]);
+  }
+}
+
+/*
+ * dense_onnx: matmul + add
+ * int8 1x12 -> int32 1x10
+ * not scheduled
+ */
+void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
+  int32_t acc[10];
+  for (int32_t i1 = 0; i1 < 10; ++i1) {
+    for (int32_t k = 0; k < 12; ++k) {
+      if (k == 0) {
+        acc[i1] = 0;
+      }
+      acc[i1] = (acc[i1] + (((int32_t)in0[k]) * ((int32_t)weight[((k * 10) + i1)])));
+    }
+  }
+  for (int32_t ax1 = 0; ax1 < 10; ++ax1) {
+    out[ax1] = (acc[ax1] + bias[ax1]);
+  }
+}
+
+/*
+ * dense_onnx: onnx_requantize + add + clip + astype
+ * int32 1x10 -> int8 1x10
+ * not scheduled
+ */
+void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out) {
+  int32_t requantized[10];
+  for (int32_t i1 = 0; i1 < 10; ++i1) {
+    int64_t condval;
+    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+    }
+    int64_t v0 = condval - (int64_t)1;
+    int64_t v1 = (int64_t)0;
+    int64_t v2 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v3 = (int64_t)0;
+    int64_t v4 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v5 = (int64_t)0;
+    int64_t condval_1;
+    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_1 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_1 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    int64_t condval_2;
+    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_2 = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_2 = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+    }
+    int64_t v6 = condval_2 - (int64_t)1;
+    int64_t v7 = (int64_t)0;
+    int64_t v8 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v9 = (int64_t)0;
+    int64_t v10 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v11 = (int64_t)0;
+    int64_t condval_3;
+    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_3 = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_3 = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+    }
+    int64_t v12 = condval_3 - (int64_t)1;
+    int64_t v13 = (int64_t)0;
+    int64_t v14 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v15 = (int64_t)0;
+    int64_t v16 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v17 = (int64_t)0;
+    int64_t condval_4;
+    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_4 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_4 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    int64_t condval_5;
+    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_5 = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_5 = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+    }
+    int64_t v18 = condval_5 - (int64_t)1;
+    int64_t v19 = (int64_t)0;
+    int64_t v20 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v21 = (int64_t)0;
+    int64_t v22 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v23 = (int64_t)0;
+    int64_t condval_6;
+    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_6 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_6 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    int64_t condval_7;
+    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_7 = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_7 = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+    }
+    int64_t v24 = condval_7 - (int64_t)1;
+    int64_t v25 = (int64_t)0;
+    int64_t v26 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v27 = (int64_t)0;
+    int64_t v28 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v29 = (int64_t)0;
+    int64_t condval_8;
+    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_8 = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_8 = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+    }
+    int64_t v30 = condval_8 - (int64_t)1;
+    int64_t v31 = (int64_t)0;
+    int64_t v32 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v33 = (int64_t)0;
+    int64_t v34 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v35 = (int64_t)0;
+    int64_t condval_9;
+    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_9 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_9 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    requantized[i1] = ((int32_t)((((((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v1) ? (v0) : (v1))) << ((uint64_t)((v2) > (v3) ? (v2) : (v3))))) >> ((v4) > (v5) ? (v4) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v6) > (v7) ? (v6) : (v7))) << ((uint64_t)((v8) > (v9) ? (v8) : (v9))))) >> ((v10) > (v11) ? (v10) : (v11))) < ((((int64_t)(((uint64_t)((v12) > (v13) ? (v12) : (v13))) << ((uint64_t)((v14) > (v15) ? (v14) : (v15))))) >> ((v16) > (v17) ? (v16) : (v17))) ^ condval_4)))))) + (((int64_t)((int64_t)0 < ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v18) > (v19) ? (v18) : (v19))) << ((uint64_t)((v20) > (v21) ? (v20) : (v21))))) >> ((v22) > (v23) ? (v22) : (v23))) < condval_6)) & ((int64_t)((((int64_t)(((uint64_t)((v24) > (v25) ? (v24) : (v25))) << ((uint64_t)((v26) > (v27) ? (v26) : (v27))))) >> ((v28) > (v29) ? (v28) : (v29))) < ((((int64_t)(((uint64_t)((v30) > (v31) ? (v30) : (v31))) << ((uint64_t)((v32) > (v33) ? (v32) : (v33))))) >> ((v34) > (v35) ? (v34) : (v35))) ^ condval_9)))) ^ (int64_t)1))));
+  }
+  for (int32_t ax1 = 0; ax1 < 10; ++ax1) {
+    requantized[ax1] = (requantized[ax1] + 7);
+  }
+  for (int32_t i1_1 = 0; i1_1 < 10; ++i1_1) {
+    int32_t v36 = requantized[i1_1];
+    int32_t v37 = (v36) < (127) ? (v36) : (127);
+    requantized[i1_1] = ((v37) > (-128) ? (v37) : (-128));
+  }
+  for (int32_t i1_2 = 0; i1_2 < 10; ++i1_2) {
+    out[i1_2] = ((int8_t)requantized[i1_2]);
+  }
+}
+
+/*
+ * rows: matmul + add + multiply + add + right_shift + clip + astype
+ * int8 4x12 -> int8 4x10
+ * not scheduled
+ */
+void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict constant_0, const int32_t *restrict constant_0_1, int8_t *restrict out) {
+  int32_t acc[40];
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 10; ++i1) {
+      for (int32_t k = 0; k < 12; ++k) {
+        int32_t t1 = ((i0 * 10) + i1);
+        if (k == 0) {
+          acc[t1] = 0;
+        }
+        acc[t1] = (acc[t1] + (((int32_t)in0[((i0 * 12) + k)]) * ((int32_t)weight[((k * 10) + i1)])));
+      }
+    }
+  }
+  for (int32_t ax0 = 0; ax0 < 4; ++ax0) {
+    for (int32_t ax1 = 0; ax1 < 10; ++ax1) {
+      int32_t t2 = ((ax0 * 10) + ax1);
+      acc[t2] = (acc[t2] + bias[ax1]);
+    }
+  }
+  for (int32_t ax0_1 = 0; ax0_1 < 4; ++ax0_1) {
+    for (int32_t ax1_1 = 0; ax1_1 < 10; ++ax1_1) {
+      int32_t t3 = ((ax0_1 * 10) + ax1_1);
+      acc[t3] = (acc[t3] * constant_0[ax1_1]);
+    }
+  }
+  for (int32_t ax0_2 = 0; ax0_2 < 4; ++ax0_2) {
+    for (int32_t ax1_2 = 0; ax1_2 < 10; ++ax1_2) {
+      int32_t t4 = ((ax0_2 * 10) + ax1_2);
+      acc[t4] = (acc[t4] + 1000);
+    }
+  }
+  for (int32_t ax0_3 = 0; ax0_3 < 4; ++ax0_3) {
+    for (int32_t ax1_3 = 0; ax1_3 < 10; ++ax1_3) {
+      int32_t t5 = ((ax0_3 * 10) + ax1_3);
+      acc[t5] = (acc[t5] >> constant_0_1[ax1_3]);
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    for (int32_t i1_1 = 0; i1_1 < 10; ++i1_1) {
+      int32_t t6 = ((i0_1 * 10) + i1_1);
+      int32_t v0 = acc[t6];
+      int32_t v1 = (v0) < (127) ? (v0) : (127);
+      acc[t6] = ((v1) > (-128) ? (v1) : (-128));
+    }
+  }
+  for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
+    for (int32_t i1_2 = 0; i1_2 < 10; ++i1_2) {
+      int32_t t7 = ((i0_2 * 10) + i1_2);
+      out[t7] = ((int8_t)acc[t7]);
+    }
+  }
+}

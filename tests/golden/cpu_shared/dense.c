@@ -1,0 +1,323 @@
+/* constant: dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
+/* constant: dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
+/* constant: dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
+/* constant: dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
+/* constant: dense_tflite_weight[120], int8: weight of dense_tflite, int8 12x10 */
+/* constant: rows_constant_0[10], int32: constant_0 of rows, int32 10 */
+/* constant: rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
+
+/*
+ * dense_tflite: matmul + add + tflite_requantize + add + clip + astype
+ * int8 1x12 -> int8 1x10
+ * register block of 1 rows x 5 channels
+ * 2 iterations shared by the cores; all operands near them (190 B)
+*/
+struct net_dense_tflite_operands {
+  const int8_t *in0;
+  const int8_t *weight;
+  const int32_t *bias;
+  const int32_t *multiplier;
+  const int32_t *shift;
+  int8_t *out;
+};
+
+static void net_dense_tflite_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_dense_tflite_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int8_t *const restrict weight = operands->weight;
+  const int32_t *const restrict bias = operands->bias;
+  const int32_t *const restrict multiplier = operands->multiplier;
+  const int32_t *const restrict shift = operands->shift;
+  int8_t *const restrict out = operands->out;
+  const int32_t begin_0 = htvm_parallel_begin(2, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(2, core + 1u, cores);
+  int32_t acc[5];
+  int32_t wide0;
+  int32_t narrow1;
+  for (int32_t kb = begin_0; kb < end_0; ++kb) {
+    #pragma GCC unroll 5
+    for (int32_t j = 0; j < 5; ++j) {
+      acc[j] = 0;
+    }
+    int32_t t1 = (kb * 5);
+    #pragma GCC unroll 6
+    for (int32_t c = 0; c < 12; ++c) {
+      #pragma GCC unroll 5
+      for (int32_t ki = 0; ki < 5; ++ki) {
+        acc[ki] = (acc[ki] + (((int32_t)in0[c]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
+      }
+    }
+    #pragma GCC unroll 5
+    for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
+      int32_t t2 = (t1 + ki_1);
+      wide0 = (acc[ki_1] + bias[t2]);
+      narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[0]))) >> (int64_t)32));
+      wide0 = ((int32_t)(((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[0]))) >> (int64_t)31) & (int64_t)1));
+      int32_t v0 = (((((narrow1 + wide0) + ((narrow1 + wide0) >> 31)) >> shift[0]) + 1) >> 1) + 3;
+      int32_t v1 = (v0) < (127) ? (v0) : (127);
+      out[t2] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
+    }
+  }
+}
+
+void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict multiplier, const int32_t *restrict shift, int8_t *restrict out)
+{
+  const struct net_dense_tflite_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    htvm_parallel_memory(48u), /* weight */
+    htvm_parallel_memory(192u), /* bias */
+    htvm_parallel_memory(16u), /* multiplier */
+    htvm_parallel_memory(32u), /* shift */
+    htvm_parallel_memory(176u), /* out */
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 12u);
+  htvm_parallel_copy((void *)operands.weight, weight, 120u);
+  htvm_parallel_copy((void *)operands.bias, bias, 40u);
+  htvm_parallel_copy((void *)operands.multiplier, multiplier, 4u);
+  htvm_parallel_copy((void *)operands.shift, shift, 4u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_dense_tflite_0, &operands);
+  htvm_parallel_copy(out, operands.out, 10u);
+  htvm_parallel_wait();
+}
+
+/*
+ * dense_onnx: matmul + add
+ * int8 1x12 -> int32 1x10
+ * register block of 1 rows x 5 channels
+ * 2 iterations shared by the cores; all operands near them (212 B)
+*/
+struct net_dense_onnx_operands {
+  const int8_t *in0;
+  const int8_t *weight;
+  const int32_t *bias;
+  int32_t *out;
+};
+
+static void net_dense_onnx_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_dense_onnx_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int8_t *const restrict weight = operands->weight;
+  const int32_t *const restrict bias = operands->bias;
+  int32_t *const restrict out = operands->out;
+  const int32_t begin_0 = htvm_parallel_begin(2, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(2, core + 1u, cores);
+  int32_t acc[5];
+  for (int32_t kb = begin_0; kb < end_0; ++kb) {
+    #pragma GCC unroll 5
+    for (int32_t j = 0; j < 5; ++j) {
+      acc[j] = 0;
+    }
+    int32_t t1 = (kb * 5);
+    #pragma GCC unroll 6
+    for (int32_t c = 0; c < 12; ++c) {
+      #pragma GCC unroll 5
+      for (int32_t ki = 0; ki < 5; ++ki) {
+        acc[ki] = (acc[ki] + (((int32_t)in0[c]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
+      }
+    }
+    #pragma GCC unroll 5
+    for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
+      int32_t t2 = (t1 + ki_1);
+      out[t2] = (acc[ki_1] + bias[t2]);
+    }
+  }
+}
+
+void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out)
+{
+  const struct net_dense_onnx_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    htvm_parallel_memory(16u), /* weight */
+    htvm_parallel_memory(144u), /* bias */
+    htvm_parallel_memory(192u), /* out */
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 12u);
+  htvm_parallel_copy((void *)operands.weight, weight, 120u);
+  htvm_parallel_copy((void *)operands.bias, bias, 40u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_dense_onnx_0, &operands);
+  htvm_parallel_copy(out, operands.out, 40u);
+  htvm_parallel_wait();
+}
+
+/*
+ * dense_onnx: onnx_requantize + add + clip + astype
+ * int32 1x10 -> int8 1x10
+ * element-wise operators inlined
+ * on one core; all operands near them (66 B)
+*/
+struct net_dense_onnx_2_operands {
+  const int32_t *in0;
+  const int32_t *factors;
+  int8_t *out;
+  int64_t *product;
+  int32_t *nudged;
+  int32_t *rounded;
+  int32_t *tie;
+  int64_t *distance;
+  int64_t *size;
+  int64_t *outside;
+};
+
+static void net_dense_onnx_2_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_dense_onnx_2_operands *const operands = args;
+  const int32_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict factors = operands->factors;
+  int8_t *const restrict out = operands->out;
+  int64_t *const restrict product = operands->product;
+  int32_t *const restrict nudged = operands->nudged;
+  int32_t *const restrict rounded = operands->rounded;
+  int32_t *const restrict tie = operands->tie;
+  int64_t *const restrict distance = operands->distance;
+  int64_t *const restrict size = operands->size;
+  int64_t *const restrict outside = operands->outside;
+  (void)core;
+  (void)cores;
+  for (int32_t i1 = 0; i1 < 10; ++i1) {
+    product[0] = (((int64_t)in0[i1]) * ((int64_t)factors[0]));
+    nudged[0] = (((int32_t)(product[0] >> (int64_t)32)) + factors[2]);
+    rounded[0] = (nudged[0] >> factors[1]);
+    if ((nudged[0] & (((int32_t)(((uint32_t)1) << ((uint32_t)factors[1]))) - 1)) <= factors[3]) {
+      tie[0] = ((((int32_t)(product[0] >> (int64_t)32)) >> (factors[1] - 1)) | 1);
+      distance[0] = (product[0] - ((int64_t)(((uint64_t)((int64_t)tie[0])) << ((uint64_t)(((int64_t)factors[1]) + (int64_t)31)))));
+      int64_t condval;
+      if ((int64_t)0 <= ((int64_t)tie[0])) {
+        condval = ((int64_t)tie[0]);
+      } else {
+        condval = ((int64_t)0 - ((int64_t)tie[0]));
+      }
+      size[0] = condval;
+      int64_t condval_1;
+      if ((int64_t)0 <= distance[0]) {
+        condval_1 = distance[0];
+      } else {
+        condval_1 = ((int64_t)0 - distance[0]);
+      }
+      outside[0] = condval_1;
+      int64_t v0 = outside[0] - (int64_t)1;
+      int64_t v1 = (int64_t)0;
+      outside[0] = (((v0) > (v1) ? (v0) : (v1)) >> (((int64_t)factors[1]) + (int64_t)7));
+      rounded[0] = ((tie[0] >> 1) + ((int32_t)((int64_t)0 < distance[0])));
+      if ((outside[0] < size[0]) && (outside[0] < (outside[0] ^ size[0]))) {
+        rounded[0] = ((tie[0] >> 1) + ((tie[0] >> 1) & 1));
+      }
+    }
+    int32_t v2 = rounded[0] + 7;
+    int32_t v3 = (v2) < (127) ? (v2) : (127);
+    out[i1] = ((int8_t)((v3) > (-128) ? (v3) : (-128)));
+  }
+}
+
+void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out)
+{
+  int64_t product[1];
+  int32_t nudged[1];
+  int32_t rounded[1];
+  int32_t tie[1];
+  int64_t distance[1];
+  int64_t size[1];
+  int64_t outside[1];
+  const struct net_dense_onnx_2_operands operands = {
+    htvm_parallel_memory(32u), /* in0 */
+    htvm_parallel_memory(0u), /* factors */
+    htvm_parallel_memory(16u), /* out */
+    product,
+    nudged,
+    rounded,
+    tie,
+    distance,
+    size,
+    outside,
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 40u);
+  htvm_parallel_copy((void *)operands.factors, factors, 16u);
+  htvm_parallel_wait();
+  net_dense_onnx_2_0(&operands, 0u, 1u);
+  htvm_parallel_copy(out, operands.out, 10u);
+  htvm_parallel_wait();
+}
+
+/*
+ * rows: matmul + add + multiply + add + right_shift + clip + astype
+ * int8 4x12 -> int8 4x10
+ * register block of 4 rows x 2 channels
+ * 5 iterations shared by the cores; all operands near them (328 B)
+*/
+struct net_rows_operands {
+  const int8_t *in0;
+  const int8_t *weight;
+  const int32_t *bias;
+  const int32_t *constant_0;
+  const int32_t *constant_0_1;
+  int8_t *out;
+};
+
+static void net_rows_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_rows_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int8_t *const restrict weight = operands->weight;
+  const int32_t *const restrict bias = operands->bias;
+  const int32_t *const restrict constant_0 = operands->constant_0;
+  const int32_t *const restrict constant_0_1 = operands->constant_0_1;
+  int8_t *const restrict out = operands->out;
+  const int32_t begin_0 = htvm_parallel_begin(5, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(5, core + 1u, cores);
+  int32_t acc[8];
+  for (int32_t kb = begin_0; kb < end_0; ++kb) {
+    #pragma GCC unroll 4
+    for (int32_t i = 0; i < 4; ++i) {
+      #pragma GCC unroll 2
+      for (int32_t j = 0; j < 2; ++j) {
+        acc[((i * 2) + j)] = 0;
+      }
+    }
+    int32_t t1 = (kb * 2);
+    #pragma GCC unroll 6
+    for (int32_t c = 0; c < 12; ++c) {
+      #pragma GCC unroll 4
+      for (int32_t px = 0; px < 4; ++px) {
+        #pragma GCC unroll 2
+        for (int32_t ki = 0; ki < 2; ++ki) {
+          int32_t t2 = ((px * 2) + ki);
+          acc[t2] = (acc[t2] + (((int32_t)in0[((px * 12) + c)]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
+        }
+      }
+    }
+    #pragma GCC unroll 4
+    for (int32_t px_1 = 0; px_1 < 4; ++px_1) {
+      #pragma GCC unroll 2
+      for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
+        int32_t t3 = (t1 + ki_1);
+        int32_t v0 = (((acc[((px_1 * 2) + ki_1)] + bias[t3]) * constant_0[t3]) + 1000) >> constant_0_1[t3];
+        int32_t v1 = (v0) < (127) ? (v0) : (127);
+        out[(((px_1 * 10) + t1) + ki_1)] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
+      }
+    }
+  }
+}
+
+void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict constant_0, const int32_t *restrict constant_0_1, int8_t *restrict out)
+{
+  const struct net_rows_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    htvm_parallel_memory(48u), /* weight */
+    htvm_parallel_memory(176u), /* bias */
+    htvm_parallel_memory(224u), /* constant_0 */
+    htvm_parallel_memory(272u), /* constant_0_1 */
+    htvm_parallel_memory(320u), /* out */
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 48u);
+  htvm_parallel_copy((void *)operands.weight, weight, 120u);
+  htvm_parallel_copy((void *)operands.bias, bias, 40u);
+  htvm_parallel_copy((void *)operands.constant_0, constant_0, 40u);
+  htvm_parallel_copy((void *)operands.constant_0_1, constant_0_1, 40u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_rows_0, &operands);
+  htvm_parallel_copy(out, operands.out, 40u);
+  htvm_parallel_wait();
+}

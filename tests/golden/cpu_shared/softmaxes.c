@@ -1,0 +1,378 @@
+/* constant: onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
+/* constant: softmax_constant_0[256], int32: constant_0 of softmax, int32 256 */
+/* constant: tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
+
+/*
+ * tflite_softmax: tflite_softmax
+ * int8 4x12 -> int8 4x12
+ * element-wise operators inlined
+ * 4 + 4 + 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
+*/
+struct net_tflite_softmax_operands {
+  const int8_t *in0;
+  const int32_t *exponential;
+  int8_t *out;
+  int8_t *largest;
+  int32_t *total;
+  int32_t *zeros;
+  int32_t *newton2;
+};
+
+static void net_tflite_softmax_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_tflite_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict exponential = operands->exponential;
+  int8_t *const restrict largest = operands->largest;
+  int32_t *const restrict total = operands->total;
+  int32_t *const restrict zeros = operands->zeros;
+  int32_t *const restrict newton2 = operands->newton2;
+  const int32_t begin_0 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_1 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_1 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_2 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_2 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_3 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_3 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_4 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_4 = htvm_parallel_begin(4, core + 1u, cores);
+  int32_t narrow0;
+  int32_t wide1;
+  int32_t narrow2;
+  int32_t wide4;
+  int32_t narrow5;
+  int32_t wide7;
+  int32_t narrow8;
+  for (int32_t i0 = begin_0; i0 < end_0; ++i0) {
+    largest[i0] = (int8_t)-128;
+    for (int32_t k = 0; k < 12; ++k) {
+      int8_t v0 = largest[i0];
+      int8_t v1 = in0[((i0 * 12) + k)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = begin_1; i0_1 < end_1; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      total[i0_1] = (total[i0_1] + (((exponential[(((int32_t)largest[i0_1]) - ((int32_t)in0[((i0_1 * 12) + j)]))] >> 11) + 1) >> 1));
+    }
+  }
+  for (int32_t i0_2 = begin_2; i0_2 < end_2; ++i0_2) {
+    zeros[i0_2] = (((((((((((((int32_t)(total[i0_2] < 1073741824)) + ((int32_t)(total[i0_2] < 536870912))) + ((int32_t)(total[i0_2] < 268435456))) + ((int32_t)(total[i0_2] < 134217728))) + ((int32_t)(total[i0_2] < 67108864))) + ((int32_t)(total[i0_2] < 33554432))) + ((int32_t)(total[i0_2] < 16777216))) + ((int32_t)(total[i0_2] < 8388608))) + ((int32_t)(total[i0_2] < 4194304))) + ((int32_t)(total[i0_2] < 2097152))) + ((int32_t)(total[i0_2] < 1048576))) + 1);
+  }
+  for (int32_t i0_3 = begin_3; i0_3 < end_3; ++i0_3) {
+    total[i0_3] = ((((int32_t)((((uint32_t)total[i0_3]) << ((uint32_t)zeros[i0_3])) - (uint32_t)2147483648)) >> 1) + 1073741824);
+  }
+  for (int32_t i0_4 = begin_4; i0_4 < end_4; ++i0_4) {
+    narrow0 = ((int32_t)(((int64_t)1073741824 - (((int64_t)total[i0_4]) * (int64_t)1010580540)) >> (int64_t)31));
+    wide1 = (narrow0 + 1515870810);
+    narrow2 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide1)) + (int64_t)1073741824) >> (int64_t)31));
+    wide1 = ((int32_t)(((((int64_t)wide1) * ((int64_t)536870912 - ((int64_t)narrow2))) + (int64_t)1073741824) >> (int64_t)31));
+    wide4 = (((wide1 * 4) + narrow0) + 1515870810);
+    narrow5 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide4)) + (int64_t)1073741824) >> (int64_t)31));
+    wide4 = ((int32_t)(((((int64_t)wide4) * ((int64_t)536870912 - ((int64_t)narrow5))) + (int64_t)1073741824) >> (int64_t)31));
+    wide7 = ((((wide4 * 4) + (wide1 * 4)) + narrow0) + 1515870810);
+    narrow8 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide7)) + (int64_t)1073741824) >> (int64_t)31));
+    wide7 = ((int32_t)(((((int64_t)wide7) * ((int64_t)536870912 - ((int64_t)narrow8))) + (int64_t)1073741824) >> (int64_t)31));
+    newton2[i0_4] = (((((wide7 * 4) + (wide4 * 4)) + (wide1 * 4)) + narrow0) + 1515870810);
+  }
+}
+
+static void net_tflite_softmax_1(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_tflite_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict exponential = operands->exponential;
+  int8_t *const restrict out = operands->out;
+  int8_t *const restrict largest = operands->largest;
+  int32_t *const restrict zeros = operands->zeros;
+  int32_t *const restrict newton2 = operands->newton2;
+  const int32_t begin_0 = htvm_parallel_begin(48, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(48, core + 1u, cores);
+  int32_t wide0;
+  int32_t narrow1;
+  for (int32_t n = begin_0; n < end_0; ++n) {
+    int32_t i0 = (n / 12);
+    int32_t i1 = (n % 12);
+    int32_t condval;
+    if (1073741824 <= newton2[i0]) {
+      condval = 2147483647;
+    } else {
+      condval = ((int32_t)(((uint32_t)newton2[i0]) << (uint32_t)1));
+    }
+    wide0 = condval;
+    int32_t t1 = ((i0 * 12) + i1);
+    narrow1 = ((int32_t)(((((int64_t)wide0) * ((int64_t)exponential[(((int32_t)largest[i0]) - ((int32_t)in0[t1]))])) + (int64_t)1073741824) >> (int64_t)31));
+    int32_t v0 = zeros[i0];
+    int32_t v1 = 34 - ((v0) > (3) ? (v0) : (3));
+    int32_t v2 = (((narrow1 >> ((v1) > (0) ? (v1) : (0))) + 1) >> 1) - 128;
+    out[t1] = ((int8_t)((v2) < (127) ? (v2) : (127)));
+  }
+}
+
+void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, int8_t *restrict out)
+{
+  int8_t largest[4];
+  int32_t total[4];
+  int32_t zeros[4];
+  int32_t newton2[4];
+  const struct net_tflite_softmax_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    exponential,
+    htvm_parallel_memory(48u), /* out */
+    largest,
+    total,
+    zeros,
+    newton2,
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 48u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_tflite_softmax_0, &operands);
+  htvm_parallel_run(net_tflite_softmax_1, &operands);
+  htvm_parallel_copy(out, operands.out, 48u);
+  htvm_parallel_wait();
+}
+
+/*
+ * onnx_softmax: onnx_softmax
+ * int8 4x12 -> int8 4x12
+ * element-wise operators inlined
+ * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
+*/
+struct net_onnx_softmax_operands {
+  const int8_t *in0;
+  const int32_t *exponential;
+  int8_t *out;
+  int8_t *largest;
+  int32_t *total;
+};
+
+static void net_onnx_softmax_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_onnx_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict exponential = operands->exponential;
+  int8_t *const restrict largest = operands->largest;
+  int32_t *const restrict total = operands->total;
+  const int32_t begin_0 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_1 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_1 = htvm_parallel_begin(4, core + 1u, cores);
+  for (int32_t i0 = begin_0; i0 < end_0; ++i0) {
+    largest[i0] = (int8_t)-128;
+    for (int32_t kmax = 0; kmax < 12; ++kmax) {
+      int8_t v0 = largest[i0];
+      int8_t v1 = in0[((i0 * 12) + kmax)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = begin_1; i0_1 < end_1; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t ksum = 0; ksum < 12; ++ksum) {
+      total[i0_1] = (total[i0_1] + exponential[(((int32_t)largest[i0_1]) - ((int32_t)in0[((i0_1 * 12) + ksum)]))]);
+    }
+  }
+}
+
+static void net_onnx_softmax_1(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_onnx_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict exponential = operands->exponential;
+  int8_t *const restrict out = operands->out;
+  int8_t *const restrict largest = operands->largest;
+  int32_t *const restrict total = operands->total;
+  const int32_t begin_0 = htvm_parallel_begin(48, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(48, core + 1u, cores);
+  int32_t narrow0;
+  for (int32_t n = begin_0; n < end_0; ++n) {
+    int32_t i0 = (n / 12);
+    int32_t i1 = (n % 12);
+    int32_t t1 = ((i0 * 12) + i1);
+    narrow0 = ((int32_t)(((((int64_t)exponential[(((int32_t)largest[i0]) - ((int32_t)in0[t1]))]) * (int64_t)16777216) + (((int64_t)(((uint64_t)((int64_t)total[i0])) << ((uint64_t)(int64_t)16))) >> (int64_t)1)) / ((int64_t)(((uint64_t)((int64_t)total[i0])) << ((uint64_t)(int64_t)16)))));
+    int32_t v0 = narrow0 - 128;
+    int32_t v1 = (v0) < (127) ? (v0) : (127);
+    out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
+  }
+}
+
+void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, int8_t *restrict out)
+{
+  int8_t largest[4];
+  int32_t total[4];
+  const struct net_onnx_softmax_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    exponential,
+    htvm_parallel_memory(48u), /* out */
+    largest,
+    total,
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 48u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_onnx_softmax_0, &operands);
+  htvm_parallel_run(net_onnx_softmax_1, &operands);
+  htvm_parallel_copy(out, operands.out, 48u);
+  htvm_parallel_wait();
+}
+
+/*
+ * softmax: integer_softmax
+ * int8 4x12 -> uint8 4x12
+ * element-wise operators inlined
+ * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
+*/
+struct net_softmax_operands {
+  const int8_t *in0;
+  const int32_t *constant_0;
+  uint8_t *out;
+  int32_t *largest;
+  int32_t *total;
+};
+
+static void net_softmax_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict constant_0 = operands->constant_0;
+  int32_t *const restrict largest = operands->largest;
+  int32_t *const restrict total = operands->total;
+  const int32_t begin_0 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_1 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_1 = htvm_parallel_begin(4, core + 1u, cores);
+  for (int32_t i0 = begin_0; i0 < end_0; ++i0) {
+    largest[i0] = -2147483648;
+    for (int32_t k = 0; k < 12; ++k) {
+      int32_t v0 = largest[i0];
+      int32_t v1 = (int32_t)in0[((i0 * 12) + k)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = begin_1; i0_1 < end_1; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      total[i0_1] = (total[i0_1] + constant_0[(((int64_t)largest[i0_1]) - ((int64_t)((int32_t)in0[((i0_1 * 12) + j)])))]);
+    }
+  }
+}
+
+static void net_softmax_1(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  const int32_t *const restrict constant_0 = operands->constant_0;
+  uint8_t *const restrict out = operands->out;
+  int32_t *const restrict largest = operands->largest;
+  int32_t *const restrict total = operands->total;
+  const int32_t begin_0 = htvm_parallel_begin(48, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(48, core + 1u, cores);
+  for (int32_t n = begin_0; n < end_0; ++n) {
+    int32_t i0 = (n / 12);
+    int32_t i1 = (n % 12);
+    int32_t t1 = ((i0 * 12) + i1);
+    out[t1] = ((uint8_t)((constant_0[(((int64_t)largest[i0]) - ((int64_t)((int32_t)in0[t1])))] * 255) / total[i0]));
+  }
+}
+
+void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0, uint8_t *restrict out)
+{
+  int32_t largest[4];
+  int32_t total[4];
+  const struct net_softmax_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    constant_0,
+    htvm_parallel_memory(48u), /* out */
+    largest,
+    total,
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 48u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_softmax_0, &operands);
+  htvm_parallel_run(net_softmax_1, &operands);
+  htvm_parallel_copy(out, operands.out, 48u);
+  htvm_parallel_wait();
+}
+
+/*
+ * ita_softmax: ita_softmax
+ * int8 4x12 -> uint8 4x12
+ * element-wise operators inlined
+ * 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; all operands near them (96 B)
+*/
+struct net_ita_softmax_operands {
+  const int8_t *in0;
+  uint8_t *out;
+  int32_t *peaks;
+  int32_t *terms;
+};
+
+static void net_ita_softmax_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_ita_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  int32_t *const restrict peaks = operands->peaks;
+  int32_t *const restrict terms = operands->terms;
+  const int32_t begin_0 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_1 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_1 = htvm_parallel_begin(4, core + 1u, cores);
+  const int32_t begin_2 = htvm_parallel_begin(4, core, cores);
+  const int32_t end_2 = htvm_parallel_begin(4, core + 1u, cores);
+  for (int32_t i0 = begin_0; i0 < end_0; ++i0) {
+    peaks[i0] = -2147483648;
+    for (int32_t k = 0; k < 12; ++k) {
+      int32_t v0 = peaks[i0];
+      int32_t v1 = (int32_t)in0[((i0 * 12) + k)];
+      peaks[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = begin_1; i0_1 < end_1; ++i0_1) {
+    terms[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      int32_t v2 = ((peaks[i0_1] + 16) - ((int32_t)in0[((i0_1 * 12) + j)])) >> 5;
+      int32_t v3 = (v2) < (31) ? (v2) : (31);
+      terms[i0_1] = (terms[i0_1] + (256 >> ((v3) > (0) ? (v3) : (0))));
+    }
+  }
+  for (int32_t i0_2 = begin_2; i0_2 < end_2; ++i0_2) {
+    terms[i0_2] = (65280 / terms[i0_2]);
+  }
+}
+
+static void net_ita_softmax_1(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_ita_softmax_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  uint8_t *const restrict out = operands->out;
+  int32_t *const restrict peaks = operands->peaks;
+  int32_t *const restrict terms = operands->terms;
+  const int32_t begin_0 = htvm_parallel_begin(48, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(48, core + 1u, cores);
+  for (int32_t n = begin_0; n < end_0; ++n) {
+    int32_t i0 = (n / 12);
+    int32_t i1 = (n % 12);
+    int32_t t1 = ((i0 * 12) + i1);
+    int32_t v0 = ((peaks[i0] + 16) - ((int32_t)in0[t1])) >> 5;
+    int32_t v1 = (v0) < (31) ? (v0) : (31);
+    out[t1] = ((uint8_t)(terms[i0] >> ((v1) > (0) ? (v1) : (0))));
+  }
+}
+
+void net_ita_softmax(const int8_t *restrict in0, uint8_t *restrict out)
+{
+  int32_t peaks[4];
+  int32_t terms[4];
+  const struct net_ita_softmax_operands operands = {
+    htvm_parallel_memory(0u), /* in0 */
+    htvm_parallel_memory(48u), /* out */
+    peaks,
+    terms,
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 48u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_ita_softmax_0, &operands);
+  htvm_parallel_run(net_ita_softmax_1, &operands);
+  htvm_parallel_copy(out, operands.out, 48u);
+  htvm_parallel_wait();
+}

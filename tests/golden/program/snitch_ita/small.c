@@ -1,0 +1,78 @@
+/* small: entry function, one call per step.  Generated; the interface is in small.h. */
+#include "small.h"
+
+#include <stddef.h>
+
+#include "htvm_hal.h"
+#include "small_kernels.h"
+#include "small_weights.h"
+
+static void copy(const void *from, void *to, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++) {
+        ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+    }
+}
+
+/* Marks the step for whoever traces, and gives up at the first nonzero code. */
+#define STEP(index, call)                     \
+    do {                                      \
+        htvm_hal_trace((index) * 2u);         \
+        const int32_t code = (call);          \
+        htvm_hal_trace((index) * 2u + 1u);    \
+        if (code != 0) {                      \
+            return code;                      \
+        }                                     \
+    } while (0)
+
+static int misaligned(const void *pointer, uintptr_t alignment)
+{
+    return ((uintptr_t)pointer & (alignment - 1u)) != 0;
+}
+
+static _Alignas(16) uint8_t small_arena[SMALL_ARENA_BYTES];
+
+int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1)
+{
+    if (arena == NULL || input_0 == NULL || output_0 == NULL || output_1 == NULL) {
+        return SMALL_ERROR_NULL;
+    }
+    if (misaligned(arena, 16u) || misaligned(input_0, 4u) || misaligned(output_0, 4u) ||
+        misaligned(output_1, 4u)) {
+        return SMALL_ERROR_ALIGN;
+    }
+
+    /* Where the intermediates lie, and which steps need them. */
+    uint8_t *const base = arena;
+    void *const add = base + 0; /* 144 B, steps 2 to 3 */
+    void *const mean = base + 144; /* 4 B, steps 3 to 4 */
+    void *const dense = base + 0; /* 5 B, steps 4 to 5 */
+
+    /* 0: conv/1:0 [cluster] 3x6x6 -> 4x6x6, 3x3; 3888 MAC, 5211 cycles predicted */
+    STEP(0u, small_conv_1_0(input_0));
+
+    /* 1: conv/2:0 [cluster] 4x6x6 -> 4x6x6, 1x1; 576 MAC, 2508 cycles predicted */
+    STEP(1u, small_conv_2_0());
+
+    /* 2: add [cluster] 4x6x6; 573 cycles predicted */
+    STEP(2u, small_add(add));
+
+    /* 3: mean [cpu] 1x6x6x4 int8 -> 1x1x1x4 int8 */
+    STEP(3u, (small_mean(add, mean), 0));
+
+    /* 4: dense [cluster] 4 -> 5; 20 MAC, 821 cycles predicted */
+    STEP(4u, small_dense(mean, dense));
+
+    /* 5: softmax [cpu] 1x5 int8 -> 1x5 int8 */
+    STEP(5u, (small_softmax(dense, small_softmax_exponential, output_0), 0));
+
+    /* 6: copy_same [cpu, copy] 1x108 int8 */
+    STEP(6u, (copy(input_0, output_1, 108u), 0));
+
+    return 0;
+}
+
+int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1)
+{
+    return small_run_in(small_arena, input_0, output_0, output_1);
+}

@@ -1,0 +1,263 @@
+/* ==== published, all of L1 ==== */
+
+/* gemm: gemm 24x30 times 30x22
+ * on the cluster of 8 cores; tile k=22, y=24 (1 in all)
+ * predicted: 13685 cycles */
+extern const uint8_t net_gemm_weights[752];
+
+int32_t net_gemm(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 720,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_gemm_weights,
+        .bytes = 752,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_gemm_t args = {
+        .in = snitch_l1(L1_IN),
+        .weights = snitch_l1(L1_WEIGHTS + 88),
+        .bias = snitch_l1(L1_WEIGHTS),
+        .out = snitch_l1(L1_OUT),
+        .rows = 24,
+        .k = 22,
+        .c = 30,
+        .in_pitch = 30,
+        .out_pitch = 22,
+        .flags = 0,
+        .requant.mul = 37,
+        .requant.add = 1024,
+        .requant.shift = 11,
+        .requant.low = -128,
+        .requant.high = 127,
+    };
+    snitch_cluster_run(snitch_gemm, &args);
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 528,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* ==== published, 1000 B of L1 ==== */
+
+/* gemm: gemm 24x30 times 30x22
+ * on the cluster of 8 cores; tile k=4, y=22 (12 in all)
+ * predicted: 25143 cycles */
+extern const uint8_t net_gemm_weights[864];
+
+int32_t net_gemm(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 660, L1_WEIGHTS = 752 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+        {0, 22, 0, 22, 0},
+        {22, 2, 22, 2, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    for (uint32_t step = 0; step < 12u; ++step) {
+        const uint32_t tile = step;
+        const uint32_t y = tile / 6u;
+        const uint32_t k = tile % 6u;
+        if (k == 0u) { /* rows of in */
+            ready = snitch_dma_start(&(snitch_dma_t){
+                .to = snitch_l1(L1_IN),
+                .from = in + y_tiles[y].in_start * 30u,
+                .bytes = y_tiles[y].in_size * 30,
+                .rows = 1,
+            });
+        }
+        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+            .to = snitch_l1(L1_WEIGHTS),
+            .from = net_gemm_weights + k * 144u,
+            .bytes = 144,
+            .rows = 1,
+        });
+        snitch_dma_wait(ready);
+        const snitch_gemm_t args = {
+            .in = snitch_l1(L1_IN),
+            .weights = snitch_l1(L1_WEIGHTS + 16),
+            .bias = snitch_l1(L1_WEIGHTS),
+            .out = snitch_l1(L1_OUT),
+            .rows = y_tiles[y].out_size,
+            .k = (k + 1u < 6u ? 4u : 2u),
+            .c = 30,
+            .in_pitch = 30,
+            .out_pitch = 4,
+            .flags = 0,
+            .requant.mul = 37,
+            .requant.add = 1024,
+            .requant.shift = 11,
+            .requant.low = -128,
+            .requant.high = 127,
+        };
+        snitch_cluster_run(snitch_gemm, &args);
+        snitch_dma_start(&(snitch_dma_t){ /* result */
+            .to = out + y_tiles[y].out_start * 22u + k * 4u,
+            .from = snitch_l1(L1_OUT),
+            .bytes = (k + 1u < 6u ? 4u : 2u),
+            .rows = y_tiles[y].out_size,
+            .from_stride = 4,
+            .to_stride = 22,
+        });
+    }
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* ==== overlapped, all of L1 ==== */
+
+/* gemm: gemm 24x30 times 30x22
+ * on the cluster of 8 cores; tile k=22, y=12 (2 in all, two of them in L1)
+ * predicted: 10698 cycles */
+extern const uint8_t net_gemm_weights[752];
+
+int32_t net_gemm(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 832, L1_OUT = 1552, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+        {0, 12, 0, 12, 0},
+        {12, 12, 12, 12, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    for (uint32_t step = 0; step < 3u; ++step) {
+        const uint32_t wanted = ready;
+        if (step < 2u) {
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+                .to = snitch_l1(L1_IN + y % 2u * 360u),
+                .from = in + y_tiles[y].in_start * 30u,
+                .bytes = 360,
+                .rows = 1,
+            });
+            if (tile == 0u) { /* weights */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_WEIGHTS),
+                    .from = net_gemm_weights,
+                    .bytes = 752,
+                    .rows = 1,
+                });
+            }
+        }
+        if (step > 0u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            snitch_dma_wait(wanted);
+            const snitch_gemm_t args = {
+                .in = snitch_l1(L1_IN + y % 2u * 360u),
+                .weights = snitch_l1(L1_WEIGHTS + 88),
+                .bias = snitch_l1(L1_WEIGHTS),
+                .out = snitch_l1(L1_OUT + tile % 2u * 264u),
+                .rows = 12,
+                .k = 22,
+                .c = 30,
+                .in_pitch = 30,
+                .out_pitch = 22,
+                .flags = 0,
+                .requant.mul = 37,
+                .requant.add = 1024,
+                .requant.shift = 11,
+                .requant.low = -128,
+                .requant.high = 127,
+            };
+            snitch_cluster_run(snitch_gemm, &args);
+            snitch_dma_start(&(snitch_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 22u,
+                .from = snitch_l1(L1_OUT + tile % 2u * 264u),
+                .bytes = 264,
+                .rows = 1,
+            });
+        }
+    }
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* ==== overlapped, 1000 B of L1 ==== */
+
+/* gemm: gemm 24x30 times 30x22
+ * on the cluster of 8 cores; tile k=8, y=16 (6 in all)
+ * predicted: 16294 cycles */
+extern const uint8_t net_gemm_weights[816];
+
+int32_t net_gemm(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 800, L1_WEIGHTS = 480 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+        {0, 16, 0, 16, 0},
+        {16, 8, 16, 8, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    for (uint32_t step = 0; step < 6u; ++step) {
+        const uint32_t tile = step;
+        const uint32_t y = tile / 3u;
+        const uint32_t k = tile % 3u;
+        if (k == 0u) { /* rows of in */
+            ready = snitch_dma_start(&(snitch_dma_t){
+                .to = snitch_l1(L1_IN),
+                .from = in + y_tiles[y].in_start * 30u,
+                .bytes = y_tiles[y].in_size * 30,
+                .rows = 1,
+            });
+        }
+        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+            .to = snitch_l1(L1_WEIGHTS),
+            .from = net_gemm_weights + k * 272u,
+            .bytes = 272,
+            .rows = 1,
+        });
+        snitch_dma_wait(ready);
+        const snitch_gemm_t args = {
+            .in = snitch_l1(L1_IN),
+            .weights = snitch_l1(L1_WEIGHTS + 32),
+            .bias = snitch_l1(L1_WEIGHTS),
+            .out = snitch_l1(L1_OUT),
+            .rows = y_tiles[y].out_size,
+            .k = (k + 1u < 3u ? 8u : 6u),
+            .c = 30,
+            .in_pitch = 30,
+            .out_pitch = 8,
+            .flags = 0,
+            .requant.mul = 37,
+            .requant.add = 1024,
+            .requant.shift = 11,
+            .requant.low = -128,
+            .requant.high = 127,
+        };
+        snitch_cluster_run(snitch_gemm, &args);
+        snitch_dma_start(&(snitch_dma_t){ /* result */
+            .to = out + y_tiles[y].out_start * 22u + k * 8u,
+            .from = snitch_l1(L1_OUT),
+            .bytes = (k + 1u < 3u ? 8u : 6u),
+            .rows = y_tiles[y].out_size,
+            .from_stride = 8,
+            .to_stride = 22,
+        });
+    }
+    snitch_dma_wait_all();
+    return 0;
+}

@@ -1,0 +1,304 @@
+/* mha.query: gemm 128x64 times 64x128
+ * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
+ * predicted: 2333 cycles */
+extern const uint8_t net_mha_query_weights[8576];
+
+int32_t net_mha_query(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_query_weights,
+        .bytes = 8576,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 128,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 114, .shift = 14, .add = 0},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 128,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.key: gemm 128x64 times 64x128
+ * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
+ * predicted: 2333 cycles */
+extern const uint8_t net_mha_key_weights[8576];
+
+int32_t net_mha_key(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_key_weights,
+        .bytes = 8576,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 128,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 70, .shift = 14, .add = -3},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 128,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.value: gemm 128x64 times 64x128
+ * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
+ * predicted: 2333 cycles */
+extern const uint8_t net_mha_value_weights[8576];
+
+int32_t net_mha_value(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_value_weights,
+        .bytes = 8576,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 128,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_ROWS,
+        .requant = {.mult = 58, .shift = 14, .add = -2},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_WEIGHTS,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_IN,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 128,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.context: attend 128 queries, 128 keys, head size 128
+ * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
+ * predicted: 9189 cycles */
+int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
+{
+    enum { L1_QUERY = 0, L1_KEY = 16384, L1_VALUE = 32768, L1_OUT = 49152, L1_SCRATCH = 65536 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+        .to = snitch_l1(L1_QUERY),
+        .from = query,
+        .bytes = 16384,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* key */
+        .to = snitch_l1(L1_KEY),
+        .from = key,
+        .bytes = 16384,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* value */
+        .to = snitch_l1(L1_VALUE),
+        .from = value,
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    for (uint32_t head = 0; head < 2u; ++head) {
+        for (uint32_t row = 0; row < 128; row += 64u) {
+            const snitch_ita_task_t scores = {
+                .rows = 64,
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .cols = 128,
+                .inner = 64,
+                .length = 128,
+                .operation = SNITCH_ITA_OP_QK,
+                .bias_kind = SNITCH_ITA_BIAS_NONE,
+                .flags = 0,
+                .requant = {.mult = 9, .shift = 15, .add = -3},
+                .left = HTVM_L1_BASE + L1_QUERY + row * 128u + head * 64u,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_KEY + head * 64u,
+                .right_stride = 128,
+                .out = HTVM_L1_BASE + L1_SCRATCH,
+                .out_stride = 128,
+            };
+            const snitch_ita_task_t context = {
+                .rows = 64,
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .cols = 64,
+                .inner = 128,
+                .operation = SNITCH_ITA_OP_AV,
+                .bias_kind = SNITCH_ITA_BIAS_NONE,
+                .requant = {.mult = 183, .shift = 15, .add = -3},
+                .left = HTVM_L1_BASE + L1_SCRATCH,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_VALUE + (head * 64u) * 128u,
+                .right_stride = 128,
+                .out = HTVM_L1_BASE + L1_OUT + row * 128u + head * 64u,
+                .out_stride = 128,
+            };
+            (void)snitch_ita_program(&scores);
+            running = snitch_ita_program(&context);
+        }
+    }
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha: gemm 128x128 times 128x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 2330 cycles */
+extern const uint8_t net_mha_weights[8384];
+
+int32_t net_mha(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 16384,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_weights,
+        .bytes = 8384,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 128,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 112, .shift = 14, .add = 1},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 128,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 128,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}

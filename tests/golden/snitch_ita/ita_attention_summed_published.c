@@ -1,0 +1,649 @@
+/* mha.head0.query: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head0_query_weights[4288];
+
+int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head0_query_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 114, .shift = 14, .add = 0},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head0.key: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head0_key_weights[4288];
+
+int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head0_key_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 70, .shift = 14, .add = -3},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head0.value: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head0_value_weights[4288];
+
+int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head0_value_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 64,
+        .cols = 128,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_ROWS,
+        .requant = {.mult = 58, .shift = 14, .add = -2},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_WEIGHTS,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_IN,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 128,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head0.context: attend 128 queries, 128 keys, head size 64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 4903 cycles */
+int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
+{
+    enum { L1_QUERY = 0, L1_KEY = 8192, L1_VALUE = 16384, L1_OUT = 24576, L1_SCRATCH = 32768 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+        .to = snitch_l1(L1_QUERY),
+        .from = query,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* key */
+        .to = snitch_l1(L1_KEY),
+        .from = key,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* value */
+        .to = snitch_l1(L1_VALUE),
+        .from = value,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    for (uint32_t row = 0; row < 128; row += 64u) {
+        const snitch_ita_task_t scores = {
+            .rows = 64,
+            .activation = SNITCH_ITA_ACT_IDENTITY,
+            .cols = 128,
+            .inner = 64,
+            .length = 128,
+            .operation = SNITCH_ITA_OP_QK,
+            .bias_kind = SNITCH_ITA_BIAS_NONE,
+            .flags = 0,
+            .requant = {.mult = 9, .shift = 15, .add = -3},
+            .left = HTVM_L1_BASE + L1_QUERY + row * 64u,
+            .left_stride = 64,
+            .right = HTVM_L1_BASE + L1_KEY,
+            .right_stride = 64,
+            .out = HTVM_L1_BASE + L1_SCRATCH,
+            .out_stride = 128,
+        };
+        const snitch_ita_task_t context = {
+            .rows = 64,
+            .activation = SNITCH_ITA_ACT_IDENTITY,
+            .cols = 64,
+            .inner = 128,
+            .operation = SNITCH_ITA_OP_AV,
+            .bias_kind = SNITCH_ITA_BIAS_NONE,
+            .requant = {.mult = 183, .shift = 15, .add = -3},
+            .left = HTVM_L1_BASE + L1_SCRATCH,
+            .left_stride = 128,
+            .right = HTVM_L1_BASE + L1_VALUE,
+            .right_stride = 128,
+            .out = HTVM_L1_BASE + L1_OUT + row * 64u,
+            .out_stride = 64,
+        };
+        (void)snitch_ita_program(&scores);
+        running = snitch_ita_program(&context);
+    }
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head0.output: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head0_output_weights[4288];
+
+int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head0_output_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 112, .shift = 14, .add = 1},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head1.query: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head1_query_weights[4288];
+
+int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head1_query_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 114, .shift = 14, .add = 0},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head1.key: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head1_key_weights[4288];
+
+int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head1_key_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 70, .shift = 14, .add = -3},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head1.value: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head1_value_weights[4288];
+
+int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head1_value_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 64,
+        .cols = 128,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_ROWS,
+        .requant = {.mult = 58, .shift = 14, .add = -2},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_WEIGHTS,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_IN,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 128,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head1.context: attend 128 queries, 128 keys, head size 64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 4903 cycles */
+int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
+{
+    enum { L1_QUERY = 0, L1_KEY = 8192, L1_VALUE = 16384, L1_OUT = 24576, L1_SCRATCH = 32768 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+        .to = snitch_l1(L1_QUERY),
+        .from = query,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* key */
+        .to = snitch_l1(L1_KEY),
+        .from = key,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* value */
+        .to = snitch_l1(L1_VALUE),
+        .from = value,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    for (uint32_t row = 0; row < 128; row += 64u) {
+        const snitch_ita_task_t scores = {
+            .rows = 64,
+            .activation = SNITCH_ITA_ACT_IDENTITY,
+            .cols = 128,
+            .inner = 64,
+            .length = 128,
+            .operation = SNITCH_ITA_OP_QK,
+            .bias_kind = SNITCH_ITA_BIAS_NONE,
+            .flags = 0,
+            .requant = {.mult = 9, .shift = 15, .add = -3},
+            .left = HTVM_L1_BASE + L1_QUERY + row * 64u,
+            .left_stride = 64,
+            .right = HTVM_L1_BASE + L1_KEY,
+            .right_stride = 64,
+            .out = HTVM_L1_BASE + L1_SCRATCH,
+            .out_stride = 128,
+        };
+        const snitch_ita_task_t context = {
+            .rows = 64,
+            .activation = SNITCH_ITA_ACT_IDENTITY,
+            .cols = 64,
+            .inner = 128,
+            .operation = SNITCH_ITA_OP_AV,
+            .bias_kind = SNITCH_ITA_BIAS_NONE,
+            .requant = {.mult = 183, .shift = 15, .add = -3},
+            .left = HTVM_L1_BASE + L1_SCRATCH,
+            .left_stride = 128,
+            .right = HTVM_L1_BASE + L1_VALUE,
+            .right_stride = 128,
+            .out = HTVM_L1_BASE + L1_OUT + row * 64u,
+            .out_stride = 64,
+        };
+        (void)snitch_ita_program(&scores);
+        running = snitch_ita_program(&context);
+    }
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.head1.output: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1514 cycles */
+extern const uint8_t net_mha_head1_output_weights[4288];
+
+int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_head1_output_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant = {.mult = 115, .shift = 14, .add = -1},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha: add 64x128x1
+ * on the cluster of 8 cores; tile k=64, y=128 (1 in all)
+ * predicted: 11794 cycles */
+int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
+{
+    enum { L1_IN0 = 0, L1_IN1 = 8192, L1_OUT = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+        .to = snitch_l1(L1_IN0),
+        .from = in0,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
+        .to = snitch_l1(L1_IN1),
+        .from = in1,
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_add_t args = {
+        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
+        .out = snitch_l1(L1_OUT),
+        .operands = 2,
+        .elements = 8192,
+        .flags = 0,
+        .requant.mul = 3,
+        .requant.add = 4,
+        .requant.shift = 3,
+        .requant.low = -128,
+        .requant.high = 127,
+    };
+    snitch_cluster_run(snitch_add, &args);
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}

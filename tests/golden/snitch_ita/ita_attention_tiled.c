@@ -1,0 +1,418 @@
+/* mha.query: gemm 150x70 times 70x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=64 (3 in all, two of them in L1)
+ * predicted: 2635 cycles */
+extern const uint8_t net_mha_query_weights[8384];
+
+int32_t net_mha_query(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 24768, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+        {0, 64, 0, 64, 0},
+        {64, 64, 64, 64, 0},
+        {128, 22, 128, 22, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    for (uint32_t step = 0; step < 5u; ++step) {
+        if (step > 0u && step <= 3u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            snitch_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = (y_tiles[y].out_size + 63u) & ~63u,
+                .cols = 64,
+                .inner = 128,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_COLS,
+                .requant = {.mult = 241, .shift = 14, .add = 1},
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .left = HTVM_L1_BASE + L1_IN + y % 2u * 8192u,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_WEIGHTS,
+                .right_stride = 128,
+                .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+                .out = HTVM_L1_BASE + L1_OUT + tile % 2u * 4096u,
+                .out_stride = 64,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step > 1u) {
+            const uint32_t tile = step - 2u;
+            const uint32_t y = tile;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+            snitch_dma_start(&(snitch_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 64u,
+                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .bytes = y_tiles[y].out_size * 64,
+                .rows = 1,
+            });
+        }
+        if (step < 3u) {
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+                .to = snitch_l1(L1_IN + y % 2u * 8192u),
+                .from = in + y_tiles[y].in_start * 70u,
+                .bytes = 70,
+                .rows = y_tiles[y].in_size,
+                .to_stride = 128,
+                .from_stride = 70,
+            });
+            if (tile == 0u) { /* weights */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_WEIGHTS),
+                    .from = net_mha_query_weights,
+                    .bytes = 8384,
+                    .rows = 1,
+                });
+            }
+        }
+    }
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.key: gemm 150x70 times 70x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=64 (3 in all, two of them in L1)
+ * predicted: 2635 cycles */
+extern const uint8_t net_mha_key_weights[8384];
+
+int32_t net_mha_key(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 24768, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+        {0, 64, 0, 64, 0},
+        {64, 64, 64, 64, 0},
+        {128, 22, 128, 22, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    for (uint32_t step = 0; step < 5u; ++step) {
+        if (step > 0u && step <= 3u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            snitch_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = (y_tiles[y].out_size + 63u) & ~63u,
+                .cols = 64,
+                .inner = 128,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_COLS,
+                .requant = {.mult = 93, .shift = 14, .add = 2},
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .left = HTVM_L1_BASE + L1_IN + y % 2u * 8192u,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_WEIGHTS,
+                .right_stride = 128,
+                .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+                .out = HTVM_L1_BASE + L1_OUT + tile % 2u * 4096u,
+                .out_stride = 64,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step > 1u) {
+            const uint32_t tile = step - 2u;
+            const uint32_t y = tile;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+            snitch_dma_start(&(snitch_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 64u,
+                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .bytes = y_tiles[y].out_size * 64,
+                .rows = 1,
+            });
+        }
+        if (step < 3u) {
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+                .to = snitch_l1(L1_IN + y % 2u * 8192u),
+                .from = in + y_tiles[y].in_start * 70u,
+                .bytes = 70,
+                .rows = y_tiles[y].in_size,
+                .to_stride = 128,
+                .from_stride = 70,
+            });
+            if (tile == 0u) { /* weights */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_WEIGHTS),
+                    .from = net_mha_key_weights,
+                    .bytes = 8384,
+                    .rows = 1,
+                });
+            }
+        }
+    }
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.value: gemm 150x70 times 70x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=150 (1 in all)
+ * predicted: 3062 cycles */
+extern const uint8_t net_mha_value_weights[8384];
+
+int32_t net_mha_value(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+        .to = snitch_l1(L1_IN),
+        .from = in,
+        .bytes = 70,
+        .rows = 150,
+        .to_stride = 128,
+        .from_stride = 70,
+    });
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_mha_value_weights,
+        .bytes = 8384,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 64,
+        .cols = 192,
+        .inner = 128,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_ROWS,
+        .requant = {.mult = 235, .shift = 14, .add = -1},
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_WEIGHTS,
+        .left_stride = 128,
+        .right = HTVM_L1_BASE + L1_IN,
+        .right_stride = 128,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 192,
+    };
+    running = snitch_ita_program(&task);
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 150,
+        .rows = 64,
+        .from_stride = 192,
+        .to_stride = 150,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha.context: attend 150 queries, 150 keys, head size 64
+ * on the integer transformer accelerator 16x64; tile k=64, y=64 (3 in all, two of them in L1)
+ * predicted: 9031 cycles */
+int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
+{
+    enum { L1_QUERY = 45056, L1_KEY = 0, L1_VALUE = 12288, L1_OUT = 36864, L1_SCRATCH = 24576 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+        {0, 64, 0, 64, 0},
+        {64, 64, 64, 64, 0},
+        {128, 22, 128, 22, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    for (uint32_t step = 0; step < 5u; ++step) {
+        if (step > 0u && step <= 3u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            snitch_dma_wait(ready);
+            for (uint32_t row = 0; row < y_tiles[y].out_size; row += 64u) {
+                const snitch_ita_task_t scores = {
+                    .rows = 64,
+                    .activation = SNITCH_ITA_ACT_IDENTITY,
+                    .cols = 192,
+                    .inner = 64,
+                    .length = 150,
+                    .operation = SNITCH_ITA_OP_QK,
+                    .bias_kind = SNITCH_ITA_BIAS_NONE,
+                    .flags = 0,
+                    .requant = {.mult = 87, .shift = 15, .add = -2},
+                    .left = HTVM_L1_BASE + L1_QUERY + row * 64u,
+                    .left_stride = 64,
+                    .right = HTVM_L1_BASE + L1_KEY,
+                    .right_stride = 64,
+                    .out = HTVM_L1_BASE + L1_SCRATCH,
+                    .out_stride = 192,
+                };
+                const snitch_ita_task_t context = {
+                    .rows = 64,
+                    .activation = SNITCH_ITA_ACT_IDENTITY,
+                    .cols = 64,
+                    .inner = 192,
+                    .operation = SNITCH_ITA_OP_AV,
+                    .bias_kind = SNITCH_ITA_BIAS_NONE,
+                    .requant = {.mult = 90, .shift = 15, .add = 3},
+                    .left = HTVM_L1_BASE + L1_SCRATCH,
+                    .left_stride = 192,
+                    .right = HTVM_L1_BASE + L1_VALUE,
+                    .right_stride = 192,
+                    .out = HTVM_L1_BASE + L1_OUT + tile % 2u * 4096u + row * 64u,
+                    .out_stride = 64,
+                };
+                (void)snitch_ita_program(&scores);
+                running[tile % 2u] = snitch_ita_program(&context);
+            }
+        }
+        if (step > 1u) {
+            const uint32_t tile = step - 2u;
+            const uint32_t y = tile;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+            snitch_dma_start(&(snitch_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 64u,
+                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .bytes = y_tiles[y].out_size * 64,
+                .rows = 1,
+            });
+        }
+        if (step < 3u) {
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            if (tile != 0u) { /* nothing reads the rows before any more */
+                code = snitch_ita_wait_for(running[(tile - 1u) % 2u]);
+                if (code != 0) {
+                    return code;
+                }
+            }
+            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+                .to = snitch_l1(L1_QUERY),
+                .from = query + y_tiles[y].in_start * 64u,
+                .bytes = y_tiles[y].in_size * 64,
+                .rows = 1,
+            });
+            if (tile == 0u) { /* key */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_KEY),
+                    .from = key,
+                    .bytes = 9600,
+                    .rows = 1,
+                });
+            }
+            if (tile == 0u) { /* value */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_VALUE),
+                    .from = value,
+                    .bytes = 150,
+                    .rows = 64,
+                    .to_stride = 192,
+                    .from_stride = 150,
+                });
+            }
+        }
+    }
+    snitch_dma_wait_all();
+    return 0;
+}
+
+/* mha: gemm 150x64 times 64x70
+ * on the integer transformer accelerator 16x64; tile k=70, y=64 (3 in all, two of them in L1)
+ * predicted: 2596 cycles */
+extern const uint8_t net_mha_weights[8576];
+
+int32_t net_mha(const int8_t *in, int8_t *out)
+{
+    enum { L1_IN = 24960, L1_OUT = 0, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+        {0, 64, 0, 64, 0},
+        {64, 64, 64, 64, 0},
+        {128, 22, 128, 22, 0},
+    };
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    for (uint32_t step = 0; step < 5u; ++step) {
+        if (step > 0u && step <= 3u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            snitch_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = (y_tiles[y].out_size + 63u) & ~63u,
+                .cols = 128,
+                .inner = 64,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_COLS,
+                .requant = {.mult = 200, .shift = 14, .add = -1},
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .left = HTVM_L1_BASE + L1_IN + y % 2u * 4096u,
+                .left_stride = 64,
+                .right = HTVM_L1_BASE + L1_WEIGHTS,
+                .right_stride = 64,
+                .bias = HTVM_L1_BASE + L1_WEIGHTS + 8192,
+                .out = HTVM_L1_BASE + L1_OUT + tile % 2u * 8192u,
+                .out_stride = 128,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step > 1u) {
+            const uint32_t tile = step - 2u;
+            const uint32_t y = tile;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+            snitch_dma_start(&(snitch_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 70u,
+                .from = snitch_l1(L1_OUT + tile % 2u * 8192u),
+                .bytes = 70,
+                .rows = y_tiles[y].out_size,
+                .from_stride = 128,
+                .to_stride = 70,
+            });
+        }
+        if (step < 3u) {
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+                .to = snitch_l1(L1_IN + y % 2u * 4096u),
+                .from = in + y_tiles[y].in_start * 64u,
+                .bytes = y_tiles[y].in_size * 64,
+                .rows = 1,
+            });
+            if (tile == 0u) { /* weights */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_WEIGHTS),
+                    .from = net_mha_weights,
+                    .bytes = 8576,
+                    .rows = 1,
+                });
+            }
+        }
+    }
+    snitch_dma_wait_all();
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* constant: net_first_weights[33536], uint8, aligned to 16: weights and biases of first */
+/* first: gemm 128x128 times 128x256
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (4 in all, two of them in L1)
+ * predicted: 5726 cycles */
+extern const uint8_t net_first_weights[33536];
+
+int32_t net_first(const int8_t *in)
+{
+    enum { L1_IN = 16768, L1_OUT = 33152, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    for (uint32_t step = 0; step < 6u; ++step) {
+        if (step > 0u && step <= 4u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t k = tile;
+            snitch_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = 128,
+                .cols = 64,
+                .inner = 128,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_COLS,
+                .requant = {.mult = 3, .shift = 8, .add = 0},
+                .activation = SNITCH_ITA_ACT_RELU,
+                .act_requant = {.mult = 1, .shift = 0, .add = 0},
+                .left = HTVM_L1_BASE + L1_IN,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_WEIGHTS + tile % 2u * 8384u,
+                .right_stride = 128,
+                .bias = HTVM_L1_BASE + L1_WEIGHTS + tile % 2u * 8384u + 8192,
+                .out = HTVM_L1_BASE + L1_OUT + k * 64u,
+                .out_stride = 256,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step > 1u) {
+            const uint32_t tile = step - 2u;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+        }
+        if (step < 4u) {
+            const uint32_t tile = step;
+            const uint32_t k = tile;
+            if (tile == 0u) { /* rows of in */
+                ready = snitch_dma_start(&(snitch_dma_t){
+                    .to = snitch_l1(L1_IN),
+                    .from = in,
+                    .bytes = 16384,
+                    .rows = 1,
+                });
+            }
+            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+                .from = net_first_weights + k * 8384u,
+                .bytes = 8384,
+                .rows = 1,
+            });
+        }
+    }
+    return 0;
+}
+
+/* constant: net_second_weights[33152], uint8, aligned to 16: weights and biases of second */
+/* second: gemm 128x256 times 256x128
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
+ * predicted: 5548 cycles */
+extern const uint8_t net_second_weights[33152];
+
+int32_t net_second(void)
+{
+    enum { L1_IN = 33152, L1_OUT = 65920, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    int32_t code;
+
+    for (uint32_t step = 0; step < 4u; ++step) {
+        if (step > 0u && step <= 2u) {
+            const uint32_t tile = step - 1u;
+            const uint32_t k = tile;
+            snitch_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = 128,
+                .cols = 64,
+                .inner = 256,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_COLS,
+                .requant = {.mult = 3, .shift = 9, .add = 0},
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .left = HTVM_L1_BASE + L1_IN,
+                .left_stride = 256,
+                .right = HTVM_L1_BASE + L1_WEIGHTS + tile % 2u * 16576u,
+                .right_stride = 256,
+                .bias = HTVM_L1_BASE + L1_WEIGHTS + tile % 2u * 16576u + 16384,
+                .out = HTVM_L1_BASE + L1_OUT + k * 64u,
+                .out_stride = 128,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step > 1u) {
+            const uint32_t tile = step - 2u;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+        }
+        if (step < 2u) {
+            const uint32_t tile = step;
+            const uint32_t k = tile;
+            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 16576u),
+                .from = net_second_weights + k * 16576u,
+                .bytes = 16576,
+                .rows = 1,
+            });
+        }
+    }
+    return 0;
+}
+
+/* sum: add 128x128x1
+ * on the cluster of 8 cores; tile k=128, y=128 (1 in all)
+ * predicted: 22274 cycles */
+int32_t net_sum(const int8_t *in0)
+{
+    enum { L1_IN0 = 0, L1_IN1 = 65920, L1_OUT = 16384 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+        .to = snitch_l1(L1_IN0),
+        .from = in0,
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_add_t args = {
+        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
+        .out = snitch_l1(L1_OUT),
+        .operands = 2,
+        .elements = 16384,
+        .flags = 0,
+        .requant.mul = 1,
+        .requant.add = 0,
+        .requant.shift = 1,
+        .requant.low = -128,
+        .requant.high = 127,
+    };
+    snitch_cluster_run(snitch_add, &args);
+    return 0;
+}
+
+/* constant: net_norm_constants[1024], uint8, aligned to 16: constants of norm */
+/* norm: rows 128x128x1
+ * on the cluster of 8 cores; tile k=128, y=128 (1 in all)
+ * predicted: 20360 cycles */
+extern const uint8_t net_norm_constants[1024];
+
+int32_t net_norm(int8_t *out)
+{
+    enum { L1_IN = 16384, L1_OUT = 0, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* transfers up to this one load the next tile */
+
+    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
+        .to = snitch_l1(L1_WEIGHTS),
+        .from = net_norm_constants,
+        .bytes = 1024,
+        .rows = 1,
+    });
+    snitch_dma_wait(ready);
+    const snitch_norm_t args = {
+        .in = snitch_l1(L1_IN),
+        .out = snitch_l1(L1_OUT),
+        .weight = snitch_l1(L1_WEIGHTS),
+        .bias = snitch_l1(L1_WEIGHTS + 512),
+        .rows = 128,
+        .n = 128,
+        .shift = 6,
+        .flags = 0,
+        .mul = 3,
+    };
+    snitch_cluster_run(snitch_affine_norm, &args);
+    snitch_dma_start(&(snitch_dma_t){ /* result */
+        .to = out,
+        .from = snitch_l1(L1_OUT),
+        .bytes = 16384,
+        .rows = 1,
+    });
+    snitch_dma_wait_all();
+    return 0;
+}
