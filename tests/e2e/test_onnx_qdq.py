@@ -12,6 +12,7 @@ import pytest
 import htvm
 from htvm.quantization import retarget
 from tests.interpreter import interpret
+from tests.reference import onnx_session
 
 Array = npt.NDArray[Any]
 
@@ -42,13 +43,10 @@ def test_equal_to_onnxruntime(name: str) -> None:
 
 
 def test_more_inputs_than_the_golden_ones(tmp_path) -> None:
-    runtime = pytest.importorskip(
-        "onnxruntime", reason="onnxruntime is not installed (extra 'test')"
-    )
     path, _, _ = golden("tinycnn_qdq_perchannel")
     inputs = np.random.default_rng(9).normal(0, 1, (24, 1, 3, 32, 32)).astype(np.float32)
-    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    wanted = np.stack([session.run(None, {"x": x})[0] for x in inputs])
+    run = onnx_session.quantized(path)
+    wanted = np.stack([run([x])[0] for x in inputs])
     np.testing.assert_array_equal(outputs_of(htvm.load(path).module, inputs), wanted)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import htvm
 from tests.interpreter import interpret
+from tests.reference import onnx_session
 
 Array = npt.NDArray[Any]
 
@@ -88,11 +88,4 @@ def ours(path: Path, inputs: Sequence[Array], **options: Any) -> list[Array]:
 
 def theirs(path: Path, inputs: Sequence[Array]) -> list[Array]:
     """The file run by onnxruntime, its quantized kernels in use."""
-    runtime = pytest.importorskip(
-        "onnxruntime", reason="onnxruntime is not installed (extra 'test')"
-    )
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [item.name for item in session.get_inputs()]
-    return session.run(None, dict(zip(names, inputs, strict=True)))
+    return onnx_session.quantized(path)(inputs)

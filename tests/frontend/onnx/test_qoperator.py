@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontend.onnx.affine_files import Array, File, ours, theirs
+from tests.reference import onnx_session
 
 TYPES = ("int8", "uint8")
 SHAPE = (1, 6, 9, 8)
@@ -37,9 +38,8 @@ def layer_weight(file: File, shape, axis: int, per_channel: bool) -> tuple[list[
     return [file.constant(data), *file.step(scale, zeros, "int8")], scale
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("per_channel", [False, True])
-def test_convolution(dtype: str, per_channel: bool, tmp_path) -> None:
+def convolution(dtype: str, per_channel: bool) -> tuple[File, Array]:
+    """A file of a QLinearConv, and data for it."""
     file, rng = File(), np.random.default_rng(2)
     x = file.input("x", SHAPE, dtype)
     weight, _ = layer_weight(file, (7, 6, 3, 3), 0, per_channel)
@@ -47,22 +47,34 @@ def test_convolution(dtype: str, per_channel: bool, tmp_path) -> None:
     inputs = [x, *file.step(*STEPS[dtype], dtype), *weight, *file.step(*OUT[dtype], dtype), bias]
     y = file.node("QLinearConv", inputs, pads=[1, 1, 0, 1], strides=[1, 2])
     file.output(y, dtype)
-    check(file, tmp_path, [integers(dtype)])
+    return file, integers(dtype)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_matmul(dtype: str, tmp_path) -> None:
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_convolution(dtype: str, per_channel: bool, tmp_path) -> None:
+    file, data = convolution(dtype, per_channel)
+    check(file, tmp_path, [data])
+
+
+def matmul(dtype: str) -> tuple[File, Array]:
+    """A file of a QLinearMatMul, and data for it."""
     file = File()
     x = file.input("x", (1, 5, 24), dtype)
     weight, _ = layer_weight(file, (24, 13), 1, False)
     inputs = [x, *file.step(*STEPS[dtype], dtype), *weight, *file.step(*OUT[dtype], dtype)]
     file.output(file.node("QLinearMatMul", inputs), dtype)
-    check(file, tmp_path, [integers(dtype, (1, 5, 24))])
+    return file, integers(dtype, (1, 5, 24))
 
 
-@pytest.mark.parametrize("trans_b", [0, 1])
-@pytest.mark.parametrize("quantized", [True, False])
-def test_gemm(trans_b: int, quantized: bool, tmp_path) -> None:
+@pytest.mark.parametrize("dtype", TYPES)
+def test_matmul(dtype: str, tmp_path) -> None:
+    file, data = matmul(dtype)
+    check(file, tmp_path, [data])
+
+
+def gemm(trans_b: int, quantized: bool) -> tuple[File, Array]:
+    """A file of a QGemm, and data for it."""
     file, rng = File(), np.random.default_rng(3)
     x = file.input("x", (1, 24), "int8")
     shape = (13, 24) if trans_b else (24, 13)
@@ -73,12 +85,36 @@ def test_gemm(trans_b: int, quantized: bool, tmp_path) -> None:
         inputs += file.step(*OUT["int8"], "int8")
     y = file.node("QGemm", inputs, domain="com.microsoft", transB=trans_b)
     file.output(y, "int8" if quantized else "float32")
-    data = [integers("int8", (1, 24))]
+    return file, integers("int8", (1, 24))
+
+
+@pytest.mark.parametrize("trans_b", [0, 1])
+@pytest.mark.parametrize("quantized", [True, False])
+def test_gemm(trans_b: int, quantized: bool, tmp_path) -> None:
+    file, data = gemm(trans_b, quantized)
     if quantized:
-        check(file, tmp_path, data)
+        check(file, tmp_path, [data])
     else:
         path = file.save(tmp_path)
-        np.testing.assert_allclose(ours(path, data)[0], theirs(path, data)[0], rtol=1e-6)
+        np.testing.assert_allclose(ours(path, [data])[0], theirs(path, [data])[0], rtol=1e-6)
+
+
+PRODUCTS = {
+    **{f"convolution-{t}-{c}": convolution(t, c) for t in TYPES for c in (False, True)},
+    **{f"matmul-{t}": matmul(t) for t in TYPES},
+    **{f"gemm-{b}-{q}": gemm(b, q) for b in (0, 1) for q in (True, False)},
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_onnxruntime_equals_the_definition_that_replaces_it(name: str, tmp_path) -> None:
+    file, data = PRODUCTS[name]
+    path = file.save(tmp_path)
+    with pytest.warns(onnx_session.FromDefinition, match="no exact kernel"):
+        defined = onnx_session.quantized(path, onnx_session.Arithmetic.NONE)([data])
+    for made, wanted in zip(defined, theirs(path, [data]), strict=True):
+        assert made.dtype == wanted.dtype and np.unique(wanted).size > 5
+        np.testing.assert_array_equal(made, wanted)
 
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
