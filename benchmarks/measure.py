@@ -17,7 +17,7 @@ import htvm
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.geometry import stored_bytes
 from byoc_dory.soc.accelerator import DigitalCore
-from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from byoc_dory.steps import AnalogTrigger, ConvTrigger, DenseTrigger, Load, Store

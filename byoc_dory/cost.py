@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 from byoc_dory.layers.layer import Layer
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
-from byoc_dory.schedule import Schedule
 from byoc_dory.soc.accelerator import DigitalCore
-from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import Dma, Soc
+from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.steps import (
     AddTrigger,
     AnalogTrigger,

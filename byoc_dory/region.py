@@ -11,7 +11,7 @@ from byoc_dory.layers.layer import Array, Layer, Tensor
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan, RegionPlan
-    from byoc_dory.schedule import Schedule
+    from byoc_dory.soc.diana.schedule import Schedule
     from byoc_dory.tiling.problem import Solution
 
 __all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]

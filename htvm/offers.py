@@ -15,7 +15,7 @@ from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import TilingError
 from byoc_dory.layers.layer import SCALED_OPS, AnalogRequant, Layer, MulShift, Shift
 from byoc_dory.planning import tile_layer
-from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, Candidate
 

@@ -46,7 +46,7 @@ def test_frame(found) -> None:
 
 
 def zoo_objectives() -> list[str]:
-    from byoc_dory.soc.diana.heuristics import OBJECTIVES
+    from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
 
     return list(OBJECTIVES)
 

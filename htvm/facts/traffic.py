@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.schedule import Schedule
 from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.steps import AnalogTrigger, ConvTrigger, Load, Store
 from htvm.sim.sizes import tensor_bytes
 

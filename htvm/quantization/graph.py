@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from byoc_dory.layers.layer import AnalogRequant, Array, MulShift, OnnxRequant, Shift
-from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_core import AnalogCore
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator

@@ -20,7 +20,7 @@ from htvm.quantization.forward import accumulate, converted, pass_sums
 from htvm.quantization.graph import AnalogRequant, Array, Net, Operator
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.analog_core import AnalogCore
+    from byoc_dory.soc.diana.analog_core import AnalogCore
     from htvm.quantization.search import Scales
 
 __all__ = ["ternarize", "ternary_layer"]

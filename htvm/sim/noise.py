@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, TargetError
-from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_core import AnalogCore
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target

@@ -13,7 +13,7 @@ from htvm.verification.origin import origins
 from htvm.verification.types import Difference, StepCheck, TileAt
 
 if TYPE_CHECKING:
-    from byoc_dory.schedule import Schedule
+    from byoc_dory.soc.diana.schedule import Schedule
     from htvm.aot.program import Step
     from htvm.verification.observe import Machine, Observed
     from htvm.verification.results import Result

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.emit import Locating
-from byoc_dory.schedule import Schedule
+from byoc_dory.soc.diana.schedule import Schedule
 from patterns.reading.read import output_names
 
 if TYPE_CHECKING:

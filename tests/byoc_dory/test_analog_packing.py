@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byoc_dory.layers.layer import AnalogRequant, Tensor, conv2d_layer
-from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import (
     decode_image,
     encode_image,

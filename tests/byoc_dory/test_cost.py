@@ -20,10 +20,10 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.planning import alone, tile_layer
-from byoc_dory.schedule import LoopOrder, Schedule
-from byoc_dory.scheduling import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital_schedule import schedule_layer
+from byoc_dory.soc.diana.schedule import LoopOrder, Schedule
 from byoc_dory.steps import Block, ConvTrigger, Finish, Prepare, Queue, Start, Step, Wait
 from byoc_dory.tiling.problem import Tile, solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer

@@ -11,9 +11,9 @@ from byoc_dory.errors import TargetError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
-from byoc_dory.soc.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.heuristics import ARRAY
+from byoc_dory.soc.diana.digital_objectives import ARRAY
 from byoc_dory.tiling import Fill, Heuristic, Objective
 from tests.byoc_dory.layers import NETWORKS
 

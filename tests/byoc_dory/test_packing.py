@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
-from byoc_dory.packing import (
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital_packing import (
     activation_from_l2,
     activation_to_l2,
     pack_weights,
@@ -14,7 +15,6 @@ from byoc_dory.packing import (
     unpack_conv_block,
     unpack_dense_block,
 )
-from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import int8, int32
 
 CORE = DIANA.accelerator("digital")

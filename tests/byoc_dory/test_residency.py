@@ -21,9 +21,9 @@ from byoc_dory.region import Region
 from byoc_dory.residency import joint
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.problem import Choice, RegionProblem, Stay
-from byoc_dory.scheduling import schedule_layer
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
+from byoc_dory.soc.diana.digital_schedule import schedule_layer
 from byoc_dory.steps import Load, Queue
 from byoc_dory.tiling import Tile
 from tests.byoc_dory.layers import NETWORKS, int8

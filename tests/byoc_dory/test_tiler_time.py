@@ -8,7 +8,7 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
 from byoc_dory.tiling import solve_milp
 from tests.byoc_dory.layers import NETWORKS
 

@@ -12,7 +12,7 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
 from byoc_dory.tiling import (
     Axis,
     Fill,

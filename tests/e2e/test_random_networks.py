@@ -17,7 +17,7 @@ import pytest
 import htvm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Target
-from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted
 from htvm.inputs import seeded_inputs

@@ -11,8 +11,8 @@ from byoc_dory.errors import InputError, SimulationError, TargetError
 from byoc_dory.layers.layer import Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
-from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import Target
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.registry import resolve
 from htvm.sim import host, rv32

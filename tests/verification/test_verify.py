@@ -7,7 +7,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from byoc_dory.region import Kernel
-from byoc_dory.schedule import Schedule
+from byoc_dory.soc.diana.schedule import Schedule
 from htvm.aot.entry import model_sources
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import Compiled

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from byoc_dory.options import TilingOptions
-from byoc_dory.schedule import Schedule
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
+from byoc_dory.soc.diana.schedule import Schedule
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import BuildOptions, Compiled, compile_model

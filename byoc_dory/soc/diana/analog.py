@@ -15,10 +15,10 @@ from byoc_dory.layers.layer import AnalogRequant, Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import alone
-from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_emit import AnalogEmitter
-from byoc_dory.soc.diana.analog_heuristics import OBJECTIVES
+from byoc_dory.soc.diana.analog_objectives import OBJECTIVES
 from byoc_dory.soc.diana.analog_schedule import SUM_BYTES, analog_schedule
 from byoc_dory.soc.diana.rules import (
     ACCEPTED,

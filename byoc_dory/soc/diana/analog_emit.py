@@ -13,12 +13,12 @@ from byoc_dory.layers.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
-from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana import borders
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import pack_weights
 from byoc_dory.soc.diana.analog_schedule import AnalogSchedule, analog_schedule
-from byoc_dory.soc.diana.emit import layer_kernel
+from byoc_dory.soc.diana.digital_emit import layer_kernel
 from byoc_dory.soc.diana.view import LayerView
 
 __all__ = ["AnalogEmitter"]

@@ -19,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.layers.layer import AnalogRequant, Array, Layer
-from byoc_dory.soc.analog_core import AnalogCore
 from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.analog_core import AnalogCore
 
 __all__ = ["decode_image", "encode_image", "pack_weights", "tile_bytes", "unrolled"]
 

@@ -11,14 +11,14 @@ from typing import Any
 from byoc_dory.cost import layer_cycles
 from byoc_dory.layers.layer import Layer, Shift
 from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.packing import pad_filter
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import alone
-from byoc_dory.scheduling import schedule_layer
 from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc, round_up
-from byoc_dory.soc.diana.emit import DianaEmitter
-from byoc_dory.soc.diana.heuristics import OBJECTIVES
+from byoc_dory.soc.diana.digital_emit import DianaEmitter
+from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
+from byoc_dory.soc.diana.digital_packing import pad_filter
+from byoc_dory.soc.diana.digital_schedule import schedule_layer
 from byoc_dory.soc.diana.rules import (
     ACCEPTED,
     padding_is_below_kernel,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byoc_dory.emit.text import Expr, add, mul, round_up_expr
-from byoc_dory.schedule import Schedule
+from byoc_dory.soc.diana.schedule import Schedule
 
 __all__ = ["LayerView"]
 

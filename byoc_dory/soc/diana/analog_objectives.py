@@ -1,13 +1,13 @@
 """What makes a good tile on DIANA's analog core, as named objectives.
 
 A position costs the same for 1 as for 512 output channels, and every tile loads its weights again:
-few tiles of many channels are good.  Otherwise as for the digital core (`heuristics`).
+few tiles of many channels are good.  Otherwise as for the digital core (`digital_objectives`).
 """
 
 from __future__ import annotations
 
 from byoc_dory.soc.diana.description import ANALOG
-from byoc_dory.soc.diana.heuristics import MEMORY
+from byoc_dory.soc.diana.digital_objectives import MEMORY
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
 __all__ = ["ARRAY", "OBJECTIVES", "PAPER"]
