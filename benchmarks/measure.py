@@ -15,12 +15,13 @@ import numpy as np
 
 import htvm
 from byoc_dory.errors import L2OverflowError
-from byoc_dory.geometry import stored_bytes
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
+from byoc_dory.soc.diana.digital_core import DigitalCore
+from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
-from byoc_dory.steps import AnalogTrigger, ConvTrigger, DenseTrigger, Load, Store
+from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.steps import Load, Store
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from patterns.reading.read import read_graph

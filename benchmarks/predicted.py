@@ -22,7 +22,7 @@ from pathlib import Path
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
-from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
+from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm import zoo
 from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs

@@ -1,47 +1,10 @@
-"""Where the tiles of a layer lie: along each axis, and in the accelerator's layout."""
+"""Where the tiles of a layer lie along each of its axes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from byoc_dory.layers.layer import Array
-from byoc_dory.soc.base import round_up
-
-__all__ = [
-    "ChannelTile",
-    "Map",
-    "SpatialTile",
-    "channel_tiles",
-    "spatial_tiles",
-    "stored_bytes",
-    "stored_offsets",
-]
-
-
-def stored_bytes(shape: tuple[int, ...], pitch: int) -> int:
-    """Bytes of a tensor in the accelerator's layout: rows (or the vector) padded to ``pitch``."""
-    if len(shape) == 1:
-        return round_up(shape[0], pitch)
-    channels, rows, columns = shape
-    return channels * rows * round_up(columns, pitch)
-
-
-def stored_offsets(shape: tuple[int, ...], pitch: int, group: int) -> Array:
-    """Where each element of a tensor of bytes lies in the accelerator's layout.
-
-    Args:
-        shape: (C, y, x) or (C,).
-        pitch: rows (or the vector) are padded to so many bytes.
-        group: aligned groups of so many bytes are stored reversed; a power of two.
-
-    Returns:
-        int64 of that shape: bytes from the tensor's first.
-    """
-    columns = np.arange(shape[-1], dtype=np.int64)
-    rows = np.arange(int(np.prod(shape[:-1])), dtype=np.int64) * round_up(shape[-1], pitch)
-    return ((rows[:, None] + columns) ^ (group - 1)).reshape(shape)
+__all__ = ["ChannelTile", "SpatialTile", "channel_tiles", "spatial_tiles"]
 
 
 @dataclass(frozen=True)
@@ -67,19 +30,6 @@ class SpatialTile:
     in_start: int
     in_size: int
     pad: int
-
-
-@dataclass(frozen=True)
-class Map:
-    """A tensor in the accelerator's layout: rows per channel, bytes per row."""
-
-    rows: int
-    pitch: int
-
-    @property
-    def channel(self) -> int:
-        """Bytes of a channel."""
-        return self.rows * self.pitch
 
 
 def channel_tiles(size: int, tile: int) -> tuple[ChannelTile, ...]:

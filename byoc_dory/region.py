@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from byoc_dory.errors import ModelError
 from byoc_dory.layers.layer import Array, Layer, Tensor
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan, RegionPlan
-    from byoc_dory.soc.diana.schedule import Schedule
     from byoc_dory.tiling.problem import Solution
 
 __all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
@@ -182,7 +181,7 @@ class Kernel:
     constants: tuple[Constant, ...]
     layer: Layer | None
     plan: LayerPlan | None
-    schedule: Schedule | None
+    schedule: Any
     predicted_cycles: int
     accelerator: str
 

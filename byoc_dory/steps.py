@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 __all__ = [
-    "AddTrigger",
-    "AnalogTrigger",
     "Block",
-    "ConvTrigger",
-    "DenseTrigger",
     "Finish",
     "Load",
     "Prepare",
@@ -74,92 +70,8 @@ class Store:
     block: Block
 
 
-@dataclass(frozen=True)
-class ConvTrigger:
-    """A convolution of one tile (``depthwise``: one trigger per channel).
-
-    ``pad_top`` and ``pad_left`` are zeros before the tile; negative values skip rows or columns.
-    """
-
-    k: int
-    c: int
-    iy: int
-    ix: int
-    oy: int
-    ox: int
-    fy: int
-    fx: int
-    stride: int
-    pad_top: int
-    pad_left: int
-    shift: int
-    relu: bool
-    l1_in: int
-    l1_out: int
-    weight_offset: int
-    depthwise: bool
-
-
-@dataclass(frozen=True)
-class DenseTrigger:
-    """Outputs of a fully connected layer: one trigger for each block of them."""
-
-    k: int
-    c: int
-    shift: int
-    relu: bool
-    l1_in: int
-    l1_out: int
-    weight_offset: int
-
-
-@dataclass(frozen=True)
-class AddTrigger:
-    """Element-wise sum of two flat runs of bytes."""
-
-    elements: int
-    shift: int
-    relu: bool
-    l1_a: int
-    l1_b: int
-    l1_out: int
-
-
-@dataclass(frozen=True)
-class AnalogTrigger:
-    """A convolution of one tile on an in-memory array, or a matrix times a vector (``vector``).
-
-    ``c_pass`` channels are summed by the array at a time, and ``unroll`` output columns computed;
-    a vector's outputs take a trigger for every ``slice`` of them.
-    ``gain`` is the right shift before the converters.  ``pad_top`` and ``pad_left`` are zeros
-    before the tile; negative values skip rows or columns.
-    """
-
-    k: int
-    c: int
-    iy: int
-    ix: int
-    oy: int
-    ox: int
-    fy: int
-    fx: int
-    stride: int
-    pad_top: int
-    pad_left: int
-    gain: int
-    shift: int
-    clip: tuple[int, int]
-    c_pass: int
-    unroll: int
-    vector: bool
-    slice: int
-    l1_in: int
-    l1_out: int
-    l1_sums: int
-    weight_offset: int
-
-
-Trigger: TypeAlias = ConvTrigger | DenseTrigger | AddTrigger | AnalogTrigger
+class Trigger:
+    """What an accelerator is told to compute for one tile; each accelerator has its own."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import astuple
 from math import prod
 from typing import TYPE_CHECKING
 
-from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
 from byoc_dory.errors import TilingError
+from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.facts.energy import accelerators_of, energy_of, step_energy
 from htvm.facts.maps import memory_maps
 from htvm.facts.network import machine_of, network_graph
@@ -108,7 +108,7 @@ def _layer_row(
 def _tiles(kernel: Kernel) -> int | None:
     """In how many tiles a layer is executed."""
     if kernel.schedule is not None:
-        return kernel.schedule.tiles
+        return int(kernel.schedule.tiles)
     if kernel.plan is None or kernel.layer is None:
         return None
     layer, tile = kernel.layer, kernel.plan.solution.tile
@@ -119,7 +119,7 @@ def _tiles(kernel: Kernel) -> int | None:
 def _double_buffered(kernel: Kernel) -> bool:
     """Whether tiles are moved while others are computed."""
     if kernel.schedule is not None:
-        return kernel.schedule.pipelined
+        return bool(kernel.schedule.pipelined)
     return kernel.plan is not None and kernel.plan.buffers > 1 and _tiles(kernel) != 1
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import ModelError, TilingError
+from byoc_dory.host_cost import cpu_cycles, layout_cycles
 from byoc_dory.layers.layer import Layer, conv2d_layer
 from byoc_dory.planning import cycles_like
 from htvm.offers import executed_form

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.cost import cpu_cycles, layout_cycles
 from byoc_dory.errors import TilingError
+from byoc_dory.host_cost import cpu_cycles, layout_cycles
 from byoc_dory.layers.layer import SCALED_OPS, AnalogRequant, Layer, MulShift, Shift
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.analog_core import AnalogCore

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from byoc_dory.cost import cpu_operator_cycles
+from byoc_dory.host_cost import cpu_operator_cycles
 from htvm.policy import CPU
 from htvm.report.explain_types import Improvement
 

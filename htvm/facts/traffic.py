@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.accelerator import DigitalCore
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.schedule import Schedule
-from byoc_dory.steps import AnalogTrigger, ConvTrigger, Load, Store
+from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger
+from byoc_dory.steps import Load, Store
 from htvm.sim.sizes import tensor_bytes
 
 if TYPE_CHECKING:

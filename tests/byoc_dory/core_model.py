@@ -9,18 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.steps import (
-    AddTrigger,
-    ConvTrigger,
-    DenseTrigger,
-    Finish,
-    Load,
-    Prepare,
-    Queue,
-    Start,
-    Store,
-    Wait,
-)
+from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.steps import Finish, Load, Prepare, Queue, Start, Store, Wait
 
 WEIGHT_MEMORY = 64_000
 

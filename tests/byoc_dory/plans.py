@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-from byoc_dory.geometry import stored_bytes
 from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.tiling import Solution
 
 LANES = 16

@@ -8,23 +8,24 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from byoc_dory.cost import (
+from byoc_dory.errors import TilingError
+from byoc_dory.host_cost import cpu_cycles
+from byoc_dory.layers.layer import Layer
+from byoc_dory.options import ScheduleKind, TilingOptions
+from byoc_dory.planning import alone, tile_layer
+from byoc_dory.soc.diana.cost import (
     array_cycles,
-    cpu_cycles,
     dma_cycles,
     layer_cycles,
     queued_cycles,
     step_cycles,
 )
-from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer
-from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.planning import alone, tile_layer
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_schedule import schedule_layer
 from byoc_dory.soc.diana.schedule import LoopOrder, Schedule
-from byoc_dory.steps import Block, ConvTrigger, Finish, Prepare, Queue, Start, Step, Wait
+from byoc_dory.soc.diana.triggers import ConvTrigger
+from byoc_dory.steps import Block, Finish, Prepare, Queue, Start, Step, Wait
 from byoc_dory.tiling.problem import Tile, solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 from tests.byoc_dory.plans import plan_of

@@ -10,21 +10,9 @@ import pytest
 
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.soc.header import render
-from byoc_dory.steps import (
-    AddTrigger,
-    ConvTrigger,
-    DenseTrigger,
-    Finish,
-    Load,
-    Prepare,
-    Queue,
-    Start,
-    Step,
-    Store,
-    Trigger,
-    Wait,
-)
+from byoc_dory.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
 from htvm.sim import host
 from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.program import Case, planned_cases, random_cases, sources

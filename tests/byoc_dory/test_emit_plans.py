@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
-from byoc_dory.geometry import stored_bytes
 from byoc_dory.layers.layer import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.layout import stored_bytes
 from htvm.sim import host, rv32
 from htvm.sim.paths import runtime_c
 from htvm.sim.socs import machine_of

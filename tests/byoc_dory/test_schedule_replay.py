@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
-from byoc_dory.geometry import stored_bytes
 from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -16,6 +15,7 @@ from byoc_dory.planning import alone, tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_packing import pack_weights
 from byoc_dory.soc.diana.digital_schedule import schedule_layer
+from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.steps import Load, Queue
 from byoc_dory.tiling import Solution

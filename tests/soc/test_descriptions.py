@@ -14,9 +14,9 @@ import pytest
 
 import byoc_dory.soc.registry as registry
 from byoc_dory.errors import TargetError
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
 from byoc_dory.verdict import Refused
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 import htvm
-from byoc_dory.cost import cpu_cycles
+from byoc_dory.host_cost import cpu_cycles
 from htvm.inputs import seeded_inputs
 
 

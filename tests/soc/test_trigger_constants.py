@@ -15,9 +15,9 @@ from statistics import mean
 
 import pytest
 
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
 from htvm.sim.paths import runtime_c

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from byoc_dory.cost import layer_cycles
 from byoc_dory.emit.text import Expr, add
-from byoc_dory.geometry import stored_bytes, stored_offsets
 from byoc_dory.layers.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -18,7 +16,9 @@ from byoc_dory.soc.diana import borders
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import pack_weights
 from byoc_dory.soc.diana.analog_schedule import AnalogSchedule, analog_schedule
+from byoc_dory.soc.diana.cost import layer_cycles
 from byoc_dory.soc.diana.digital_emit import layer_kernel
+from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
 from byoc_dory.soc.diana.view import LayerView
 
 __all__ = ["AnalogEmitter"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.geometry import stored_bytes
 from byoc_dory.layers.layer import AnalogRequant, Layer
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import tile_bytes
 from byoc_dory.soc.diana.digital_schedule import base_schedule
+from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.schedule import LoopOrder, Schedule, TileIndex
-from byoc_dory.steps import AnalogTrigger
+from byoc_dory.soc.diana.triggers import AnalogTrigger
 
 __all__ = ["SUM_BYTES", "AnalogSchedule", "analog_schedule", "gain_shift"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from byoc_dory.cost import Core
 from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.geometry import stored_bytes
 from byoc_dory.layers.layer import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.cost import Core
+from byoc_dory.soc.diana.layout import stored_bytes
 
 __all__ = ["epilogue", "prologue"]
 

@@ -7,7 +7,6 @@ to the published latency tables, or arithmetic) or *assumed* (ours, not the chip
 
 from __future__ import annotations
 
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import (
     Dma,
     Host,
@@ -19,6 +18,7 @@ from byoc_dory.soc.base import (
     TargetSpec,
 )
 from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.digital_core import DigitalCore
 
 __all__ = ["soc"]
 

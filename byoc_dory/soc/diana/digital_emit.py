@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.cost import layer_cycles
 from byoc_dory.emit.text import environment
-from byoc_dory.geometry import stored_bytes, stored_offsets
 from byoc_dory.layers.layer import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana import borders
+from byoc_dory.soc.diana.cost import layer_cycles
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pack_weights
 from byoc_dory.soc.diana.digital_schedule import schedule_layer
+from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
 from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.soc.diana.view import LayerView
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.layers.layer import Array, Layer
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.digital_core import DigitalCore
 
 __all__ = [
     "activation_from_l2",

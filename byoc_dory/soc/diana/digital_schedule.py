@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from byoc_dory.geometry import Map, channel_tiles, spatial_tiles
+from byoc_dory.geometry import channel_tiles, spatial_tiles
 from byoc_dory.layers.layer import Layer, Shift
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pad_filter
+from byoc_dory.soc.diana.layout import Map
 from byoc_dory.soc.diana.schedule import LoopOrder, Schedule
 from byoc_dory.tiling.problem import Tile
 

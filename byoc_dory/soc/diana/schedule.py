@@ -15,25 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from byoc_dory.geometry import ChannelTile, Map, SpatialTile
+from byoc_dory.geometry import ChannelTile, SpatialTile
 from byoc_dory.layers.layer import Op
 from byoc_dory.options import ScheduleKind
 from byoc_dory.soc.base import round_up
-from byoc_dory.steps import (
-    AddTrigger,
-    Block,
-    ConvTrigger,
-    DenseTrigger,
-    Finish,
-    Load,
-    Prepare,
-    Queue,
-    Start,
-    Step,
-    Store,
-    Trigger,
-    Wait,
-)
+from byoc_dory.soc.diana.layout import Map
+from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.steps import Block, Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
 from byoc_dory.tiling.problem import Tile
 
 __all__ = ["LoopOrder", "Schedule", "TileIndex", "maps_written"]
@@ -281,7 +269,9 @@ class Schedule:
         if self.kind == "published":
             for loads, trigger, store in self.work():
                 assert store is not None
-                yield from (*loads, trigger, store)
+                yield from loads
+                yield trigger
+                yield store
         elif self.pipelined:
             yield from self._pipelined()
         else:

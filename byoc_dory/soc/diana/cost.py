@@ -1,4 +1,4 @@
-"""Predicted cycles: DMA, triggers and CPU kernels, from the SoC's description.
+"""Predicted cycles of DIANA's transfers and triggers, and of layers made of them.
 
 The model of a trigger is that of `DigitalCore`: a constant, the weights at the width of their port,
 and per block of maps, block of columns and output row ``C*fx*fy' + alpha*C*fy' + beta`` cycles,
@@ -18,32 +18,19 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from byoc_dory.layers.layer import Layer
-from byoc_dory.layers.rowwise import ItaGelu, TableMap
-from byoc_dory.soc.accelerator import DigitalCore
 from byoc_dory.soc.base import Dma, Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.schedule import Schedule
-from byoc_dory.steps import (
-    AddTrigger,
-    AnalogTrigger,
-    Block,
-    ConvTrigger,
-    DenseTrigger,
-    Load,
-    Store,
-    Trigger,
-)
+from byoc_dory.soc.diana.triggers import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.steps import Block, Load, Store, Trigger
 
 __all__ = [
     "Core",
     "analog_cycles",
     "array_cycles",
-    "cpu_cycles",
-    "cpu_operator_cycles",
     "dma_cycles",
     "layer_cycles",
-    "layout_cycles",
     "step_cycles",
 ]
 
@@ -287,60 +274,3 @@ def _kinds(shapes: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:
         first.setdefault(shape, position)
         numbers.append(order.setdefault(shape, len(order)))
     return list(first.values()), numbers
-
-
-def cpu_cycles(layer: Layer, soc: Soc) -> int:
-    """Rough cycles of the layer on the host, for verdicts (runs measure the real ones)."""
-    cost = soc.host.cost
-    if layer.op == "add":
-        return round(cost.add_element * layer.output.elements * (len(layer.inputs) - 1))
-    if layer.op == "rows":
-        looked_up = isinstance(layer.function, TableMap | ItaGelu)
-        each = cost.move_element if looked_up else cost.softmax_element
-        return round(each * layer.output.elements)
-    if layer.op == "dense":
-        each = cost.dense_mac
-    elif layer.op == "depthwise":
-        each = cost.depthwise_mac
-    else:
-        each = cost.pointwise_mac if (layer.fy, layer.fx) == (1, 1) else cost.conv_mac
-    return round(each * layer.macs)
-
-
-def cpu_operator_cycles(kind: str, read: int, written: int, soc: Soc) -> int | None:
-    """Rough cycles of an operator without `Layer` on the host; ``None`` for an unknown kind.
-
-    Args:
-        kind: as in the integer form: ``average_pool``, ``softmax``, ...
-        read: elements its windows read, each as often as it is read.
-        written: elements of its result.
-        soc: whose host.
-    """
-    cost = soc.host.cost
-    if kind in _WINDOWS:
-        return round(cost.pool_element * read)
-    if kind in _SOFTMAXES:
-        return round(cost.softmax_element * written)
-    if kind == "reshape":
-        return 0
-    if kind in _MOVES:
-        return round(cost.move_element * written)
-    if kind in ("quantize", "dequantize") or kind.startswith("real"):
-        return round(cost.real_element * max(read, written))
-    if kind == "add":
-        # Of a form that no pattern describes.
-        return round(cost.add_element * written)
-    return None
-
-
-_WINDOWS = ("average_pool", "max_pool", "mean", "onnx_average", "tflite_mean", "total")
-_SOFTMAXES = ("softmax", "onnx_softmax", "integer_softmax", "ita_softmax")
-_MOVES = (
-    "cast", "concat", "convert", "interleave", "nearest", "pad", "pad_axes", "rescale", "slice",
-    "table", "transpose",
-)  # fmt: skip
-
-
-def layout_cycles(size: int, soc: Soc) -> int:
-    """Rough cycles of the host to bring ``size`` bytes into an accelerator's layout, or back."""
-    return round(soc.host.cost.layout_byte * size)

@@ -1,0 +1,165 @@
+"""Which layers DIANA's analog core takes; each docstring is the public statement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byoc_dory.layers.layer import AnalogRequant, Layer
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.rules import (
+    ACCEPTED,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+    tensors_are_int8,
+)
+from byoc_dory.verdict import Refused, Rule, Verdict
+
+__all__ = ["RULES"]
+
+_INT16 = (-(1 << 15), (1 << 15) - 1)
+
+
+def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The operator is conv2d of one group, or dense."""
+    if layer.op not in ("conv2d", "dense"):
+        return Refused(f"the operator is {layer.op}")
+    if layer.groups != 1:
+        return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
+    return ACCEPTED
+
+
+def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Input, output and weights are int8."""
+    return tensors_are_int8(layer)
+
+
+def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The weights are -1, 0 and 1."""
+    assert layer.weight is not None
+    largest = int(layer.weight.flat[np.abs(layer.weight.astype(np.int16)).argmax()])
+    if abs(largest) > 1:
+        return Refused(f"a weight is {largest}")
+    return ACCEPTED
+
+
+def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The input is known to lie in [-64, 63]."""
+    (low, high), (lowest, highest) = layer.input_range, core.activation_range
+    if low < lowest or high > highest:
+        return Refused(
+            f"the input lies in [{low}, {high}], which has more than {core.activation_bits} bits"
+        )
+    return ACCEPTED
+
+
+def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Requantization is a gain, the converter, and for each channel a product and a sum."""
+    if not isinstance(layer.requant, AnalogRequant):
+        return Refused(f"the requantization is {type(layer.requant).__name__}, not AnalogRequant")
+    if layer.bias is not None and np.any(layer.bias):
+        return Refused(f"a bias is {layer.bias[np.flatnonzero(layer.bias)[0]]}")
+    return ACCEPTED
+
+
+def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The gain is a power of two, at most 2^15."""
+    gain = _requant(layer).gain
+    if gain < 1 or gain & (gain - 1) or gain > 1 << core.max_gain:
+        return Refused(f"the gain is {gain}")
+    return ACCEPTED
+
+
+def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """Each pass is clipped to [-32, 31], the range of the converter."""
+    low, high = _requant(layer).adc
+    if (low, high) != core.adc_range:
+        return Refused(f"a pass is clipped to [{low}, {high}]")
+    return ACCEPTED
+
+
+def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """A pass sums as many whole channels as 1152 rows hold; sums of passes have 16 bits."""
+    each = core.pass_channels(layer.fy, layer.fx)
+    summed = min(layer.C, _requant(layer).rows // (layer.fy * layer.fx))
+    if summed != min(layer.C, each):
+        return Refused(f"a pass sums {summed} channels, not {min(layer.C, each)}")
+    if each == 0:
+        return Refused(f"a channel has {layer.fy * layer.fx} rows")
+    passes = -(-layer.C // each)
+    if passes * core.adc_range[0] < _INT16[0]:
+        return Refused(f"{passes} passes may leave 16 bits")
+    return ACCEPTED
+
+
+def passes_are_few(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """A layer takes at most 8 passes."""
+    passes = -(-layer.C // max(1, core.pass_channels(layer.fy, layer.fx)))
+    if passes > core.max_passes:
+        return Refused(f"{layer.C * layer.fy * layer.fx} rows take {passes} passes")
+    return ACCEPTED
+
+
+def factors_have_sixteen_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The factor and the summand of each channel have 16 bits."""
+    requant = _requant(layer)
+    for what, values in (("factor", requant.mul), ("summand", requant.add)):
+        if len(values) not in (1, layer.K):
+            return Refused(f"there are {len(values)} {what}s for {layer.K} channels")
+        for value in (min(values), max(values)):
+            if not _INT16[0] <= value <= _INT16[1]:
+                return Refused(f"a {what} is {value}")
+    return ACCEPTED
+
+
+def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The right shift is 0 to 31 bits for the whole layer."""
+    shift = _requant(layer).shift
+    if not 0 <= shift <= core.max_shift:
+        return Refused(f"the shift is {shift}, not in 0..{core.max_shift}")
+    return ACCEPTED
+
+
+def clip_is_seven_or_eight_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The output is clipped to 7 or 8 bits, from 0 on after ReLU."""
+    if layer.clip not in core.output_ranges:
+        return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
+    return ACCEPTED
+
+
+def filter_fits_array(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+    """The kernel is at most 7x7, the stride 1x1 or 2x2, the dilation 1x1."""
+    if max(layer.fy, layer.fx) > core.max_filter:
+        return Refused(f"the kernel is {layer.fy}x{layer.fx}")
+    y, x = layer.stride
+    if y != x or y not in core.strides:
+        return Refused(f"the stride is {y}x{x}")
+    if layer.dilation != (1, 1):
+        return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
+    return ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_sums_over_channels,
+    data_is_int8,
+    weights_are_ternary,
+    activations_fit_converters,
+    requantization_is_analog,
+    gain_is_a_shift,
+    converter_is_the_cores,
+    passes_are_the_cores,
+    passes_are_few,
+    factors_have_sixteen_bits,
+    shift_is_in_range,
+    clip_is_seven_or_eight_bits,
+    filter_fits_array,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+)
+
+
+def _requant(layer: Layer) -> AnalogRequant:
+    assert isinstance(layer.requant, AnalogRequant)  # judged before
+    return layer.requant

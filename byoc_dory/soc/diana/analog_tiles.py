@@ -1,0 +1,64 @@
+"""Tiles of a layer on DIANA's analog core: what they need of L1 and of the array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byoc_dory.layers.layer import Layer
+from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_schedule import SUM_BYTES
+from byoc_dory.tiling.problem import Axis, TilingProblem
+
+__all__ = ["tiling_problem"]
+
+
+def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> TilingProblem:
+    """What a tile of this layer needs of L1 and of the array.
+
+    C is never tiled, as all passes of a tile follow each other; x is whole or a multiple of 4,
+    because the DMA moves whole reversed groups.  An output channel is a column of cells; where
+    there is room, the schedule computes several output columns at a time.
+    """
+    dense = layer.op == "dense"
+    each = min(layer.C, max(1, core.pass_channels(layer.fy, layer.fx)))
+    column = round_up(each * layer.fy * layer.fx, core.row_step) * 2 // 8
+    common: dict[str, Any] = {
+        "name": layer.name,
+        "l1_limit": l1_budget,
+        "unit": core.l1,
+        "weight_block": column,
+        "weight_limit": column * core.columns,
+        "sums": SUM_BYTES if each < layer.C else 0,
+    }
+    if dense:
+        one = Axis(1, tiled=False)
+        return TilingProblem(
+            k=Axis(layer.K, step=core.row_pitch),
+            c=Axis(layer.C, tiled=False),
+            y=one,
+            x=one,
+            iy=1,
+            ix=1,
+            fy=1,
+            fx=1,
+            stride=(1, 1),
+            round_k=core.row_pitch,
+            round_c=core.row_pitch,
+            **{**common, "weight_block": column * core.row_pitch},
+        )
+    return TilingProblem(
+        k=Axis(layer.K),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy),
+        x=Axis(layer.ox, step=core.group),
+        iy=layer.iy,
+        ix=layer.ix,
+        fy=layer.fy,
+        fx=layer.fx,
+        stride=layer.stride,
+        # x tiles start at multiples of the group, so the misalignment is always the same.
+        crop=-layer.pad[1] % core.group,
+        round_x=core.row_pitch,
+        **common,
+    )

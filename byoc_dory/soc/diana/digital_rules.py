@@ -1,0 +1,113 @@
+"""Which layers DIANA's digital core takes; each docstring is the public statement."""
+
+from __future__ import annotations
+
+from byoc_dory.layers.layer import Layer, Shift
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.diana.digital_core import DigitalCore
+from byoc_dory.soc.diana.rules import (
+    ACCEPTED,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+    tensors_are_int8,
+)
+from byoc_dory.verdict import Refused, Rule, Verdict
+
+__all__ = ["RULES"]
+
+
+def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """The operator is conv2d, depthwise conv2d, dense or add."""
+    if layer.op in ("conv2d", "depthwise", "dense", "add"):
+        return ACCEPTED
+    return Refused(f"the operator is {layer.op}")
+
+
+def data_is_int8(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """Inputs, output and weights are int8, the bias is int32."""
+    verdict = tensors_are_int8(layer)
+    if isinstance(verdict, Refused):
+        return verdict
+    if layer.bias is not None and layer.bias.dtype != "int32":
+        return Refused(f"the bias is {layer.bias.dtype}")
+    return ACCEPTED
+
+
+def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """The kernel is at most 7x7 (sizes other than 1, 3, 5, 7 are extended with zeros)."""
+    largest = max(core.filters)
+    if max(layer.fy, layer.fx) > largest:
+        return Refused(f"the kernel is {layer.fy}x{layer.fx}, larger than {largest}x{largest}")
+    return ACCEPTED
+
+
+def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """The stride is 1x1 or 2x2."""
+    y, x = layer.stride
+    if y != x or y not in core.strides:
+        return Refused(f"the stride is {y}x{x}")
+    return ACCEPTED
+
+
+def dilation_is_one(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """The dilation is 1x1."""
+    if layer.dilation != (1, 1):
+        return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
+    return ACCEPTED
+
+
+def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """Groups are 1, or depthwise with as many input as output channels."""
+    if layer.groups == 1 or (layer.op == "depthwise" and layer.groups == layer.C == layer.K):
+        return ACCEPTED
+    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
+
+
+def requantization_is_one_shift(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """Requantization is one right shift of 0 to 31 bits for the whole layer."""
+    limit = core.max_shift
+    if not isinstance(layer.requant, Shift):
+        return Refused(f"the requantization is {type(layer.requant).__name__}, not one shift")
+    if not 0 <= layer.requant.shift <= limit:
+        return Refused(f"the shift is {layer.requant.shift}, not in 0..{limit}")
+    return ACCEPTED
+
+
+def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """The output is clipped to [-128, 127], or to [0, 127] after ReLU."""
+    if layer.clip not in ((-128, 127), (0, 127)):
+        return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
+    return ACCEPTED
+
+
+def add_has_two_operands(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """An add has two operands."""
+    if layer.op == "add" and len(layer.inputs) > 2:
+        return Refused(f"the add has {len(layer.inputs)} operands")
+    return ACCEPTED
+
+
+def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+    """The operands of an add have the same shape."""
+    if layer.op == "add" and len({tensor.shape for tensor in layer.inputs}) > 1:
+        a, b = (tensor.shape for tensor in layer.inputs)
+        return Refused(f"the operands are {a} and {b}")
+    return ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_is_known,
+    data_is_int8,
+    filter_fits_array,
+    stride_is_one_or_two,
+    dilation_is_one,
+    groups_are_one_or_depthwise,
+    requantization_is_one_shift,
+    clip_is_int8_or_relu,
+    add_has_two_operands,
+    add_operands_have_one_shape,
+    padding_is_below_kernel,
+    sizes_fit_registers,
+    smallest_tile_fits,
+)

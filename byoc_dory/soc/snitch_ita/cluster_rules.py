@@ -1,0 +1,79 @@
+"""Which layers the compute cores take; each docstring is the public statement."""
+
+from __future__ import annotations
+
+from byoc_dory.layers.layer import Layer
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
+from byoc_dory.soc.snitch_ita.requant import mul_shift
+from byoc_dory.soc.snitch_ita.rules import (
+    ACCEPTED,
+    data_is_8_bits,
+    padding_is_below_kernel,
+    smallest_tile_fits,
+)
+from byoc_dory.verdict import Refused, Rule, Verdict
+
+__all__ = ["RULES"]
+
+
+_OPERATORS = ("conv2d", "depthwise", "dense", "gemm", "matmul", "rows", "add")
+
+
+def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """The operator is conv2d, depthwise conv2d, a matrix product, a function of rows, or a sum."""
+    if layer.op in _OPERATORS:
+        return ACCEPTED
+    return Refused(f"the operator is {layer.op}")
+
+
+def dilation_is_one(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """The dilation is 1x1."""
+    if layer.dilation == (1, 1):
+        return ACCEPTED
+    return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
+
+
+def groups_are_one_or_depthwise(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """A convolution has one group, or is depthwise with as many input as output channels."""
+    if layer.groups == 1 or layer.op in ("depthwise", "matmul"):
+        return ACCEPTED
+    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
+
+
+def requantization_is_mul_shift(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """Requantization is ``(acc * mul + add) >> shift`` with shifts of 0 to 31."""
+    requant = mul_shift(layer)
+    if requant is None:
+        return Refused(f"the requantization is {type(layer.requant).__name__}")
+    for shift in requant.shift:
+        if not 0 <= shift <= 31:
+            return Refused(f"a shift is {shift}, not in 0..31")
+    for value in (*requant.mul, *requant.add):
+        if not -(2**31) <= value < 2**31:
+            return Refused(f"a factor or addend is {value}, more than 32 bits")
+    return ACCEPTED
+
+
+def operands_are_few_and_alike(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """An add has up to 8 operands of one shape and type."""
+    if layer.op != "add":
+        return ACCEPTED
+    if len(layer.inputs) > core.most_operands:
+        return Refused(f"{len(layer.inputs)} operands, more than {core.most_operands}")
+    kinds = {(tensor.shape, tensor.dtype) for tensor in layer.inputs}
+    if len(kinds) > 1:
+        return Refused("the operands are " + ", ".join(str(t.shape) for t in layer.inputs))
+    return ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_is_known,
+    data_is_8_bits,
+    dilation_is_one,
+    groups_are_one_or_depthwise,
+    padding_is_below_kernel,
+    requantization_is_mul_shift,
+    operands_are_few_and_alike,
+    smallest_tile_fits,
+)
