@@ -21,7 +21,7 @@ from byoc_dory.layers.layer import (
     depthwise_layer,
 )
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.diana import digital
+from byoc_dory.soc.diana import digital_rules
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.generic.description import GENERIC
 from byoc_dory.verdict import Accepted, Refused, judge, statement
@@ -90,7 +90,7 @@ def test_refusals_name_the_value(case: str) -> None:
     verdict = CORE.judge(make(), DIANA)
     assert isinstance(verdict, Refused), case
     assert value in verdict.reason
-    assert verdict.rule in [statement(rule) for rule in digital.RULES]
+    assert verdict.rule in [statement(rule) for rule in digital_rules.RULES]
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -107,23 +107,23 @@ def test_accepts_the_benchmark_networks(network: str) -> None:
 
 
 def test_every_rule_has_a_public_statement() -> None:
-    for rule in digital.RULES:
+    for rule in digital_rules.RULES:
         text = statement(rule)
         assert text.endswith(".") and len(text) < 100 and text != rule.__name__
 
 
 def test_first_objection_wins() -> None:
     layer = conv(stride=(3, 3), clip=(0, 6))
-    verdict = judge(layer, CORE, DIANA, digital.RULES)
+    verdict = judge(layer, CORE, DIANA, digital_rules.RULES)
     assert isinstance(verdict, Refused) and "stride" in verdict.reason
 
 
 def test_every_rule_is_the_first_to_object_somewhere() -> None:
     """A rule that no case can trigger is either dead or hidden."""
     rules = {CORE.judge(make(), DIANA).rule for make, _ in CASES.values() if not accepted(make)}
-    hidden = {statement(rule) for rule in digital.RULES} - rules
+    hidden = {statement(rule) for rule in digital_rules.RULES} - rules
     # Layer itself knows no other operators.
-    assert hidden == {statement(digital.operator_is_known)}
+    assert hidden == {statement(digital_rules.operator_is_known)}
 
 
 def accepted(make) -> bool:
