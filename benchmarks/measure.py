@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from byoc_dory.options import ScheduleKind
     from byoc_dory.region import Kernel
+    from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.module import Module
     from htvm.result import Causes, LayerResult, RunResult
-    from htvm.sim.sizes import Sizes
     from htvm.zoo.sketch import Scheme
     from patterns.reading.read import Node
 

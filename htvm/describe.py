@@ -14,7 +14,7 @@ from htvm.facts.network import machine_of, network_graph
 from htvm.facts.recipe import recipe_of
 from htvm.facts.traffic import Traffic, traffic_of
 from htvm.facts.units import units_of
-from htvm.offers import Estimator, executed_form
+from htvm.placement.offers import Estimator, executed_form
 from htvm.policy import CPU
 from htvm.report.explain_types import Explanation, Offer, VerdictRow
 from htvm.report.shapes import describe
@@ -223,7 +223,7 @@ def explanation_of(compiled: Compiled, changes: int = 0) -> Explanation:
         )
         for name, place in dispatch.placement.items()
     ]
-    from htvm.improvements import improvements
+    from htvm.explain.improvements import improvements
 
     found = improvements(compiled, changes) if changes else ()
     return Explanation(tuple(rows), found, _total(compiled, rows))

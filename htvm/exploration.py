@@ -190,7 +190,7 @@ def _of_model(
     source: Model, target: Target, options: TilingOptions, policy: Policy | None, progress: Progress
 ) -> _Placed:
     """The layers of a model where a build would place them."""
-    from htvm.placement import place
+    from htvm.placement.plan import place
     from htvm.quantization import retarget
     from patterns.dispatch.dispatching import dispatch
     from patterns.reading.read import output_names, read_graph

@@ -219,8 +219,8 @@ class Module:
             ExportError: the folder cannot be written; nothing is left behind.
             InputError: an input has a wrong name, shape or dtype.
         """
-        from htvm.aot.export import export
-        from htvm.aot.manifest import Manifest
+        from htvm.firmware.export import export
+        from htvm.firmware.manifest import Manifest
         from htvm.inputs import seeded_inputs
 
         compiled = self.compiled

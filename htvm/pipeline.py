@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.soc.registry import resolve
+from htvm.firmware.paths import soc_folder
 from htvm.model import Model
 from htvm.policy import check_policy
 from htvm.progress import Progress
-from htvm.sim.paths import soc_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
     from htvm.module import Module
-    from htvm.placement import Placement
+    from htvm.placement.plan import Placement
     from htvm.policy import Policy
     from htvm.quantization import Retargeted
     from htvm.sim.runner import Built
@@ -210,7 +210,7 @@ def compile_model(
     from htvm.aot.parallel import cores_of
     from htvm.aot.program import assemble
     from htvm.frontend import load
-    from htvm.placement import place
+    from htvm.placement.plan import place
     from htvm.quantization import retarget
     from patterns.byoc.codegen import run_codegen
     from patterns.byoc.partition import partition

@@ -13,9 +13,9 @@ from htvm.inputs import Inputs, bind_inputs
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
-    from htvm.aot.manifest import Manifest
     from htvm.aot.program import Program
-    from htvm.aot.project import Golden
+    from htvm.firmware.manifest import Manifest
+    from htvm.firmware.project import Golden
     from htvm.model import TensorInfo
     from htvm.report.types import Report
     from htvm.result import RunResult
@@ -39,8 +39,8 @@ def open(path: str | Path) -> Project:
     """
     from byoc_dory.soc.header import render
     from byoc_dory.soc.registry import resolve
-    from htvm.aot.export import check_files
-    from htvm.aot.manifest import FILE, read_manifest
+    from htvm.firmware.export import check_files
+    from htvm.firmware.manifest import FILE, read_manifest
 
     folder = Path(path)
     check_files(folder, FILE)
@@ -157,8 +157,8 @@ class Project:
             ExportError: the folder cannot be written; nothing is left behind.
             InputError: an input has a wrong name, shape or dtype.
         """
-        from htvm.aot.export import export
-        from htvm.aot.manifest import StoredArray
+        from htvm.firmware.export import export
+        from htvm.firmware.manifest import StoredArray
 
         if inputs is None:
             return export(self.program, self.soc, Path(folder), self.golden, self.manifest)
@@ -184,8 +184,8 @@ def _text(path: Path) -> str:
 def _program(folder: Path, manifest: Manifest) -> Program:
     """The program as it was, its C files taken from the folder."""
     from byoc_dory.region import Constant
-    from htvm.aot.c_arrays import read_c_arrays
     from htvm.aot.program import Program
+    from htvm.firmware.c_arrays import read_c_arrays
 
     name = manifest.name
     parts = (".h", ".c", "_kernels.h", "_layers.c", "_cpu.c", "_weights.h", "_weights.c")

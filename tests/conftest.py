@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from htvm.firmware.toolchain import Compiler
+
 # The same examples on every run and machine: a failure is the change's, not the day's.
 settings.register_profile("htvm", derandomize=True, deadline=None)
 settings.load_profile("htvm")
@@ -22,3 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether the files in tests/golden are to be written instead of compared."""
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def compiler() -> Compiler:
+    """The compilers of the ziglang package, with the user's cache."""
+    return Compiler.zig()

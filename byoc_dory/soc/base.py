@@ -125,7 +125,7 @@ class SimControl:
 
     Attributes:
         putchar: a byte stored here is printed.
-        exit: a word stored here ends the run (how it carries the exit code: htvm.sim.machine).
+        exit: a word stored here ends the run (how it carries the exit code: htvm.firmware.machine).
         trace: a word stored here is a mark, (index << 1) | (0 begin, 1 end).
     """
 

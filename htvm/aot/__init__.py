@@ -1,1 +1,1 @@
-"""Ahead of time: CPU kernels, the L2 plan, the entry function and the project files."""
+"""Ahead of time: CPU kernels, the L2 plan, the entry function."""

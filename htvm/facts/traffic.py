@@ -10,7 +10,7 @@ from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger
 from byoc_dory.steps import Load, Store
-from htvm.sim.sizes import tensor_bytes
+from htvm.firmware.sizes import tensor_bytes
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel

@@ -12,8 +12,8 @@ from byoc_dory.tiling.shortage import shortage_of
 from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
 from htvm.fitting.levels import l2_level, layer_demands, layer_levels
 from htvm.model import Model
-from htvm.offers import executed_form
 from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.progress import Progress
 from htvm.report.fit_types import Answer, Change, Fit, LayerDemand, Level

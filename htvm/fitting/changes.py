@@ -16,11 +16,11 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import resolve, targets
+from htvm.explain.variants import RESIZABLE, resized
 from htvm.fitting.levels import constants_by_layer, too_full
-from htvm.offers import executed_form
+from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.report.fit_types import Answer, Change, Level
-from htvm.variants import RESIZABLE, resized
 
 if TYPE_CHECKING:
     from byoc_dory.layers.layer import Layer

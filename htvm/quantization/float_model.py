@@ -115,7 +115,7 @@ def calibrated(
 def _retargeted(model: Model, target: Target) -> Retargeted:
     """The model in the scheme of a target; it logs what that costs, and raises where it cannot."""
     from byoc_dory.options import TilingOptions
-    from htvm.placement import place
+    from htvm.placement.plan import place
     from htvm.quantization.retarget import retarget
     from patterns.reading.read import read_graph
 

@@ -1,1 +1,1 @@
-"""The simulated machines: compiler, instruction-set simulator, firmware."""
+"""The simulated machines: instruction-set simulator, native platform, what a run spent."""

@@ -19,8 +19,8 @@ from typing import Any
 from byoc_dory.errors import ExportError, SimulationError, ToolchainError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
-from htvm.sim.paths import runtime_c, soc_folder, work_folder
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.paths import runtime_c, soc_folder, work_folder
+from htvm.firmware.toolchain import Compiler
 
 __all__ = [
     "HostProgram",

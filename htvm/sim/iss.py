@@ -1,7 +1,7 @@
 """Running programs on the instruction-set simulator.
 
 ``python -m htvm.sim.iss FILE.elf`` runs a bare-metal program on the machine
-:data:`~htvm.sim.machine.BARE` and prints what it prints, then its cycles and instructions.
+:data:`~htvm.firmware.machine.BARE` and prints what it prints, then its cycles and instructions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from byoc_dory.errors import HtvmError, SimulationError
+from htvm.firmware.machine import BARE, Machine, SocModel
+from htvm.firmware.paths import runtime_c, work_folder
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.look import Look, Seen
-from htvm.sim.machine import BARE, Machine, SocModel
-from htvm.sim.paths import runtime_c, work_folder
-from htvm.sim.toolchain import Compiler
 
 __all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
 

@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from byoc_dory.errors import L2OverflowError, SimulationError
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.aot.project import check_arrays
-from htvm.sim import host, rv32
-from htvm.sim.builds import kept_build
-from htvm.sim.paths import soc_folder
-from htvm.sim.sizes import (
+from htvm.firmware.builds import kept_build
+from htvm.firmware.paths import soc_folder
+from htvm.firmware.project import check_arrays
+from htvm.firmware.sizes import (
     Sizes,
     check_l2,
     dominant,
@@ -28,8 +27,9 @@ from htvm.sim.sizes import (
     native_code_bytes,
     tensor_bytes,
 )
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import HOST_FLAGS, Compiler, rv32_flags
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import HOST_FLAGS, Compiler, rv32_flags
+from htvm.sim import host, rv32
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
-from htvm.sim.elf import Elf, Symbol, read_elf
+from htvm.firmware.elf import Elf, Symbol, read_elf
+from htvm.firmware.linking import DEFAULT_STACK, linker_script
+from htvm.firmware.machine import Machine
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import CompileError, Compiler
 from htvm.sim.iss import MAX_CYCLES, run_elf
-from htvm.sim.linking import DEFAULT_STACK, linker_script
 from htvm.sim.look import Look, Seen
-from htvm.sim.machine import Machine
-from htvm.sim.paths import runtime_c
-from htvm.sim.toolchain import CompileError, Compiler
 
 __all__ = [
     "Firmware",

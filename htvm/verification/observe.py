@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.errors import SimulationError
+from htvm.firmware.lines import Lines
+from htvm.firmware.sizes import tensor_bytes
 from htvm.sim import rv32
-from htvm.sim.lines import Lines
 from htvm.sim.look import Look, Range, Seen
 from htvm.sim.runner import RUN_MARK, build_rv32, failure
-from htvm.sim.sizes import tensor_bytes
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc

@@ -12,7 +12,7 @@ from htvm.sim.look import Look, Range, Store
 from htvm.verification.types import Origin
 
 if TYPE_CHECKING:
-    from htvm.sim.lines import Place
+    from htvm.firmware.lines import Place
     from htvm.verification.observe import Machine, Observed
 
 __all__ = ["origins"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from htvm.sim.lines import Place
+from htvm.firmware.lines import Place
 
 __all__ = [
     "Difference",

@@ -10,8 +10,8 @@ import pytest
 from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host
-from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.program import Case, main_program, make_case, packed, region_of
 

@@ -20,8 +20,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.header import render
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host
-from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.layers import int8, int32
 from tests.byoc_dory.program import Case, main_program, make_case, packed, random_cases, sources
 

@@ -15,10 +15,10 @@ from byoc_dory.planning import tile_layer
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.layout import stored_bytes
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host, rv32
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.layers import NETWORKS, OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans, plan_of
 from tests.byoc_dory.program import _define

@@ -11,10 +11,10 @@ from byoc_dory.layers.layer import Shift, Tensor, add_layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.region import Kernel, Region
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host, rv32
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.layers import mobilenet, resnet8
 from tests.byoc_dory.program import Case, make_case, sources
 

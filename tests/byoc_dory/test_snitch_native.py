@@ -15,8 +15,8 @@ from byoc_dory.layers.requantization import MulShift
 from byoc_dory.layers.rowwise import AffineNorm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host
-from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.program import Case, main_program, packed
 from tests.byoc_dory.snitch_cases import (
     attention_layer,

@@ -11,8 +11,8 @@ import pytest
 
 import htvm
 from byoc_dory.options import TilingOptions
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.runner import build_host, run
-from htvm.sim.toolchain import Compiler
 from tests.e2e.networks import random_network
 from tests.interpreter import interpret
 from tests.models_onnx import FILES, golden, onnx_path

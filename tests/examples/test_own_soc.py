@@ -22,7 +22,7 @@ from byoc_dory.errors import ExportError, ModelError, TargetError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from htvm.cli import main
-from htvm.sim.paths import soc_folder
+from htvm.firmware.paths import soc_folder
 from htvm.skeleton import EXAMPLE, example_folder, new_soc, skeleton
 from htvm.zoo.emit import model
 from htvm.zoo.sketch import Sketch

@@ -17,8 +17,8 @@ from byoc_dory.options import TilingOptions
 from htvm import zoo
 from htvm.cli.app import main
 from htvm.cli.arguments import open_model
+from htvm.firmware.sizes import Sizes
 from htvm.report.fit_types import Fit, Level
-from htvm.sim.sizes import Sizes
 from tests.models import MODELS, model_path
 
 MLPERF = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")

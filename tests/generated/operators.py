@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from tvm import relax
-
 from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from byoc_dory.rowwise import ItaGelu, ItaSoftmax
+from patterns.conv import conv2d
+from patterns.onnx_rounding import float_scale
+from tvm import relax
+
 from patterns import (
     analog,
     arithmetic,
@@ -37,8 +39,6 @@ from patterns import (
     softmax,
     table_map,
 )
-from patterns.conv import conv2d
-from patterns.onnx_rounding import float_scale
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from byoc_dory.layer import (
     Layer,
     Shift,
@@ -20,6 +19,7 @@ from byoc_dory.layer import (
     dense_layer,
     depthwise_layer,
 )
+
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.soc.diana.description import DIANA

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from byoc_dory.layer import MulShift, Requant, Shift
+from htvm.aot.project import project_files
+from patterns.conv import conv2d
 
 import htvm
-from byoc_dory.layer import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.aot.project import project_files
 from htvm.pipeline import BuildOptions, Compiled, compile_model
 from patterns import elementwise, gemm, pool, shape, softmax
-from patterns.conv import conv2d
 from tests.generated.golden import check_golden
 from tests.generated.operators import module_of
 

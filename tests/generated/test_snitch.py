@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from byoc_dory.layer import (
     Layer,
     MulShift,
@@ -18,8 +17,6 @@ from byoc_dory.layer import (
     depthwise_layer,
 )
 from byoc_dory.matrices import gemm_layer, matmul_layer, matrix, rows_layer
-from byoc_dory.options import TilingOptions
-from byoc_dory.region import BorderMap
 from byoc_dory.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -30,6 +27,9 @@ from byoc_dory.rowwise import (
     TableMap,
     TableSoftmax,
 )
+
+from byoc_dory.options import TilingOptions
+from byoc_dory.region import BorderMap
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from tests.byoc_dory.layers import int8, int32
 from tests.byoc_dory.snitch_cases import attention_layer

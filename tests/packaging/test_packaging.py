@@ -70,7 +70,7 @@ def test_the_wheel_works_elsewhere(wheel: Path, tmp_path: Path) -> None:
         archive.extractall(site)
     code = (
         "import htvm, patterns, byoc_dory, sys\n"
-        "from htvm.sim.paths import runtime_c\n"
+        "from htvm.firmware.paths import runtime_c\n"
         "root = runtime_c()\n"
         "assert str(root).startswith(sys.argv[1]), root\n"
         "assert htvm.__file__.startswith(sys.argv[1]), htvm.__file__\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from htvm.sim.machine import BARE
+from htvm.firmware.machine import BARE
 from tests.rtl.core import RtlRun, assert_same, build_bench
 
 pytestmark = pytest.mark.rtl

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from htvm.firmware.machine import BARE
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
-from htvm.sim.machine import BARE
 from htvm.sim.rv32 import build_firmware
-from htvm.sim.toolchain import Compiler
 from tests.rtl.core import RtlRun, assert_same, build_bench
 from tests.rtl.programs import random_program
 from tests.sim.bare import assemble
@@ -19,11 +19,6 @@ pytestmark = pytest.mark.rtl
 
 HERE = Path(__file__).parent
 RANDOM_PROGRAMS = 40
-
-
-@pytest.fixture(scope="session")
-def compiler() -> Compiler:
-    return Compiler.zig()
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 
 from byoc_dory.errors import ExportError, SimulationError, ToolchainError
 from byoc_dory.soc.registry import resolve
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host
-from htvm.sim.toolchain import Compiler
 from tests.runtime_c.device import DIANA
 
 # Adds two vectors of 64 bytes on the accelerator, then doubles the first on the CPU.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.toolchain import Compiler
 
 RAM = 0x8000_0000
 

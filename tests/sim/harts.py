@@ -7,9 +7,9 @@ from pathlib import Path
 
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc
-from htvm.sim.machine import Machine, SocModel
-from htvm.sim.paths import runtime_c
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.machine import Machine, SocModel
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
 
 SOC = soc()
 assert SOC.cluster is not None and SOC.host.timing is not None

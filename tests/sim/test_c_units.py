@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from htvm.sim.paths import runtime_c
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow")
 COMPILERS = [None, *(name for name in ("gcc", "clang") if shutil.which(name))]

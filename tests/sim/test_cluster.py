@@ -13,11 +13,11 @@ import pytest
 import htvm
 from byoc_dory.soc.header import render
 from htvm.errors import SimulationError
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host, rv32
 from htvm.sim.iss import TrapError
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 from tests.models import golden
 from tests.sim.harts import SOC
 from tests.sim.test_c_units import WARNINGS, sanitizers

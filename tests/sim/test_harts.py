@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from htvm.firmware.machine import BARE
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import IssResult, TrapError, build_iss, run_elf
-from htvm.sim.machine import BARE
-from htvm.sim.toolchain import Compiler
 from tests.sim import bare
 from tests.sim.harts import CONTROL, END, L1, L2, SLEEP, SOC, TIMERS, assemble, machine
 
@@ -132,7 +132,7 @@ alone: .word 0
 
 @pytest.mark.parametrize("seed", range(3))
 def test_same_as_one_hart(seed: int, tmp_path: Path, compiler: Compiler) -> None:
-    from htvm.sim.elf import read_elf
+    from htvm.firmware.elf import read_elf
 
     harts = 9
     elf = assemble(random_text(seed), tmp_path, compiler)

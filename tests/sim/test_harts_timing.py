@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
-from htvm.sim.toolchain import Compiler
 from tests.sim.harts import CLUSTER, CONTROL, END, L1, L2, SLEEP, TIMING, assemble, machine
 
 RESULTS = L1 + 0x8000

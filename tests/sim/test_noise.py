@@ -15,11 +15,11 @@ from byoc_dory.soc.base import Target
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.registry import resolve
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host, rv32
 from htvm.sim.noise import noise_settings
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 from tests.byoc_dory.analog import analog_conv
 from tests.byoc_dory.program import Case, main_program, make_case, packed
 from tests.byoc_dory.test_emit_rv32 import firmware_main

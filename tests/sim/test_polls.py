@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htvm.firmware.machine import BARE, SocModel
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import IssResult, TrapError, run_elf
-from htvm.sim.machine import BARE, SocModel
-from htvm.sim.toolchain import Compiler
 from tests.sim.bare import assemble, make_elf, words
 
 MODEL = Path(__file__).parent / "devices" / "timers_model.c"
@@ -87,7 +87,7 @@ def run(elf: Path, first: int, second: int, *, step: bool) -> IssResult:
 
 
 def elf_memory(elf: Path) -> int:
-    from htvm.sim.elf import read_elf
+    from htvm.firmware.elf import read_elf
 
     return read_elf(elf).symbol("memory").address
 

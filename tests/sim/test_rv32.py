@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from htvm.errors import ExportError, L2OverflowError, SimulationError, ToolchainError
-from htvm.sim.machine import BARE
+from htvm.firmware.machine import BARE
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.rv32 import Firmware, build_firmware, run
-from htvm.sim.toolchain import Compiler
 
 FLAGS = ("-Wall", "-Wextra", "-Werror")
 NOINIT = '__attribute__((aligned(16), section(".noinit")))'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
-from htvm.sim.toolchain import Compiler
 from tests.sim.bare import assemble
 from tests.sim.timing_rules import CASES, Case, program
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from htvm.errors import SimulationError
+from htvm.firmware.machine import BARE
 from htvm.sim.iss import TrapError, main, run_elf
-from htvm.sim.machine import BARE
 from tests.sim import rv32_model as rv
 from tests.sim.bare import RAM, make_elf, words
 

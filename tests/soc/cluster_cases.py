@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.soc.snitch_ita.description import soc
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 
 Array = npt.NDArray[Any]
 

@@ -10,11 +10,11 @@ import pytest
 
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 
 TOLERANCE = 0.02
 PASSES = 8

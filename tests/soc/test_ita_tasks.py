@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import rv32
 from htvm.sim.host import driver_sources
-from htvm.sim.paths import runtime_c
-from htvm.sim.socs import machine_of
-from htvm.sim.toolchain import Compiler
 from tests import ita_reference as reference
 from tests.ita_reference import Requant
 from tests.runtime_c.cluster import CORE, SOC, bias_bytes

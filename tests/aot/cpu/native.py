@@ -11,7 +11,7 @@ import numpy as np
 
 from htvm.aot.cpu import CpuCode
 from htvm.aot.steps import Alias
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.toolchain import Compiler
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
 GUARD = 64

@@ -19,7 +19,7 @@ from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
 from htvm.aot.lower import STACK_BYTES
 from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.toolchain import Compiler
 from patterns.ops.gemm import dense
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import int8, module

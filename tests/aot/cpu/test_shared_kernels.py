@@ -15,7 +15,7 @@ import pytest
 from byoc_dory.layers.layer import Shift
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.parallel import Cores
-from htvm.sim.paths import runtime_c
+from htvm.firmware.paths import runtime_c
 from patterns.ops.elementwise import TfliteAdd, tflite_add
 from patterns.ops.gemm import dense
 from patterns.ops.pool import average_pool2d, max_pool2d

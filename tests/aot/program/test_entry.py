@@ -12,8 +12,8 @@ import pytest
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.entry import c_array, c_type, model_sources
 from htvm.aot.program import Program
-from htvm.sim.paths import runtime_c
-from htvm.sim.toolchain import Compiler
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
 from tests.aot import tiny
 
 STRICT = ("-Wall", "-Wextra", "-Werror")

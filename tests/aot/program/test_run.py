@@ -13,9 +13,9 @@ import pytest
 from byoc_dory.errors import InputError, L2OverflowError, SimulationError, ToolchainError
 from byoc_dory.region import Constant
 from byoc_dory.soc.registry import resolve
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import runner
 from htvm.sim.runner import Built, build_host, build_rv32, run
-from htvm.sim.toolchain import Compiler
 from tests.aot import tiny
 
 DIANA = resolve("diana").soc

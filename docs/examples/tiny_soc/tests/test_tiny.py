@@ -12,8 +12,8 @@ import htvm
 from byoc_dory.errors import SimulationError
 from byoc_dory.layers.layer import Array
 from byoc_dory.options import TilingOptions
+from htvm.firmware.toolchain import Compiler
 from htvm.sim import host
-from htvm.sim.toolchain import Compiler
 from htvm.zoo.emit import model
 from htvm.zoo.sketch import Sketch
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
-from htvm.sim.paths import cache_root
+from htvm.firmware.paths import cache_root
 
 __all__ = ["CompileError", "Compiler", "HOST_FLAGS", "is_sealed", "rv32_flags", "seal"]
 

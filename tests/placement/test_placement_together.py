@@ -12,8 +12,8 @@ from byoc_dory.layers.layer import MulShift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
-from htvm.offers import executed_form
-from htvm.placement import Placement, place
+from htvm.placement.offers import executed_form
+from htvm.placement.plan import Placement, place
 from htvm.quantization import retarget
 from patterns.dispatch.dispatching import dispatch
 from patterns.reading.read import output_names, read_graph

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from htvm.sim.machine import Machine
-from htvm.sim.paths import runtime_c
+from htvm.firmware.machine import Machine
+from htvm.firmware.paths import runtime_c
 
 __all__ = ["DEFAULT_STACK", "linker_script"]
 

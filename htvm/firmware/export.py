@@ -18,9 +18,9 @@ from pathlib import Path
 
 from byoc_dory.errors import ExportError
 from byoc_dory.soc.base import Soc
-from htvm.aot.manifest import FILE, Manifest, manifest_text
 from htvm.aot.program import Program
-from htvm.aot.project import Golden, project_files
+from htvm.firmware.manifest import FILE, Manifest, manifest_text
+from htvm.firmware.project import Golden, project_files
 
 __all__ = ["MANIFEST", "check_files", "export", "write_project"]
 

@@ -16,8 +16,8 @@ from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import PolicyError, TilingError
-from htvm.offers import Estimator
-from htvm.placement import Placement, place
+from htvm.placement.offers import Estimator
+from htvm.placement.plan import Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.sketch import Scheme
 from patterns.dispatch.dispatching import CPU, dispatch

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from htvm.errors import ToolchainError
-from htvm.sim import paths
-from htvm.sim.toolchain import CompileError, Compiler
+from htvm.firmware import paths
+from htvm.firmware.toolchain import CompileError, Compiler
 
 HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n'
 

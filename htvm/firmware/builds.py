@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import ToolchainError
-from htvm.sim.paths import runtime_c, soc_folder
-from htvm.sim.toolchain import Compiler, is_sealed, seal
+from htvm.firmware.paths import runtime_c, soc_folder
+from htvm.firmware.toolchain import Compiler, is_sealed, seal
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc

@@ -20,12 +20,12 @@ from byoc_dory.errors import ModelError, TilingError
 from byoc_dory.host_cost import cpu_cycles, layout_cycles
 from byoc_dory.layers.layer import Layer, conv2d_layer
 from byoc_dory.planning import cycles_like
-from htvm.offers import executed_form
+from htvm.explain.removals import removals
+from htvm.explain.variants import RESIZABLE, resized
+from htvm.firmware.sizes import tensor_bytes
+from htvm.placement.offers import executed_form
 from htvm.policy import CPU
-from htvm.removals import removals
 from htvm.report.explain_types import Improvement
-from htvm.sim.sizes import tensor_bytes
-from htvm.variants import RESIZABLE, resized
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan

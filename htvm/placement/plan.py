@@ -2,8 +2,8 @@
 
 The cores of a SoC may differ in their arithmetic, so that the choice changes the numbers: it is a
 *plan*.  Here each layer of the source is offered to each accelerator in the form it would be
-retargeted to (`htvm.offers`), judged, estimated where the policy wants to know, and placed.
-Retargeting then writes the layers in their cores' forms, and
+retargeted to (`htvm.placement.offers`), judged, estimated where the policy wants to know, and
+placed. Retargeting then writes the layers in their cores' forms, and
 `patterns.dispatch.dispatching.dispatch` judges what was really written.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers.layer import SCALED_OPS, Layer
-from htvm.offers import Estimator, Offers
+from htvm.placement.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
 from htvm.quantization.retarget import has_multipliers

@@ -14,12 +14,12 @@ import pytest
 
 from byoc_dory.errors import ExportError, InputError
 from byoc_dory.soc.registry import resolve
-from htvm.aot import export as export_module
-from htvm.aot.export import MANIFEST, export, write_project
-from htvm.aot.project import project_files
-from htvm.sim.elf import read_elf
+from htvm.firmware import export as export_module
+from htvm.firmware.elf import read_elf
+from htvm.firmware.export import MANIFEST, export, write_project
+from htvm.firmware.project import project_files
+from htvm.firmware.socs import machine_of
 from htvm.sim.iss import run_elf
-from htvm.sim.socs import machine_of
 from tests.aot import tiny
 
 DIANA = resolve("diana").soc

@@ -16,10 +16,10 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, HtvmError, InputError, TargetError
-from htvm.aot.c_arrays import read_c_arrays
 from htvm.aot.entry import c_array, c_type
-from htvm.aot.export import MANIFEST
-from htvm.aot.manifest import FILE, StoredArray
+from htvm.firmware.c_arrays import read_c_arrays
+from htvm.firmware.export import MANIFEST
+from htvm.firmware.manifest import FILE, StoredArray
 from htvm.inputs import seeded_inputs
 from htvm.zoo.emit import model
 from htvm.zoo.sketch import Sketch

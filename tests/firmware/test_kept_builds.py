@@ -12,9 +12,10 @@ import pytest
 
 import htvm
 from htvm.errors import SimulationError, ToolchainError
-from htvm.sim import iss, paths, runner
+from htvm.firmware import paths
+from htvm.firmware.toolchain import Compiler
+from htvm.sim import iss, runner
 from htvm.sim.iss import run_elf
-from htvm.sim.toolchain import Compiler
 
 
 def half(file: Path) -> None:

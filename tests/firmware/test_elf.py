@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htvm.errors import SimulationError
-from htvm.sim.elf import read_elf
+from htvm.firmware.elf import read_elf
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
-from htvm.sim.toolchain import Compiler
 from tests.sim.bare import RAM, assemble, make_elf, words
 
 TEXT = """

@@ -24,9 +24,9 @@ from byoc_dory.errors import ExportError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
 from htvm.files import is_pipe
+from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
 from htvm.report.types import Report
-from htvm.sim.sizes import Sizes
 
 __all__ = ["FILE", "SCHEMA", "Manifest", "StoredArray", "manifest_text", "read_manifest"]
 

@@ -1,0 +1,1 @@
+"""Which core each layer shall run on, decided before retargeting."""
