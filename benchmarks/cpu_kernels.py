@@ -20,8 +20,9 @@ from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.program import assemble
+from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
-from htvm.sim.runner import build_rv32, run
+from htvm.sim.runner import run
 from patterns.names import NameCounter
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import TfliteAdd, tflite_add

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel
     from htvm.aot.program import Step
+    from htvm.firmware.sizes import Sizes
     from htvm.pipeline import Compiled, Platform
     from htvm.result import LayerResult, RunResult
-    from htvm.sim.runner import Sizes
     from patterns.dispatch.dispatching import OperatorVerdict
 
 __all__ = ["explanation_of", "layer_rows", "memory_of", "report_of"]

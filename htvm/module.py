@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from htvm.aot.reference import Reference
+    from htvm.firmware.build import Built
+    from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.pipeline import Compiled, Platform
     from htvm.progress import Progress
     from htvm.report.explain_types import Explanation
     from htvm.report.types import Report
     from htvm.result import RunResult
-    from htvm.sim.runner import Built, Sizes
     from htvm.verification.golden import Golden
     from htvm.verification.types import Verification
     from patterns.dispatch.dispatching import OperatorVerdict

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc, Target
     from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
+    from htvm.firmware.build import Built
     from htvm.module import Module
     from htvm.placement.plan import Placement
     from htvm.policy import Policy
     from htvm.quantization import Retargeted
-    from htvm.sim.runner import Built
     from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
@@ -150,8 +150,8 @@ def build(
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed.
     """
+    from htvm.firmware.build import build_host, build_rv32
     from htvm.module import Module
-    from htvm.sim.runner import build_host, build_rv32
 
     makers: dict[str, Callable[[Program, Soc], Built]] = {"rv32": build_rv32, "host": build_host}
     if not isinstance(platform, str) or platform not in makers:

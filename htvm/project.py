@@ -14,12 +14,13 @@ from htvm.inputs import Inputs, bind_inputs
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
+    from htvm.firmware.build import Built
     from htvm.firmware.manifest import Manifest
     from htvm.firmware.project import Golden
+    from htvm.firmware.sizes import Sizes
     from htvm.model import TensorInfo
     from htvm.report.types import Report
     from htvm.result import RunResult
-    from htvm.sim.runner import Built, Sizes
 
 __all__ = ["Project", "open"]
 
@@ -123,8 +124,9 @@ class Project:
             SimulationError: the core trapped, or a device model complained.
             ToolchainError: there is no C compiler, or it failed.
         """
+        from htvm.firmware.build import build_host, build_rv32
         from htvm.sim.outcome import outcome
-        from htvm.sim.runner import build_host, build_rv32, run
+        from htvm.sim.runner import run
 
         arrays = self.golden[0] if inputs is None else bind_inputs(self.inputs, inputs)
         if self._built is None:

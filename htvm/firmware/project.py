@@ -21,13 +21,13 @@ from byoc_dory.soc.header import render as render_soc_header
 from htvm.aot.entry import c_array, model_sources, place, render, template_fields
 from htvm.aot.program import Program
 from htvm.aot.steps import TensorLike
+from htvm.firmware import rv32
+from htvm.firmware.host import driver_sources
+from htvm.firmware.host import model_sources as device_sources
 from htvm.firmware.linking import linker_script
 from htvm.firmware.paths import runtime_c, soc_folder
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import rv32_flags
-from htvm.sim import rv32
-from htvm.sim.host import driver_sources
-from htvm.sim.host import model_sources as device_sources
 
 if TYPE_CHECKING:
     from htvm.report.types import Report

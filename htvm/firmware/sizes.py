@@ -13,7 +13,7 @@ import numpy as np
 
 from byoc_dory.errors import L2OverflowError
 from htvm.aot.steps import TensorLike
-from htvm.sim.rv32 import Firmware
+from htvm.firmware.rv32 import Firmware
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc

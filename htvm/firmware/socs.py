@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
+from htvm.firmware.host import model_sources
 from htvm.firmware.machine import Machine, SocModel
 from htvm.firmware.paths import soc_folder
-from htvm.sim.host import model_sources
 
 __all__ = ["machine_of"]
 

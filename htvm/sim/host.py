@@ -1,8 +1,4 @@
-"""The host platform: generated C, drivers and device models as one native program.
-
-For quick functional runs, sanitizers and fuzzing.  Results are those of the ``rv32`` platform,
-bit for bit; there are no host cycles.
-"""
+"""The host platform: running a native program."""
 
 from __future__ import annotations
 
@@ -10,127 +6,26 @@ import json
 import logging
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from byoc_dory.errors import ExportError, SimulationError, ToolchainError
-from byoc_dory.soc.base import Soc
-from byoc_dory.soc.header import render
-from htvm.firmware.paths import runtime_c, soc_folder, work_folder
-from htvm.firmware.toolchain import Compiler
+from byoc_dory.errors import SimulationError
+from htvm.firmware.host import HostProgram
+from htvm.firmware.paths import work_folder
 
-__all__ = [
-    "HostProgram",
-    "build",
-    "driver_sources",
-    "include_folders",
-    "model_sources",
-    "run",
-    "sanitizing",
-]
+__all__ = ["run_host"]
 
 _log = logging.getLogger(__name__)
 
 # Exit codes of runtime_c/platform/host/htvm_host.h.
 _COMPLAINT = 97
+
+
 _USAGE = 98
 
 
-@dataclass(frozen=True)
-class HostProgram:
-    """A program built for the host platform.
-
-    Attributes:
-        path: the executable.
-        soc: name of the SoC whose devices it carries.
-    """
-
-    path: Path
-    soc: str
-
-
-def driver_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's drivers and kernels (none for a SoC without devices)."""
-    folder = soc_folder(soc)
-    return tuple(sorted([*folder.glob("*_driver.c"), *folder.glob("kernels/*.c")]))
-
-
-def model_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's device models, and of what all models share."""
-    folder = soc_folder(soc)
-    own = [*folder.glob("model/*.c"), *folder.glob("*_model.c")]
-    return tuple(sorted([*own, *(runtime_c() / "soc" / "common").glob("*.c")]))
-
-
-def include_folders(soc: Soc) -> tuple[Path, ...]:
-    """Return the include folders of HAL, SoC and host platform (``htvm_soc.h`` is elsewhere)."""
-    root = runtime_c()
-    return (root / "platform" / "host", root / "include", soc_folder(soc))
-
-
-def sanitizing(compiler: Compiler) -> Compiler:
-    """Return a compiler whose host programs stop at undefined behaviour.
-
-    gcc and clang also stop at wrong memory accesses; zig has no runtime for that sanitizer.
-    """
-    kinds = "undefined" if compiler.host == compiler.cross else "address,undefined"
-    flags = ("-g", f"-fsanitize={kinds}", f"-fno-sanitize-recover={kinds}")
-    return replace(compiler, host=(*compiler.host, *flags))
-
-
-def build(
-    sources: Sequence[Path],
-    includes: Sequence[Path],
-    soc: Soc,
-    out_dir: Path,
-    compiler: Compiler,
-    sanitize: bool = False,
-) -> HostProgram:
-    """Build a program for this machine.
-
-    Args:
-        sources: the generated C; one file includes ``htvm_host.h`` and defines ``int main(void)``.
-            Drivers, device models and the platform are added here.
-        includes: include folders of the sources.
-        soc: description from which ``htvm_soc.h`` is rendered.
-        out_dir: folder for the executable ``model`` and ``htvm_soc.h``; made if need be.
-        compiler: the C compiler.
-        sanitize: stop at undefined behaviour and, where the compiler can (gcc, clang), at wrong
-            memory accesses.
-
-    Raises:
-        ExportError: ``out_dir`` cannot be written.
-        ToolchainError: there is no compiler, it fails, or this machine does not run Linux (how a
-            program finds its own data is ELF's).
-    """
-    if not sys.platform.startswith("linux"):
-        raise ToolchainError(
-            f"the host platform needs Linux, this is {sys.platform}",
-            where=str(out_dir),
-            hint="use platform='rv32', which also gives cycles",
-        )
-    try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-        (out_dir / "htvm_soc.h").write_text(render(soc), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ExportError(
-            f"cannot write the program: {error.strerror}",
-            where=str(out_dir),
-            hint="choose a folder that can be written",
-        ) from error
-    platform = runtime_c() / "platform" / "host" / "htvm_host.c"
-    path = (sanitizing(compiler) if sanitize else compiler).compile_host(
-        [*sources, *driver_sources(soc), *model_sources(soc), platform],
-        out_dir / "model",
-        [out_dir, *includes, *include_folders(soc)],
-    )
-    return HostProgram(path=path, soc=soc.name)
-
-
-def run(
+def run_host(
     program: HostProgram,
     inputs: Sequence[bytes],
     output_sizes: Sequence[int],
@@ -142,7 +37,7 @@ def run(
     """Run a program and return its outputs.
 
     Args:
-        program: from :func:`build`.
+        program: from `htvm.firmware.host.build`.
         inputs: the bytes of each input, in order.
         output_sizes: bytes of each output, in order.
         timeout_s: seconds after which the program is stopped.

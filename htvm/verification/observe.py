@@ -11,17 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.errors import SimulationError
+from htvm.firmware.build import RUN_MARK, build_rv32
 from htvm.firmware.lines import Lines
 from htvm.firmware.sizes import tensor_bytes
-from htvm.sim import rv32
 from htvm.sim.look import Look, Range, Seen
-from htvm.sim.runner import RUN_MARK, build_rv32, failure
+from htvm.sim.runner import failure
+from htvm.sim.rv32 import run_rv32
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Operand, Program
-    from htvm.sim.runner import Built
-    from htvm.sim.rv32 import Firmware, FirmwareRun
+    from htvm.firmware.build import Built
+    from htvm.firmware.rv32 import Firmware
+    from htvm.sim.rv32 import FirmwareRun
     from htvm.verification.results import Result
 
 __all__ = ["Machine", "Observed"]
@@ -93,7 +95,7 @@ class Machine:
             f"htvm_run_output_{i}": tensor_bytes((info,))
             for i, info in enumerate(self.program.outputs)
         }
-        done = rv32.run(
+        done = run_rv32(
             self.firmware,
             self._inputs,
             {**sizes, "htvm_run_code": 4},

@@ -10,8 +10,9 @@ import pytest
 from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host
+from htvm.sim.host import run_host
 from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.program import Case, main_program, make_case, packed, region_of
 
@@ -43,7 +44,7 @@ def check(cases: list[Case], folder: Path, sanitize: bool) -> None:
     source.write_text(main_program(cases))
     program = host.build([source], [], DIANA, folder / "out", Compiler.zig(), sanitize)
     expected = packed(cases, outputs=True)
-    (got,) = host.run(program, [packed(cases, outputs=False)], [len(expected)])
+    (got,) = run_host(program, [packed(cases, outputs=False)], [len(expected)])
     at = 0
     for case in cases:
         for tensor, values in zip(case.code.outputs, case.outputs, strict=True):

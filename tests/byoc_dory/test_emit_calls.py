@@ -13,8 +13,8 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.soc.header import render
 from byoc_dory.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
+from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host
 from tests.byoc_dory.program import Case, planned_cases, random_cases, sources
 
 RECORD = 20

@@ -20,8 +20,9 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.header import render
+from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host
+from htvm.sim.host import run_host
 from tests.byoc_dory.layers import int8, int32
 from tests.byoc_dory.program import Case, main_program, make_case, packed, random_cases, sources
 
@@ -80,7 +81,7 @@ def test_equals_the_reference(cases: list[Case], tmp_path: Path, sanitize: bool)
     source.write_text(main_program(cases))
     program = host.build([source], [], DIANA, tmp_path / "out", Compiler.zig(), sanitize)
     expected = packed(cases, outputs=True)
-    (got,) = host.run(program, [packed(cases, outputs=False)], [len(expected)])
+    (got,) = run_host(program, [packed(cases, outputs=False)], [len(expected)])
     at = 0
     for case in cases:
         for tensor, values in zip(case.code.outputs, case.outputs, strict=True):

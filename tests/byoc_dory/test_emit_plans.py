@@ -15,10 +15,12 @@ from byoc_dory.planning import tile_layer
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.layout import stored_bytes
+from htvm.firmware import host, rv32
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host, rv32
+from htvm.sim.host import run_host
+from htvm.sim.rv32 import run_rv32
 from tests.byoc_dory.layers import NETWORKS, OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans, plan_of
 from tests.byoc_dory.program import _define
@@ -132,7 +134,7 @@ def test_every_plan_equals_the_reference(sanitize: bool, tmp_path: Path) -> None
     source = tmp_path / "main.c"
     source.write_text(bench.program())
     program = host.build([source], [], DIANA, tmp_path / "out", Compiler.zig(), sanitize=sanitize)
-    (got,) = host.run(program, [b"".join(bench.images)], [bench.out_bytes])
+    (got,) = run_host(program, [b"".join(bench.images)], [bench.out_bytes])
     bench.check(got)
 
 
@@ -164,7 +166,7 @@ def measure(
         folder / "out",
         Compiler.zig(),
     )
-    result = rv32.run(firmware, {}, {}, step_polls=step_polls, compiler=Compiler.zig())
+    result = run_rv32(firmware, {}, {}, step_polls=step_polls, compiler=Compiler.zig())
     at = {event: cycle for cycle, event in result.marks}
     return [(kernel, at[2 * i + 1] - at[2 * i]) for i, kernel in enumerate(kernels)]
 

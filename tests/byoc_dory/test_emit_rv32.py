@@ -11,10 +11,11 @@ from byoc_dory.layers.layer import Shift, Tensor, add_layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.region import Kernel, Region
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware import host, rv32
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host, rv32
+from htvm.sim.rv32 import run_rv32
 from tests.byoc_dory.layers import mobilenet, resnet8
 from tests.byoc_dory.program import Case, make_case, sources
 
@@ -55,7 +56,7 @@ def measure(case: Case, folder: Path) -> list[tuple[Kernel, int]]:
         compiler,
         stack_bytes=DIANA.host.stack,
     )
-    result = rv32.run(
+    result = run_rv32(
         firmware,
         {f"in_{number}": values.tobytes() for number, values in enumerate(case.inputs)},
         {f"out_{number}": values.size for number, values in enumerate(case.outputs)},

@@ -15,8 +15,9 @@ from byoc_dory.layers.requantization import MulShift
 from byoc_dory.layers.rowwise import AffineNorm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
+from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host
+from htvm.sim.host import run_host
 from tests.byoc_dory.program import Case, main_program, packed
 from tests.byoc_dory.snitch_cases import (
     attention_layer,
@@ -35,7 +36,7 @@ def check(cases: list[Case], folder: Path, sanitize: bool) -> None:
     source.write_text(main_program(cases))
     program = host.build([source], [], SNITCH_ITA, folder / "out", Compiler.zig(), sanitize)
     expected = packed(cases, outputs=True)
-    (got,) = host.run(program, [packed(cases, outputs=False)], [len(expected)])
+    (got,) = run_host(program, [packed(cases, outputs=False)], [len(expected)])
     at = 0
     for case in cases:
         for tensor, values in zip(case.code.outputs, case.outputs, strict=True):

@@ -11,8 +11,9 @@ import pytest
 
 import htvm
 from byoc_dory.options import TilingOptions
+from htvm.firmware.build import build_host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.runner import build_host, run
+from htvm.sim.runner import run
 from tests.e2e.networks import random_network
 from tests.interpreter import interpret
 from tests.models_onnx import FILES, golden, onnx_path

@@ -13,6 +13,7 @@ import pytest
 import htvm
 from htvm.errors import SimulationError, ToolchainError
 from htvm.firmware import paths
+from htvm.firmware.build import build_host
 from htvm.firmware.toolchain import Compiler
 from htvm.sim import iss, runner
 from htvm.sim.iss import run_elf
@@ -38,15 +39,15 @@ def test_a_damaged_build_is_made_again(
 ) -> None:
     module = htvm.build(htvm.zoo.build("toyadmos"), "diana.cpu", "host")
     program, soc = module.compiled.program, module.compiled.target.soc
-    built = runner.build_host(program, soc, compiler, tmp_path)
+    built = build_host(program, soc, compiler, tmp_path)
     sample = np.ones((1, 640), np.int8)
     (wanted,) = runner.run(built, [sample]).outputs
     damage(built.path)
-    again = runner.build_host(program, soc, compiler, tmp_path)
+    again = build_host(program, soc, compiler, tmp_path)
     assert again.path == built.path
     np.testing.assert_array_equal(runner.run(again, [sample]).outputs[0], wanted)
     stamp = again.path.stat().st_mtime_ns
-    assert runner.build_host(program, soc, compiler, tmp_path).path.stat().st_mtime_ns == stamp
+    assert build_host(program, soc, compiler, tmp_path).path.stat().st_mtime_ns == stamp
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

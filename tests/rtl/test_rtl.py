@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from htvm.firmware.machine import BARE
+from htvm.firmware.rv32 import build_firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
-from htvm.sim.rv32 import build_firmware
 from tests.rtl.core import RtlRun, assert_same, build_bench
 from tests.rtl.programs import random_program
 from tests.sim.bare import assemble

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from byoc_dory.layers.layer import Layer, MulShift, Shift
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
+from htvm.firmware.host import driver_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.host import driver_sources, sanitizing
 
 Array = npt.NDArray[Any]
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
+from htvm.firmware.host import include_folders, model_sources
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.host import include_folders, model_sources
 
 _MAP = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
 

@@ -10,9 +10,9 @@ import pytest
 
 from byoc_dory.errors import ToolchainError
 from byoc_dory.soc.header import render
+from htvm.firmware.host import driver_sources, model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.host import driver_sources, model_sources, sanitizing
 from tests.runtime_c.device import DIANA
 
 TESTS = (

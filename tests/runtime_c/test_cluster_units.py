@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from byoc_dory.soc.header import render
+from htvm.firmware.host import model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.host import model_sources, sanitizing
 from tests.runtime_c.cluster import SOC
 
 TESTS = ("test_complaints.c", "test_races.c", "test_driver.c")

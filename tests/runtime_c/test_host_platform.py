@@ -11,8 +11,9 @@ import pytest
 
 from byoc_dory.errors import ExportError, SimulationError, ToolchainError
 from byoc_dory.soc.registry import resolve
+from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host
+from htvm.sim.host import run_host
 from tests.runtime_c.device import DIANA
 
 # Adds two vectors of 64 bytes on the accelerator, then doubles the first on the CPU.
@@ -71,7 +72,7 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
 
 def check(program: host.HostProgram) -> None:
     a, b = operands()
-    added, twice = host.run(program, [a.tobytes(), b.tobytes()], [64, 64])
+    added, twice = run_host(program, [a.tobytes(), b.tobytes()], [64, 64])
     want = np.clip(a.astype(int) + b, -128, 127).astype(np.int8)
     assert added == want.tobytes()
     assert twice == (2 * a).tobytes()
@@ -84,7 +85,7 @@ def test_program_reads_computes_and_writes(adder: host.HostProgram) -> None:
 def test_events_tell_what_the_devices_did(adder: host.HostProgram) -> None:
     events: list[dict[str, Any]] = []
     a, b = operands()
-    host.run(adder, [a.tobytes(), b.tobytes()], [64, 64], events=events)
+    run_host(adder, [a.tobytes(), b.tobytes()], [64, 64], events=events)
     assert any(e["unit"] == "host" for e in events)  # it waits for each of them
     events = [e for e in events if e["unit"] != "host"]
     assert [(e["unit"], e["what"], e["bytes"]) for e in events] == [
@@ -121,7 +122,7 @@ def test_device_complaint_becomes_an_error(tmp_path: Path) -> None:
     program = build(tmp_path, ADD_MAIN.replace("OUT", "96"))
     a, b = operands()
     with pytest.raises(SimulationError) as caught:
-        host.run(program, [a.tobytes(), b.tobytes()], [64, 64])
+        run_host(program, [a.tobytes(), b.tobytes()], [64, 64])
     message = str(caught.value)
     assert "digital core: add: output at L1 0x10000060 (64 B) overlaps input" in message
     assert str(program.path) in message
@@ -136,7 +137,7 @@ def test_race_becomes_an_error(tmp_path: Path) -> None:
     text = text.replace("    error = error != 0 ? error : diana_dma_in(64, b, &block);\n", "")
     a, b = operands()
     with pytest.raises(SimulationError, match="add reads L1 0x10000040 .* while the DMA still"):
-        host.run(build(tmp_path, text), [a.tobytes(), b.tobytes()], [64, 64])
+        run_host(build(tmp_path, text), [a.tobytes(), b.tobytes()], [64, 64])
 
 
 def test_stack_is_not_l2(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_stack_is_not_l2(tmp_path: Path) -> None:
     )
     a, b = operands()
     with pytest.raises(SimulationError, match="DMA: L2 address .* is not memory"):
-        host.run(program, [a.tobytes(), b.tobytes()], [64, 64])
+        run_host(program, [a.tobytes(), b.tobytes()], [64, 64])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_wrong_files(
     adder: host.HostProgram, inputs: list[bytes], outputs: list[int], message: str
 ) -> None:
     with pytest.raises(SimulationError, match=message):
-        host.run(adder, inputs, outputs)
+        run_host(adder, inputs, outputs)
 
 
 def test_failure_crash_and_hang_are_told_apart(tmp_path: Path) -> None:
@@ -183,16 +184,16 @@ def test_failure_crash_and_hang_are_told_apart(tmp_path: Path) -> None:
         }
     """
     program = build(tmp_path, text)
-    assert host.run(program, [b"\0"], []) == []
+    assert run_host(program, [b"\0"], []) == []
     with pytest.raises(SimulationError, match="returned 5"):
-        host.run(program, [b"\1"], [])
+        run_host(program, [b"\1"], [])
     with pytest.raises(SimulationError, match="crashed .SIG"):
-        host.run(program, [b"\2"], [])
+        run_host(program, [b"\2"], [])
     with pytest.raises(SimulationError, match="did not end within 0.2 s"):
-        host.run(program, [b"\3"], [], timeout_s=0.2)
+        run_host(program, [b"\3"], [], timeout_s=0.2)
     program.path.unlink()
     with pytest.raises(SimulationError, match="cannot be started"):
-        host.run(program, [b"\0"], [])
+        run_host(program, [b"\0"], [])
 
 
 def test_a_soc_without_devices(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_a_soc_without_devices(tmp_path: Path) -> None:
     source.write_text(text)
     soc = resolve("generic.cpu").soc
     program = host.build([source], [], soc, tmp_path / "out", Compiler.zig())
-    assert host.run(program, [b"abc"], [3]) == [b"abc"]
+    assert run_host(program, [b"abc"], [3]) == [b"abc"]
 
 
 def test_build_errors(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ import pytest
 import htvm
 from byoc_dory.soc.header import render
 from htvm.errors import SimulationError
+from htvm.firmware import host, rv32
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host, rv32
+from htvm.sim.host import run_host
 from htvm.sim.iss import TrapError
+from htvm.sim.rv32 import run_rv32
 from tests.models import golden
 from tests.sim.harts import SOC
 from tests.sim.test_c_units import WARNINGS, sanitizers
@@ -67,7 +69,7 @@ def firmware(source: Path, folder: Path, compiler: Compiler) -> rv32.Firmware:
 def test_firmware(tmp_path: Path, compiler: Compiler) -> None:
     built = firmware(PROGRAM, tmp_path, compiler)
     runs = [
-        rv32.run(built, {}, {"result": 4 * (WORDS + CORES)}, compiler=compiler, step_polls=step)
+        run_rv32(built, {}, {"result": 4 * (WORDS + CORES)}, compiler=compiler, step_polls=step)
         for step in (False, True)
     ]
     got = np.frombuffer(runs[0].outputs["result"], np.uint32)
@@ -92,7 +94,7 @@ def test_host_platform(name: str | None, tmp_path: Path) -> None:
     source = tmp_path / "main.c"
     source.write_text(f"#define SNITCH_TEST_HOST 1\n{PROGRAM.read_text()}")
     program = host.build([source], [], SOC, tmp_path, Compiler.zig(host=name), sanitize=True)
-    (got,) = host.run(program, [], [4 * (WORDS + CORES)])
+    (got,) = run_host(program, [], [4 * (WORDS + CORES)])
     np.testing.assert_array_equal(np.frombuffer(got, np.uint32), expected())
 
 
@@ -126,7 +128,7 @@ int main(void)
 def test_a_fork_join_is_cheap(tmp_path: Path, compiler: Compiler) -> None:
     source = tmp_path / "main.c"
     source.write_text(FORK_JOIN)
-    result = rv32.run(firmware(source, tmp_path, compiler), {}, {"cycles": 4}, compiler=compiler)
+    result = run_rv32(firmware(source, tmp_path, compiler), {}, {"cycles": 4}, compiler=compiler)
     assert int.from_bytes(result.outputs["cycles"], "little") < 100 * 60
 
 
@@ -156,7 +158,7 @@ def test_a_worker_overflows_its_stack(tmp_path: Path, compiler: Compiler) -> Non
     source = tmp_path / "main.c"
     source.write_text(OVERFLOW)
     with pytest.raises(TrapError, match="stack overflow.*on hart 7"):
-        rv32.run(firmware(source, tmp_path, compiler), {}, {}, compiler=compiler)
+        run_rv32(firmware(source, tmp_path, compiler), {}, {}, compiler=compiler)
 
 
 WRONG = """
@@ -179,12 +181,12 @@ def test_a_complaint_ends_the_wait(platform: str, tmp_path: Path, compiler: Comp
     if platform == "rv32":
         source.write_text(WRONG.format(include='#include "htvm_hal_platform.h"'))
         with pytest.raises(TrapError, match="DMA"):
-            rv32.run(firmware(source, tmp_path, compiler), {}, {}, compiler=compiler)
+            run_rv32(firmware(source, tmp_path, compiler), {}, {}, compiler=compiler)
         return
     source.write_text(WRONG.format(include='#include "htvm_host.h"'))
     program = host.build([source], [], SOC, tmp_path, compiler)
     with pytest.raises(SimulationError, match="DMA"):
-        host.run(program, [], [], timeout_s=20)
+        run_host(program, [], [], timeout_s=20)
 
 
 @pytest.mark.parametrize("name", COMPILERS)

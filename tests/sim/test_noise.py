@@ -15,11 +15,13 @@ from byoc_dory.soc.base import Target
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.registry import resolve
+from htvm.firmware import host, rv32
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host, rv32
+from htvm.sim.host import run_host
 from htvm.sim.noise import noise_settings
+from htvm.sim.rv32 import run_rv32
 from tests.byoc_dory.analog import analog_conv
 from tests.byoc_dory.program import Case, main_program, make_case, packed
 from tests.byoc_dory.test_emit_rv32 import firmware_main
@@ -55,7 +57,7 @@ def outputs(
 ) -> np.ndarray:
     size = case.outputs[0].size
     settings = noise_settings(TARGET, deviation, seed)
-    (raw,) = host.run(program, [packed([case], False)], [size], settings=settings)
+    (raw,) = run_host(program, [packed([case], False)], [size], settings=settings)
     return np.frombuffer(raw, np.int8).reshape(case.outputs[0].shape)
 
 
@@ -88,7 +90,7 @@ def test_both_platforms_draw_the_same_noise(
         tmp_path / "out",
         Compiler.zig(),
     )
-    result = rv32.run(
+    result = run_rv32(
         firmware,
         {"in_0": case.inputs[0].tobytes()},
         {"out_0": case.outputs[0].size},
@@ -103,7 +105,7 @@ def test_a_setting_must_be_one(program: host.HostProgram, case: Case) -> None:
     data, size = packed([case], False), case.outputs[0].size
     for register in (0x10000000, ANALOG.registers + 0x3C):
         with pytest.raises(SimulationError, match="cannot set|starting|returned"):
-            host.run(program, [data], [size], settings={register: 1})
+            run_host(program, [data], [size], settings={register: 1})
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 from htvm.errors import ExportError, L2OverflowError, SimulationError, ToolchainError
 from htvm.firmware.machine import BARE
+from htvm.firmware.rv32 import Firmware, build_firmware
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.rv32 import Firmware, build_firmware, run
+from htvm.sim.rv32 import run_rv32
 
 FLAGS = ("-Wall", "-Wextra", "-Werror")
 NOINIT = '__attribute__((aligned(16), section(".noinit")))'
@@ -92,7 +93,7 @@ INPUT = bytes((7 * i + i // 256) % 256 for i in range(1000))
 @pytest.mark.parametrize(("to", "start"), [(0, 0), (1, 1), (2, 0), (0, 3), (3, 2), (500, 499)])
 def test_memcpy(to: int, start: int, firmware: Firmware) -> None:
     inputs = {"jobs": job(0, to, start), "input": INPUT, "output": bytes(1000)}
-    result = run(firmware, inputs, {"output": 1000})
+    result = run_rv32(firmware, inputs, {"output": 1000})
     expected = bytearray(1000)
     expected[to : to + 500] = INPUT[start : start + 500]
     assert result.outputs["output"] == expected
@@ -100,7 +101,7 @@ def test_memcpy(to: int, start: int, firmware: Firmware) -> None:
 
 @pytest.mark.parametrize(("to", "start"), [(0, 1), (1, 0), (100, 104), (104, 100), (500, 0)])
 def test_memmove(to: int, start: int, firmware: Firmware) -> None:
-    result = run(firmware, {"jobs": job(1, to, start), "input": INPUT}, {"output": 1000})
+    result = run_rv32(firmware, {"jobs": job(1, to, start), "input": INPUT}, {"output": 1000})
     expected = bytearray(INPUT)
     expected[to : to + 500] = INPUT[start : start + 500]
     assert result.outputs["output"] == expected
@@ -110,11 +111,11 @@ def test_memmove(to: int, start: int, firmware: Firmware) -> None:
 def test_memset(to: int, firmware: Firmware) -> None:
     inputs = {"jobs": job(2, to, 0x1A5), "output": bytes(1000)}
     expected = bytes(to) + b"\xa5" * 500 + bytes(500 - to)
-    assert run(firmware, inputs, {"output": 1000}).outputs["output"] == expected
+    assert run_rv32(firmware, inputs, {"output": 1000}).outputs["output"] == expected
 
 
 def test_copying_is_done_in_words(firmware: Firmware) -> None:
-    result = run(firmware, {"jobs": job(0, 0, 0)}, {})
+    result = run_rv32(firmware, {"jobs": job(0, 0, 0)}, {})
     (first, _), (last, _) = result.marks
     assert last - first < 600  # 500 bytes; byte by byte it is 5 cycles each
 
@@ -123,38 +124,38 @@ def test_copying_is_done_in_words(firmware: Firmware) -> None:
 def test_memcmp_and_strlen(count: int, order: int, firmware: Firmware) -> None:
     half = bytearray(b"abc" * 100 + b"\0" * 200)
     data = bytes(half[:100]) + b"A" + bytes(half[101:500]) + bytes(half[:500])
-    result = run(firmware, {"jobs": job(6, count, 0), "input": data}, {"output": 2})
+    result = run_rv32(firmware, {"jobs": job(6, count, 0), "input": data}, {"output": 2})
     assert result.outputs["output"] == bytes([order, 300 % 256])
 
 
 def test_nearbyintf_rounds_ties_to_even(firmware: Firmware) -> None:
     values = (0.5, 1.5, 2.5, -0.5, -1.5, 1e9, 8388607.5, 0.49999997)
     inputs = {"jobs": job(3, 0, 0), "rounded": struct.pack("<8f", *values)}
-    result = run(firmware, inputs, {"rounded": 32})
+    result = run_rv32(firmware, inputs, {"rounded": 32})
     expected = (0.0, 2.0, 2.0, -0.0, -2.0, 1e9, 8388608.0, 0.0)
     assert result.outputs["rounded"] == struct.pack("<8f", *expected)
 
 
 def test_code_of_main_is_an_error(firmware: Firmware) -> None:
     with pytest.raises(SimulationError, match="firmware ended with code 42"):
-        run(firmware, {"jobs": job(4, 42, 0)}, {})
+        run_rv32(firmware, {"jobs": job(4, 42, 0)}, {})
 
 
 def test_exit_and_printing_and_memory_at_the_start(firmware: Firmware) -> None:
     """The low 16 bits of the code: zeroed data is 0, initialised data 7, the constant 4."""
     with pytest.raises(SimulationError, match=rf"code {(70000 + 7 + 4) % 65536}: \?"):
-        run(firmware, {"jobs": job(9, 0, 0)}, {})
+        run_rv32(firmware, {"jobs": job(9, 0, 0)}, {})
 
 
 def test_stack_use_is_measured(firmware: Firmware) -> None:
-    shallow = run(firmware, {"jobs": job(5, 0, 0)}, {}).stack_used
-    deep = run(firmware, {"jobs": job(5, 4, 0)}, {}).stack_used
+    shallow = run_rv32(firmware, {"jobs": job(5, 0, 0)}, {}).stack_used
+    deep = run_rv32(firmware, {"jobs": job(5, 4, 0)}, {}).stack_used
     assert 4 * 256 <= deep - shallow <= 4 * 350
 
 
 def test_stack_overflow_is_noticed(firmware: Firmware) -> None:
     with pytest.raises(SimulationError, match="stack overflow"):
-        run(firmware, {"jobs": job(5, 15, 0)}, {})
+        run_rv32(firmware, {"jobs": job(5, 15, 0)}, {})
 
 
 def test_memory_use(firmware: Firmware) -> None:
@@ -166,17 +167,17 @@ def test_memory_use(firmware: Firmware) -> None:
 
 def test_unknown_symbol(firmware: Firmware) -> None:
     with pytest.raises(SimulationError, match="no symbol 'nothing'"):
-        run(firmware, {"nothing": b""}, {})
+        run_rv32(firmware, {"nothing": b""}, {})
 
 
 def test_input_that_is_too_long(firmware: Firmware) -> None:
     with pytest.raises(SimulationError, match="13 bytes do not fit into 'jobs', which has 12"):
-        run(firmware, {"jobs": bytes(13)}, {})
+        run_rv32(firmware, {"jobs": bytes(13)}, {})
 
 
 def test_input_that_the_start_would_clear(firmware: Firmware) -> None:
     with pytest.raises(SimulationError, match=r"'zeroed' is in .bss.*noinit"):
-        run(firmware, {"zeroed": bytes(4)}, {})
+        run_rv32(firmware, {"zeroed": bytes(4)}, {})
 
 
 # Not even the variables fit; all fits but the stack.

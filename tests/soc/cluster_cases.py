@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.soc.snitch_ita.description import soc
+from htvm.firmware import rv32
+from htvm.firmware.host import driver_sources
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import rv32
-from htvm.sim.host import driver_sources
+from htvm.sim.rv32 import run_rv32
 
 Array = npt.NDArray[Any]
 
@@ -100,7 +101,7 @@ def run(firmware: rv32.Firmware, cases: Sequence[Case]) -> list[Outcome]:
         entries += [len(image), len(before), max(case.out[0] - L1.base, 0), kept, size]
         image, kept = image + before, kept + size
     assert max(len(image), kept) <= _IMAGE
-    ran = rv32.run(
+    ran = run_rv32(
         firmware,
         {
             "cases": np.array(entries, np.uint32).tobytes(),

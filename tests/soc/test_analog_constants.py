@@ -10,11 +10,12 @@ import pytest
 
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware import rv32
+from htvm.firmware.host import driver_sources
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import rv32
-from htvm.sim.host import driver_sources
+from htvm.sim.rv32 import run_rv32
 
 TOLERANCE = 0.02
 PASSES = 8
@@ -35,7 +36,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[tuple[int,
         tmp_path_factory.mktemp("analog_cycles"),
         compiler,
     )
-    result = rv32.run(firmware, {}, {}, compiler=compiler)
+    result = run_rv32(firmware, {}, {}, compiler=compiler)
     at = {event: cycle for cycle, event in result.marks}
     marks = at[1] - at[0]
     found: dict[int, list[tuple[int, int]]] = {ONE: [], SEVERAL: []}

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from htvm.firmware import rv32
+from htvm.firmware.host import driver_sources
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import rv32
-from htvm.sim.host import driver_sources
+from htvm.sim.rv32 import run_rv32
 from tests import ita_reference as reference
 from tests.ita_reference import Requant
 from tests.runtime_c.cluster import CORE, SOC, bias_bytes
@@ -73,7 +74,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     parts += [bias_bytes(bias) for bias in (head.bq, head.bk, head.bv, head.bo)]
     steps = [[r.mult, r.shift, r.add & 255, 0] for r in (head.q, head.k, head.v)]
     steps += [[r.mult, r.shift, r.add & 255, 0] for r in (head.qk, head.av, head.o)]
-    run = rv32.run(
+    run = run_rv32(
         firmware,
         {
             "left": left.tobytes(),

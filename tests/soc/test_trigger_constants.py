@@ -18,11 +18,12 @@ import pytest
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
+from htvm.firmware import rv32
+from htvm.firmware.host import driver_sources
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import rv32
-from htvm.sim.host import driver_sources
+from htvm.sim.rv32 import run_rv32
 
 NAMES = {
     1: "row",
@@ -81,7 +82,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Call]]:
         tmp_path_factory.mktemp("driver_cycles"),
         compiler,
     )
-    result = rv32.run(firmware, {}, {}, compiler=compiler)
+    result = run_rv32(firmware, {}, {}, compiler=compiler)
     begins = {event >> 1: cycle for cycle, event in result.marks if event % 2 == 0}
     ends = {event >> 1: cycle for cycle, event in result.marks if event % 2 == 1}
     marks = ends[0] - begins[0]

@@ -8,8 +8,9 @@ import pytest
 from byoc_dory.soc.registry import resolve
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.program import assemble
+from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
-from htvm.sim.runner import build_rv32, run
+from htvm.sim.runner import run
 from patterns.ops.conv import conv2d
 from patterns.ops.gemm import dense
 from tests.aot.cpu.modules import bias_of, int8, module, tflite

@@ -13,10 +13,11 @@ import pytest
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from htvm.aot.program import Call, Program, Value, assemble
+from htvm.firmware.build import build_host, build_rv32
 from htvm.firmware.export import export
 from htvm.firmware.socs import machine_of
 from htvm.sim.iss import run_elf
-from htvm.sim.runner import RawResult, build_host, build_rv32, run
+from htvm.sim.runner import RawResult, run
 from tests.aot.tiny import Info
 from tests.byoc_dory.program import Case, make_case
 from tests.byoc_dory.test_emit_native import residual_region

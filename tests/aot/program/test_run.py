@@ -13,9 +13,10 @@ import pytest
 from byoc_dory.errors import InputError, L2OverflowError, SimulationError, ToolchainError
 from byoc_dory.region import Constant
 from byoc_dory.soc.registry import resolve
+from htvm.firmware import rv32
+from htvm.firmware.build import Built, build_host, build_rv32
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import runner
-from htvm.sim.runner import Built, build_host, build_rv32, run
+from htvm.sim.runner import run
 from tests.aot import tiny
 
 DIANA = resolve("diana").soc
@@ -127,7 +128,7 @@ def test_a_build_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def never(*_: object) -> None:
         raise AssertionError("compiled twice")
 
-    monkeypatch.setattr(runner.rv32, "build_firmware", never)
+    monkeypatch.setattr(rv32, "build_firmware", never)
     again = build_rv32(tiny.program(), GENERIC, cache_dir=tmp_path)
     assert again.path == first.path and again.sizes == first.sizes
     with pytest.raises(AssertionError, match="compiled twice"):

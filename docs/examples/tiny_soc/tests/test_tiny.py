@@ -12,8 +12,9 @@ import htvm
 from byoc_dory.errors import SimulationError
 from byoc_dory.layers.layer import Array
 from byoc_dory.options import TilingOptions
+from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
-from htvm.sim import host
+from htvm.sim.host import run_host
 from htvm.zoo.emit import model
 from htvm.zoo.sketch import Sketch
 
@@ -125,10 +126,10 @@ def test_the_device_says_what_is_wrong(tmp_path: Path) -> None:
     ):
         words = np.array(list((right | wrong).values()), np.int32).tobytes()
         if message is None:
-            host.run(program, [words], [])
+            run_host(program, [words], [])
             continue
         with pytest.raises(SimulationError, match=message):
-            host.run(program, [words], [])
+            run_host(program, [words], [])
 
 
 def test_an_export_carries_its_driver(tmp_path: Path) -> None:

@@ -1,0 +1,188 @@
+"""Building a program for both platforms.
+
+A build is kept in the cache under the hash of everything it is made of, so the same program is
+compiled once; any number of samples then run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from byoc_dory.errors import L2OverflowError
+from byoc_dory.soc.base import Soc
+from htvm.aot.entry import model_sources, render, template_fields
+from htvm.aot.flags import RV32_CFLAGS
+from htvm.aot.program import Program
+from htvm.firmware import host, rv32
+from htvm.firmware.builds import kept_build
+from htvm.firmware.paths import soc_folder
+from htvm.firmware.sizes import (
+    Sizes,
+    check_l2,
+    dominant,
+    firmware_sizes,
+    native_code_bytes,
+    tensor_bytes,
+)
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import HOST_FLAGS, Compiler, rv32_flags
+
+__all__ = ["RUN_MARK", "Built", "build_host", "build_rv32"]
+
+RUN_MARK = 2 * 0x7FFFFFFE
+"""Event of the mark at the begin of the whole run, by one more at its end; no program has so many
+steps."""
+
+# Lines of instructions, in sections that are no part of the program.
+_DEBUG = ("-gdwarf-4",)
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A program built for a platform.
+
+    Attributes:
+        platform: ``"rv32"`` or ``"host"``.
+        program: what it was built from.
+        soc: what it was built for.
+        path: the firmware (ELF) or the native executable.
+        sizes: what it occupies.
+        firmware, native: the platform's own view; one of them is None.
+        compiler: what built it, and builds the simulator.
+    """
+
+    platform: Literal["rv32", "host"]
+    program: Program
+    soc: Soc
+    path: Path
+    sizes: Sizes
+    compiler: Compiler = field(repr=False)
+    firmware: rv32.Firmware | None = field(default=None, repr=False)
+    native: host.HostProgram | None = field(default=None, repr=False)
+
+
+def build_rv32(
+    program: Program,
+    soc: Soc,
+    compiler: Compiler | None = None,
+    cache_dir: Path | None = None,
+    *,
+    debug: bool = False,
+) -> Built:
+    """Build the firmware of a program for the simulated SoC.
+
+    Args:
+        program: what to build.
+        soc: what for; its L2 takes code, constants, arena, stack, inputs and outputs.
+        compiler: ziglang if not given.
+        cache_dir: where builds are kept; the compiler's cache if not given.
+        debug: with what says which line an instruction comes from; the code is the same.
+
+    Raises:
+        L2OverflowError: all of that together exceeds L2; says what needs how much.
+        ToolchainError: there is no compiler, or it fails.
+    """
+    compiler = compiler or Compiler.zig()
+    check_l2(program, soc)
+    machine = machine_of(soc)
+    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
+    files = {**model_sources(program), "main.c": main}
+
+    flags = _kernel_flags(program)
+    extra = _DEBUG if debug else ()
+
+    def make(folder: Path, sources: list[Path]) -> None:
+        own = {
+            path: _object(path, compiler, (*flags[path.name], *extra), soc.host.isa)
+            for path in sources
+            if path.name in flags
+        }
+        rv32.build_firmware(
+            [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
+            [folder, soc_folder(soc)],
+            machine,
+            folder,
+            compiler,
+            soc.host.stack,
+            extra,
+        )
+
+    try:
+        path = kept_build(
+            "firmware.elf",
+            files,
+            soc,
+            ("rv32", *rv32_flags(soc.host.isa), str(flags), *extra),
+            compiler,
+            cache_dir,
+            make,
+        )
+    except L2OverflowError as error:
+        raise L2OverflowError(error.what, where=error.where, hint=dominant(program)) from error
+    firmware = rv32.open_firmware(path, machine, soc.host.stack)
+    return Built(
+        platform="rv32",
+        program=program,
+        soc=soc,
+        path=path,
+        sizes=firmware_sizes(firmware, program),
+        compiler=compiler,
+        firmware=firmware,
+    )
+
+
+def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
+    """Return the files that are compiled for the core with flags of their own."""
+    if not program.cpu_source:
+        return {}
+    return {f"{program.name}_cpu.c": RV32_CFLAGS}
+
+
+def _object(path: Path, compiler: Compiler, flags: Sequence[str], isa: str) -> Path:
+    # zig would drop everything nobody calls from an object file, too.
+    flags = [*flags, "-c", "-Wl,--no-gc-sections"]
+    return compiler.compile_rv32(
+        [path], path.with_suffix(".o"), rv32.include_folders(), None, flags, isa
+    )
+
+
+def build_host(
+    program: Program,
+    soc: Soc,
+    compiler: Compiler | None = None,
+    cache_dir: Path | None = None,
+    *,
+    sanitize: bool = False,
+) -> Built:
+    """Build a program natively, linked with the SoC's device models.
+
+    Args:
+        program, soc, compiler, cache_dir: as for :func:`build_rv32`.
+        sanitize: stop at undefined behaviour (and, with gcc or clang, at wrong accesses).
+
+    Raises:
+        L2OverflowError: what is known without machine code exceeds L2 already.
+        ToolchainError: there is no compiler, or it fails.
+    """
+    compiler = compiler or Compiler.zig()
+    check_l2(program, soc)
+    main = render("run_host.c.jinja", **template_fields(program))
+    files = {**model_sources(program), "main.c": main}
+
+    def make(folder: Path, sources: list[Path]) -> None:
+        host.build(sources, [folder], soc, folder, compiler, sanitize)
+
+    variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize))
+    path = kept_build("model", files, soc, variant, compiler, cache_dir, make)
+    sizes = Sizes(
+        code=native_code_bytes(path),
+        constants=program.constant_bytes,
+        arena=program.plan.peak,
+        stack=soc.host.stack,
+        io=tensor_bytes((*program.inputs, *program.outputs)),
+    )
+    native = host.HostProgram(path, soc.name)
+    return Built("host", program, soc, path, sizes, compiler, native=native)
