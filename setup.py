@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from runpy import run_path
 
 from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
 
 # Files of the Python packages that are not Python: templates, mostly of C.
 DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.in", "py.typed"]
@@ -30,12 +33,12 @@ TEST += DOCS
 
 setup(
     name="htvm",
-    version="0.1.0",
+    version=run_path(str(HERE / "htvm" / "version.py"))["__version__"],
     description=(
         "Quantized networks as self-contained C for SoCs with accelerators, "
         "run bit-exactly on a simulated SoC"
     ),
-    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license_expression="Apache-2.0",
     license_files=["LICENSE"],

@@ -25,9 +25,9 @@ from benchmarks.artefact import Artefact, main, write
 from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm import zoo
 from htvm.cli.arguments import open_model
+from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
-from htvm.pipeline import Compiled
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, count, text
 from htvm.result import RunResult

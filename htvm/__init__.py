@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from htvm import errors
+from htvm.version import __version__
 
 if TYPE_CHECKING:
     from htvm import report, zoo
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
     from htvm.target import targets
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Causes",

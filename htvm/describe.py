@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel
     from htvm.aot.program import Step
+    from htvm.compiled import Compiled, Platform
     from htvm.firmware.sizes import Sizes
-    from htvm.pipeline import Compiled, Platform
     from htvm.result import LayerResult, RunResult
     from patterns.dispatch.dispatching import OperatorVerdict
 

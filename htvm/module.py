@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from htvm.aot.reference import Reference
+    from htvm.compiled import Compiled, Platform
     from htvm.firmware.build import Built
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
-    from htvm.pipeline import Compiled, Platform
     from htvm.progress import Progress
     from htvm.report.explain_types import Explanation
     from htvm.report.types import Report

@@ -2,110 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from byoc_dory.errors import ModelError, TargetError
-from byoc_dory.options import TilingOptions, check_count
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
+from htvm.compiled import BuildOptions, Compiled, Platform
 from htvm.firmware.paths import soc_folder
 from htvm.model import Model
-from htvm.policy import check_policy
 from htvm.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tvm.ir import IRModule
 
     from byoc_dory.options import ScheduleKind
-    from byoc_dory.region import RegionCode
     from byoc_dory.soc.base import Soc, Target
-    from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
     from htvm.firmware.build import Built
     from htvm.module import Module
-    from htvm.placement.plan import Placement
     from htvm.policy import Policy
-    from htvm.quantization import Retargeted
-    from patterns.dispatch.dispatching import Dispatch
 
-__all__ = ["BuildOptions", "Compiled", "Platform", "build", "compile_model"]
-
-Platform: TypeAlias = Literal["rv32", "host"]
+__all__ = ["build", "compile_model"]
 
 _STAGES = 8  # of `build`, the C compiler included
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """Choices of a build beside model, target and platform.
-
-    Attributes:
-        cpu_kernels: ``"scheduled"`` (register-blocked, fused) or ``"default"`` (plain TVM as it
-            comes).
-        tiling: of the accelerators' layers.
-        l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
-        policy: who runs a layer that several cores could run (see `htvm.policy`); ``None`` leaves
-            that to the target.
-
-    Raises:
-        TargetError: there is no such kind of CPU kernels, or another option is none.
-        PolicyError: the policy is none.
-    """
-
-    cpu_kernels: Literal["scheduled", "default"] = "scheduled"
-    tiling: TilingOptions = TilingOptions()
-    l2_bytes: int | None = None
-    policy: Policy | None = None
-
-    def __post_init__(self) -> None:
-        if self.policy is not None:
-            check_policy(self.policy)
-        if self.cpu_kernels not in ("scheduled", "default"):
-            raise TargetError(
-                f"unknown kind of CPU kernels {self.cpu_kernels!r}",
-                hint="known kinds: scheduled, default",
-            )
-        if not isinstance(self.tiling, TilingOptions):
-            raise TargetError(
-                f"a {type(self.tiling).__name__} is no choice of tiling",
-                where="option 'tiling'",
-                hint="give byoc_dory.options.TilingOptions(...)",
-            )
-        if self.l2_bytes is not None:
-            check_count("l2_bytes", self.l2_bytes)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Compiled:
-    """Everything the stages before the C compiler make.
-
-    Attributes:
-        source: the model as imported.
-        target: what it is compiled for.
-        options: of the build.
-        planned: which core each layer shall run on, decided before retargeting.
-        retargeted: the model in the scheme of the target's accelerators, and what that cost.
-        dispatch: where each operator runs, and why.
-        regions: code of the accelerators' regions, by name.
-        cpu_kernels: what TVM compiled.
-        program: C sources, memory plan, entry function.
-    """
-
-    source: Model
-    target: Target
-    options: BuildOptions
-    planned: Placement
-    retargeted: Retargeted
-    dispatch: Dispatch
-    regions: Mapping[str, RegionCode]
-    cpu_kernels: tuple[CpuKernel, ...]
-    program: Program
-
-    def __repr__(self) -> str:
-        return f"Compiled({self.source.name!r}, target={self.target.name!r})"
 
 
 def build(

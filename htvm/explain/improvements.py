@@ -30,7 +30,7 @@ from htvm.report.explain_types import Improvement
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.accelerator import Accelerator
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["Variant", "improvements", "variants_of"]
 

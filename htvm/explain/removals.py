@@ -14,7 +14,7 @@ from htvm.report.explain_types import Improvement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["removals"]
 

@@ -8,7 +8,7 @@ from htvm.report.picture_types import Block, MemoryMap
 
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["memory_maps"]
 

@@ -8,7 +8,7 @@ from htvm.report.picture_types import Core, Machine, Node
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["machine_of", "network_graph"]
 

@@ -7,16 +7,16 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from htvm.report.picture_types import Recipe
+from htvm.version import __version__
 
 if TYPE_CHECKING:
-    from htvm.pipeline import Compiled, Platform
+    from htvm.compiled import Compiled, Platform
 
 __all__ = ["recipe_of"]
 
 
 def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
     """Return what is known of how a build was made; the command is a line of Python."""
-    import htvm
     from htvm.aot.entry import model_sources
 
     digest = hashlib.sha256()
@@ -28,7 +28,7 @@ def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
     if compiled.target.accelerators:
         given += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
     return Recipe(
-        version=htvm.__version__,
+        version=__version__,
         command=f"htvm.build(model, {given})",
         options=tuple(options),
         model=compiled.source.source,

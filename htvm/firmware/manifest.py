@@ -27,6 +27,7 @@ from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
 from htvm.report.types import Report
+from htvm.version import __version__
 
 __all__ = ["FILE", "SCHEMA", "Manifest", "StoredArray", "manifest_text", "read_manifest"]
 
@@ -129,10 +130,8 @@ class Manifest:
         golden: tuple[Sequence[Array], Sequence[Array]],
     ) -> Manifest:
         """Describe a build; the report is one without a run."""
-        import htvm
-
         return cls(
-            htvm=htvm.__version__,
+            htvm=__version__,
             name=program.name,
             target=target,
             platform=platform,

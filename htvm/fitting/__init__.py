@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.shortage import shortage_of
+from htvm.compiled import BuildOptions, Compiled
 from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
 from htvm.fitting.levels import l2_level, layer_demands, layer_levels
 from htvm.model import Model
-from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.pipeline import compile_model
 from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.progress import Progress

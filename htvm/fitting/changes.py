@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from byoc_dory.memory.arena import BufferUse
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.accelerator import Accelerator
-    from htvm.pipeline import BuildOptions, Compiled
+    from htvm.compiled import BuildOptions, Compiled
 
 __all__ = ["Attempt", "changes_for_l1", "changes_for_l2", "nearest_first"]
 

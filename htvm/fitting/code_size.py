@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
     from htvm.aot.cpu import CpuKernel
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["TOLERANCE", "code_bytes", "descriptor_bytes", "kernel_bytes"]
 

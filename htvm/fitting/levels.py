@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byoc_dory.memory.arena import BufferUse
     from byoc_dory.region import Kernel
     from htvm.aot.program import Program
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["constants_by_layer", "l2_level", "layer_demands", "layer_levels", "too_full"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers.layer import Tensor
     from byoc_dory.region import Kernel, RegionCode
     from htvm.aot.program import Operand, Step
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["Result", "step_results"]
 

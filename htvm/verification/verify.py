@@ -11,7 +11,7 @@ from htvm.progress import Progress
 from htvm.verification.types import Verification
 
 if TYPE_CHECKING:
-    from htvm.pipeline import Compiled
+    from htvm.compiled import Compiled
 
 __all__ = ["verify"]
 

@@ -12,11 +12,12 @@ import htvm
 from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, depthwise_layer
 from htvm import zoo
 from htvm.cli.app import main
+from htvm.compiled import BuildOptions, Compiled
 from htvm.describe import explanation_of
 from htvm.explain.improvements import improvements, variants_of
 from htvm.explain.variants import resized
 from htvm.model import Model, TensorInfo
-from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.pipeline import compile_model
 from htvm.report.explain_types import Improvement
 from patterns.ops.conv import conv2d
 from patterns.ops.float32.borders import dequantize, quantize

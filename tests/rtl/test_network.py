@@ -22,8 +22,9 @@ def test_kernels_of_a_network(tmp_path: Path) -> None:
     """
     from byoc_dory.soc.registry import resolve
     from htvm import zoo
+    from htvm.compiled import BuildOptions
     from htvm.firmware.build import build_rv32
-    from htvm.pipeline import BuildOptions, compile_model
+    from htvm.pipeline import compile_model
     from htvm.sim.iss import run_elf
 
     compiled = compile_model(zoo.ds_cnn(), "generic.cpu", BuildOptions())

@@ -14,8 +14,9 @@ import htvm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import ANALOG, DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
+from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
-from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.pipeline import compile_model
 from htvm.verification import reference
 from htvm.verification.reference import operator_results
 from htvm.verification.types import Verification

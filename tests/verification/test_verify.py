@@ -9,9 +9,9 @@ from elftools.elf.elffile import ELFFile
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.schedule import Schedule
 from htvm.aot.entry import model_sources
+from htvm.compiled import Compiled
 from htvm.firmware.build import build_rv32
 from htvm.inputs import seeded_inputs
-from htvm.pipeline import Compiled
 from htvm.verification.types import Difference, Place
 from tests.verification.probe import broken, compiled, fault, probe, verified
 

@@ -12,8 +12,9 @@ from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
 from byoc_dory.soc.diana.schedule import Schedule
 from htvm import zoo
+from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
-from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.pipeline import compile_model
 from htvm.verification.verify import verify
 
 NETWORKS = ("ds_cnn", "mobilenet_v1", "resnet8", "toyadmos", "digits")

@@ -41,8 +41,9 @@ def command(
     place for changes.
     """
     from byoc_dory.options import TilingOptions
+    from htvm.compiled import BuildOptions
     from htvm.describe import explanation_of
-    from htvm.pipeline import BuildOptions, compile_model
+    from htvm.pipeline import compile_model
     from htvm.report.explain import explain_data
 
     opened = open_model(model)
