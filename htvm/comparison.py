@@ -12,7 +12,7 @@ import numpy as np
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from htvm.describe import memory_of
+from htvm.facts.report import memory_of
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import build

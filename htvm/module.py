@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from htvm.describe import explanation_of, report_of
+from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
 
 if TYPE_CHECKING:
@@ -202,6 +202,8 @@ class Module:
             changes: how many changes to the model to look for, those that would gain most; 0 for
                 none, which is quicker.
         """
+        from htvm.explain.explanation import explanation_of
+
         return explanation_of(self.compiled, changes)
 
     # ------------------------------------------------------------------ taking away

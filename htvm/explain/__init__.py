@@ -1,1 +1,1 @@
-"""What could be changed about a model's layers, and what each change would bring."""
+"""Explaining a build: where each operator runs and why, and which changes would bring most."""

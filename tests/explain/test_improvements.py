@@ -13,7 +13,7 @@ from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, depthwise_layer
 from htvm import zoo
 from htvm.cli.app import main
 from htvm.compiled import BuildOptions, Compiled
-from htvm.describe import explanation_of
+from htvm.explain.explanation import explanation_of
 from htvm.explain.improvements import improvements, variants_of
 from htvm.explain.variants import resized
 from htvm.model import Model, TensorInfo

@@ -42,7 +42,7 @@ def command(
     """
     from byoc_dory.options import TilingOptions
     from htvm.compiled import BuildOptions
-    from htvm.describe import explanation_of
+    from htvm.explain.explanation import explanation_of
     from htvm.pipeline import compile_model
     from htvm.report.explain import explain_data
 
