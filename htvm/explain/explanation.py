@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from byoc_dory.cost import cpu_cycles, cpu_operator_cycles
-
 from byoc_dory.errors import TilingError
+from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.explain.improvements import improvements
 from htvm.placement.offers import Estimator, executed_form
 from htvm.policy import CPU
