@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     Layer,
     Op,
     Shift,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Add, Convolution, Dense, Layer, Rows
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from byoc_dory.soc.base import Soc
 
@@ -12,19 +12,22 @@ __all__ = ["cpu_cycles", "cpu_operator_cycles", "layout_cycles"]
 def cpu_cycles(layer: Layer, soc: Soc) -> int:
     """Rough cycles of the layer on the host, for verdicts (runs measure the real ones)."""
     cost = soc.host.cost
-    if layer.op == "add":
-        return round(cost.add_element * layer.output.elements * (len(layer.inputs) - 1))
-    if layer.op == "rows":
-        looked_up = isinstance(layer.function, TableMap | ItaGelu)
-        each = cost.move_element if looked_up else cost.softmax_element
-        return round(each * layer.output.elements)
-    if layer.op == "dense":
-        each = cost.dense_mac
-    elif layer.op == "depthwise":
-        each = cost.depthwise_mac
-    else:
-        each = cost.pointwise_mac if (layer.fy, layer.fx) == (1, 1) else cost.conv_mac
-    return round(each * layer.macs)
+    match layer:
+        case Add():
+            each, elements = cost.add_element, layer.output.elements * (len(layer.inputs) - 1)
+        case Rows(function=TableMap() | ItaGelu()):
+            each, elements = cost.move_element, layer.output.elements
+        case Rows():
+            each, elements = cost.softmax_element, layer.output.elements
+        case Dense():
+            each, elements = cost.dense_mac, layer.macs
+        case Convolution(depthwise=True):
+            each, elements = cost.depthwise_mac, layer.macs
+        case Convolution() if (layer.fy, layer.fx) != (1, 1):
+            each, elements = cost.conv_mac, layer.macs
+        case _:
+            each, elements = cost.pointwise_mac, layer.macs
+    return round(each * elements)
 
 
 def cpu_operator_cycles(kind: str, read: int, written: int, soc: Soc) -> int | None:

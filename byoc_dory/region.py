@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
 
 
-_OF_MATRICES = ("gemm", "matmul", "rows", "mha", "attend")
-
-
 def _are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether tensors of these shapes, row by row in memory, are the same bytes."""
     return prod(a) == prod(b) and (a[0] == b[0] or 1 in (len(a), len(b)))
@@ -125,7 +122,7 @@ class Region:
         if tensor.name not in shapes:
             raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
         known = shapes[tensor.name]
-        of_matrices = any(layer.op in _OF_MATRICES for layer in self.layers)
+        of_matrices = any(layer.of_matrices for layer in self.layers)
         if known != tensor.shape and not (of_matrices and _are_same_rows(known, tensor.shape)):
             raise ModelError(
                 f"tensor '{tensor.name}' is {known} where written and {tensor.shape} where read",

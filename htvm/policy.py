@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import PolicyError
+from byoc_dory.layers import Layer, Weighted
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Array, Layer
+    from byoc_dory.layers import Array
     from byoc_dory.soc.accelerator import Scheme
 
 __all__ = [
@@ -52,9 +53,9 @@ class LayerInfo:
         stride: (y, x).
         macs: multiply-accumulates; 0 for an add.
         ternary: whether the weights of each output channel are -t, 0 and t.
-        border: whether it is the first or the last convolution of the network (of a network
-            without convolutions: the first or last dense layer).
-        convolutional: whether the network has convolutions.
+        product: whether it is one of the products that the network is made of: a convolution that
+            is not depthwise, or in a network without these a dense layer.
+        border: whether it is the first or the last of these.
     """
 
     name: str
@@ -70,8 +71,8 @@ class LayerInfo:
     stride: tuple[int, int]
     macs: int
     ternary: bool = False
+    product: bool = False
     border: bool = False
-    convolutional: bool = True
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,7 @@ def mixed(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
     convolutions, additions and dense layers on the digital core.  In a network without
     convolutions the dense layers are what convolutions are elsewhere.
     """
-    product = layer.op == "conv2d" or (layer.op == "dense" and not layer.convolutional)
-    scheme: Scheme = "ternary" if product and not layer.border else "shift"
+    scheme: Scheme = "ternary" if layer.product and not layer.border else "shift"
     return _preferring(candidates, scheme)
 
 
@@ -170,12 +170,13 @@ def is_ternary(weight: Array | None) -> bool:
     return bool(((rows == 0) | (rows == rows.max(axis=1, keepdims=True))).all())
 
 
-def info_of(layer: Layer, *, border: bool = False, convolutional: bool = True) -> LayerInfo:
+def info_of(layer: Layer, *, product: bool = False, border: bool = False) -> LayerInfo:
     """What a policy is told about a layer (see `LayerInfo`)."""
     return LayerInfo(
         layer.name, layer.op, layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox,
-        layer.fy, layer.fx, layer.stride, layer.macs, is_ternary(layer.weight), border,
-        convolutional,
+        layer.fy, layer.fx, layer.stride, layer.macs,
+        ternary=isinstance(layer, Weighted) and is_ternary(layer.weight), product=product,
+        border=border,
     )  # fmt: skip
 
 

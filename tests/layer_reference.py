@@ -1,6 +1,6 @@
 """What a layer of matrices, or a sum, means: in plain numpy, without tiles.
 
-Shares no code with what it checks; `byoc_dory.layers.layer`, `rowwise` and `attention` have the
+Shares no code with what it checks; `byoc_dory.layers`, `rowwise` and `attention` have the
 formulas. Arrays have the shapes of a layer's tensors, ``(columns, rows, 1)`` or ``(columns, B,
 rows)``; `stored` and `loaded` turn them into their bytes and back.
 """
@@ -14,8 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.layers.attention import Attention, Product, Scores
-from byoc_dory.layers.layer import Layer, MulShift, Shift, Tensor
+from byoc_dory.layers import (
+    Attend,
+    Attention,
+    Gemm,
+    Layer,
+    Matmul,
+    MulShift,
+    MultiHeadAttention,
+    Projection,
+    Rows,
+    Scores,
+    Shift,
+    Tensor,
+)
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -44,8 +56,8 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> Array:
         result = _requantized(layer, sum(wide[1:], wide[0]), axis=0)
     elif layer.op in ("gemm", "rows", "mha", "attend"):
         result = _of_one_matrix(layer, [values[:, :, 0].T for values in wide])
-    elif layer.op == "matmul":
-        a, b = (values[:, :, 0].T.reshape(layer.groups, -1, values.shape[0]) for values in wide)
+    elif isinstance(layer, Matmul):
+        a, b = (values[:, :, 0].T.reshape(layer.batch, -1, values.shape[0]) for values in wide)
         b = b.transpose(0, 2, 1) if layer.transposed else b
         sums = (a @ b).reshape(-1, layer.K)
         result = _requantized(layer, sums, axis=-1).T[:, :, None]
@@ -74,23 +86,22 @@ def loaded(image: Array, tensor: Tensor) -> Array:
 
 def _of_one_matrix(layer: Layer, inputs: list[Array]) -> Array:
     """Layers whose tensors are single matrices; ``inputs`` have rows first."""
-    if layer.op == "gemm":
+    if isinstance(layer, Gemm):
         rows = _gemm(layer, inputs[0])
-    elif layer.attention is not None:
+    elif isinstance(layer, MultiHeadAttention):
         rows = attention(layer.attention, inputs[0])
-    elif layer.scores is not None:
+    elif isinstance(layer, Attend):
         query, key, value = inputs
         rows = _head(layer.scores, query, key, value.T)
     else:
-        assert layer.function is not None
+        assert isinstance(layer, Rows)
         rows = row_function(layer.function, inputs[0], layer.output.dtype)
-    if layer.op == "gemm" and layer.transposed:
+    if isinstance(layer, Gemm) and layer.transposed:
         rows = rows.T
     return rows.T[:, :, None]
 
 
-def _gemm(layer: Layer, x: Array) -> Array:
-    assert layer.weight is not None
+def _gemm(layer: Gemm, x: Array) -> Array:
     acc = x @ layer.weight[:, :, 0, 0].astype(np.int64).T
     if layer.bias is not None:
         acc = acc + layer.bias
@@ -138,7 +149,7 @@ def attention(heads: Attention, x: Array) -> Array:
     return _scaled(sum(parts[1:], parts[0]), heads.accumulate)
 
 
-def _product(part: Product, x: Array) -> Array:
+def _product(part: Projection, x: Array) -> Array:
     acc = x @ part.weight.astype(np.int64).T + part.bias
     return _scaled(acc, (part.mul, part.shift, part.add))
 

@@ -132,9 +132,7 @@ def test_what_is_asked_wrongly() -> None:
     with pytest.raises(TargetError, match="'speed'"):
         htvm.explore(LAYERS[0], TARGET, objectives=["speed"])
     # A stride no core has.
-    odd = replace(
-        LAYERS[6], stride=(3, 3), oy=11, ox=11, output=replace(LAYERS[6].output, shape=(32, 11, 11))
-    )
+    odd = replace(LAYERS[6], stride=(3, 3), output=replace(LAYERS[6].output, shape=(32, 11, 11)))
     with pytest.raises(UnsupportedError, match="stride is 3x3"):
         htvm.explore(odd, TARGET)
 

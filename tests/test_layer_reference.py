@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.attention import Attention, Product, Scores
-from byoc_dory.layers.layer import MulShift, Shift
-from byoc_dory.layers.matrices import (
+from byoc_dory.layers import (
+    Attention,
+    MulShift,
+    Projection,
+    Scores,
+    Shift,
     attend_layer,
     gemm_layer,
     matmul_layer,
@@ -105,8 +108,8 @@ def test_gelu_as_formula_and_as_table() -> None:
 
 
 def test_one_head_joined_and_accumulated() -> None:
-    one = Product(np.eye(2, dtype=np.int8), np.zeros(2, np.int32), 1, 0, 0)
-    twice = Product(2 * np.eye(2, dtype=np.int8), np.array([1, 2], np.int32), 1, 0, 0)
+    one = Projection(np.eye(2, dtype=np.int8), np.zeros(2, np.int32), 1, 0, 0)
+    twice = Projection(2 * np.eye(2, dtype=np.int8), np.array([1, 2], np.int32), 1, 0, 0)
     scores = Scores((1, 2, 0), ItaSoftmax(), (1, 8, 128))
     x = int8([8, 0], [0, 8])
     # Scores 16 on the diagonal, 0 beside: a distance of 16 halves. 65280 // 384 = 170, 85.

@@ -19,7 +19,7 @@ from htvm.policy import (
     mixed,
 )
 
-CONV = LayerInfo("conv2d_0", "conv2d", 16, 16, 8, 8, 8, 8, 3, 3, (1, 1), 147_456)
+CONV = LayerInfo("conv2d_0", "conv2d", 16, 16, 8, 8, 8, 8, 3, 3, (1, 1), 147_456, product=True)
 DIGITAL = Candidate("digital", True, scheme="shift", cycles=900)
 ANALOG = Candidate("analog", True, scheme="ternary", cycles=400)
 HOST = Candidate(CPU, True, cycles=90_000)
@@ -63,12 +63,12 @@ def test_the_cheapest_wins_the_cpu_included() -> None:
     [
         ({}, "analog"),
         ({"border": True}, "digital"),
-        ({"op": "depthwise"}, "digital"),
-        ({"op": "add"}, "digital"),
-        ({"op": "dense"}, "digital"),
-        ({"op": "dense", "convolutional": False}, "analog"),
-        ({"op": "dense", "convolutional": False, "border": True}, "digital"),
-        ({"ternary": True, "op": "dense"}, "digital"),
+        ({"op": "depthwise", "product": False}, "digital"),
+        ({"op": "add", "product": False}, "digital"),
+        ({"op": "dense", "product": False}, "digital"),
+        ({"op": "dense"}, "analog"),
+        ({"op": "dense", "border": True}, "digital"),
+        ({"ternary": True, "op": "dense", "product": False}, "digital"),
     ],
 )
 def test_the_published_rule(change: dict[str, object], place: str) -> None:
@@ -77,7 +77,7 @@ def test_the_published_rule(change: dict[str, object], place: str) -> None:
 
 def test_the_published_rule_gives_the_digital_core_what_the_other_refuses() -> None:
     assert mixed(CONV, (DIGITAL, no(ANALOG), HOST)) == "digital"
-    assert mixed(replace(CONV, op="add"), (no(DIGITAL), ANALOG, HOST)) == CPU
+    assert mixed(replace(CONV, op="add", product=False), (no(DIGITAL), ANALOG, HOST)) == CPU
 
 
 def test_weights_are_ternary_up_to_a_scale_per_channel() -> None:

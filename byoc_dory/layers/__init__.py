@@ -1,1 +1,65 @@
-"""Layers: what an accelerator may be asked to compute, with exact shapes."""
+"""Layers: what an accelerator may be asked to compute, with exact shapes.
+
+`Layer` is what all of them have in common; each kind is a class with a file of its own.
+"""
+
+from byoc_dory.layers.add import Add, add_layer
+from byoc_dory.layers.attend import Attend, attend_layer
+from byoc_dory.layers.attention import (
+    Attention,
+    MultiHeadAttention,
+    Projection,
+    Scores,
+    mha_layer,
+)
+from byoc_dory.layers.convolution import Convolution, conv2d_layer, depthwise_layer
+from byoc_dory.layers.dense import Dense, dense_layer
+from byoc_dory.layers.gemm import Gemm, gemm_layer
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.matmul import Matmul, matmul_layer
+from byoc_dory.layers.requantization import (
+    AnalogRequant,
+    MulShift,
+    OnnxRequant,
+    Requant,
+    Shift,
+    TfliteRequant,
+)
+from byoc_dory.layers.rows import Rows, rows_layer
+from byoc_dory.layers.tensor import Array, Layout, Tensor, matrix
+from byoc_dory.layers.weighted import Weighted
+
+__all__ = [
+    "Add",
+    "AnalogRequant",
+    "Array",
+    "Attend",
+    "Attention",
+    "Convolution",
+    "Dense",
+    "Gemm",
+    "Layer",
+    "Layout",
+    "Matmul",
+    "MulShift",
+    "MultiHeadAttention",
+    "OnnxRequant",
+    "Projection",
+    "Requant",
+    "Rows",
+    "Scores",
+    "Shift",
+    "Tensor",
+    "TfliteRequant",
+    "Weighted",
+    "add_layer",
+    "attend_layer",
+    "conv2d_layer",
+    "dense_layer",
+    "depthwise_layer",
+    "gemm_layer",
+    "matmul_layer",
+    "matrix",
+    "mha_layer",
+    "rows_layer",
+]

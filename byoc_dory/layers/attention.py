@@ -1,4 +1,4 @@
-"""Multi-head attention as one operator, and the layers it is split into.
+"""`MultiHeadAttention`: multi-head attention as one operator.
 
 Matrices are row by row: S queries or keys of E embedded or P projected values.  For each head::
 
@@ -14,20 +14,24 @@ int8 results are added: ``y = accumulate(sum_h requant_h(O_h Wo_h' + bo_h))``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import numpy.typing as npt
+from typing import ClassVar
 
 from byoc_dory.errors import ModelError
+from byoc_dory.layers.layer import Layer, Requant, Shift
 from byoc_dory.layers.rowwise import ItaSoftmax
+from byoc_dory.layers.tensor import Array, Tensor, matrix
 
-__all__ = ["Attention", "Product", "Scores"]
-
-Array: TypeAlias = npt.NDArray[Any]
+__all__ = [
+    "Attention",
+    "MultiHeadAttention",
+    "Projection",
+    "Scores",
+    "mha_layer",
+]
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class Projection:
     """A product with constant weights and what follows it.
 
     Attributes:
@@ -72,11 +76,11 @@ class Attention:
         ModelError: where these do not fit together.
     """
 
-    query: tuple[Product, ...]
-    key: tuple[Product, ...]
-    value: tuple[Product, ...]
+    query: tuple[Projection, ...]
+    key: tuple[Projection, ...]
+    value: tuple[Projection, ...]
     scores: Scores
-    output: tuple[Product, ...]
+    output: tuple[Projection, ...]
     accumulate: tuple[int, int, int] | None
 
     def __post_init__(self) -> None:
@@ -112,3 +116,51 @@ class Attention:
         products = (*self.query, *self.key, *self.value, *self.output)
         constant = sum(int(product.weight.size) for product in products)
         return rows * (constant + 2 * self.heads * rows * self.head_size)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MultiHeadAttention(Layer):
+    """``attention`` of one matrix, S rows of E, as a tensor ``(E, S, 1)``.
+
+    Attributes:
+        attention: the heads, their products and requantizations.
+    """
+
+    attention: Attention
+    requant: Requant = Shift(0)
+
+    of_matrices: ClassVar[bool] = True
+
+    @property
+    def op(self) -> str:
+        """``mha``."""
+        return "mha"
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all products."""
+        return self.attention.macs(self.oy)
+
+    @property
+    def shape_text(self) -> str:
+        """Size of the matrix, and the heads."""
+        return f"{self.oy}x{self.C}, {self.attention.heads} heads of {self.attention.head_size}"
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes, and the heads."""
+        attention = self.attention
+        return (*super().geometry, attention.heads, attention.head_size, attention.joined)
+
+    def _check(self) -> None:
+        self._check_shape(self.output, (self.K, self.iy, 1))
+        self._check_shape(self.inputs[0], (self.C, self.iy, 1))
+
+
+def mha_layer(name: str, source: Tensor, attention: Attention) -> MultiHeadAttention:
+    """Multi-head attention of ``source`` (S rows of E)."""
+    _, rows, _ = source.shape
+    k = attention.output[0].weight.shape[0]
+    return MultiHeadAttention(
+        name=name, inputs=(source,), output=matrix(name, rows, k), attention=attention
+    )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from byoc_dory.errors import ModelError
 
-__all__ = ["Array", "Layout", "Tensor"]
+__all__ = ["Array", "Layout", "Tensor", "matrix"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Layout: TypeAlias = Literal["CHW", "NHWC", "NCHW", "C"]
@@ -57,3 +57,8 @@ class Tensor:
     def elements(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape))
+
+
+def matrix(name: str, rows: int, columns: int, dtype: str = "int8") -> Tensor:
+    """A matrix as a tensor ``(columns, rows, 1)``, row by row in memory."""
+    return Tensor(name, (columns, rows, 1), dtype, "NHWC")

@@ -27,7 +27,6 @@ from htvm.aot.steps import (
     local_name,
     parameter_types,
 )
-from htvm.report.shapes import describe
 
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
@@ -242,7 +241,7 @@ class Assembler:
                 kind=kernel.kind,
                 predicted_cycles=kernel.predicted_cycles,
                 macs=kernel.layer.macs if kernel.layer is not None else 0,
-                comment="layout" if kernel.layer is None else describe(kernel.layer),
+                comment="layout" if kernel.layer is None else kernel.layer.sizes_text,
             )
             self.append(step, tensors, kernel.prototype)
 

@@ -10,7 +10,6 @@ from htvm.explain.improvements import improvements
 from htvm.placement.offers import Estimator, executed_form
 from htvm.policy import CPU
 from htvm.report.explain_types import Explanation, Offer, VerdictRow
-from htvm.report.shapes import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +37,7 @@ def explanation_of(compiled: Compiled, changes: int = 0) -> Explanation:
             placed=place,
             offers=offers.of(name),
             cpu_cycles=_cpu_cycles(compiled, name),
-            shape=describe(dispatch.layers[name]) if name in dispatch.layers else "",
+            shape=dispatch.layers[name].sizes_text if name in dispatch.layers else "",
             source=compiled.source.sources.get(name, ""),
         )
         for name, place in dispatch.placement.items()

@@ -18,10 +18,10 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, TilingError
 from byoc_dory.host_cost import cpu_cycles, layout_cycles
-from byoc_dory.layers.layer import Layer, conv2d_layer
+from byoc_dory.layers import Convolution, Layer, Weighted, conv2d_layer
 from byoc_dory.planning import cycles_like
 from htvm.explain.removals import removals
-from htvm.explain.variants import RESIZABLE, resized
+from htvm.explain.variants import is_resizable, resized
 from htvm.firmware.sizes import tensor_bytes
 from htvm.placement.offers import executed_form
 from htvm.policy import CPU
@@ -95,24 +95,22 @@ def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
 
 def variants_of(layer: Layer) -> Iterator[Variant]:
     """Layers like this one, the smaller changes first."""
-    if layer.op not in RESIZABLE:
-        return
-    if layer.op == "conv2d" and layer.groups != 1:
-        yield from _ungrouped(layer)
+    if not is_resizable(layer):
+        if isinstance(layer, Convolution):
+            yield from _ungrouped(layer)
         return
     yield from _other_channels(layer)
-    if layer.op == "dense":
-        return
-    yield from _other_kernels(layer)
-    yield from _other_strides(layer)
-    if layer.op == "depthwise":
-        yield from _full(layer)
+    if isinstance(layer, Convolution):
+        yield from _other_kernels(layer)
+        yield from _other_strides(layer)
+        if layer.depthwise:
+            yield from _full(layer)
 
 
 def _other_channels(layer: Layer) -> Iterator[Variant]:
     """Channels that are multiples of powers of two, next to what they are."""
     for name, size in (("K", layer.K), ("C", layer.C)):
-        if name == "C" and layer.op == "depthwise":
+        if name == "C" and layer.groups > 1:
             continue
         for step in (4, 8, 16, 32, 64):
             for other in (size // step * step, -(-size // step) * step):
@@ -163,7 +161,7 @@ def _other_strides(layer: Layer) -> Iterator[Variant]:
         yield Variant(words, changed, changed.output.shape != layer.output.shape)
 
 
-def _full(layer: Layer) -> Iterator[Variant]:
+def _full(layer: Convolution) -> Iterator[Variant]:
     """A depthwise convolution as one over all channels, which can compute the same and more."""
     weight = np.zeros((layer.K, layer.K, layer.fy, layer.fx), np.int8)
     changed = conv2d_layer(
@@ -173,7 +171,7 @@ def _full(layer: Layer) -> Iterator[Variant]:
     yield Variant("make the depthwise convolution a full one", changed, False)
 
 
-def _ungrouped(layer: Layer) -> Iterator[Variant]:
+def _ungrouped(layer: Convolution) -> Iterator[Variant]:
     weight = np.zeros((layer.K, layer.C, layer.fy, layer.fx), np.int8)
     if layer.dilation == (1, 1):
         changed = conv2d_layer(
@@ -271,7 +269,7 @@ class _Judge:
 
     def _room_for(self, changed: Layer, layer: Layer, wanted: int) -> int:
         """How many of these layers L2 can hold as they then are, code left aside."""
-        assert changed.weight is not None and layer.weight is not None
+        assert isinstance(changed, Weighted) and isinstance(layer, Weighted)
         more = changed.weight.size - layer.weight.size
         return wanted if more <= 0 else max(0, min(wanted, self._room // more))
 
@@ -307,8 +305,9 @@ class _Judge:
 
 def _effects(layer: Layer, variant: Variant) -> str:
     """What else changes: weights, and the shapes around it."""
-    assert layer.weight is not None and variant.layer.weight is not None
-    more = variant.layer.weight.size - layer.weight.size
+    changed = variant.layer
+    assert isinstance(changed, Weighted) and isinstance(layer, Weighted)
+    more = changed.weight.size - layer.weight.size
     words = [f"{abs(more):,} weights {'more' if more > 0 else 'fewer'} in each"] if more else []
     if variant.reshapes:
         words.append("layers beside it change their shapes with it")

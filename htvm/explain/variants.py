@@ -7,19 +7,32 @@ Weights are zeros, because sizes decide; the arithmetic is that of one shift, un
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from byoc_dory.layers.layer import Layer, Shift, conv2d_layer, dense_layer, depthwise_layer
+from byoc_dory.layers import (
+    Convolution,
+    Dense,
+    Layer,
+    Shift,
+    conv2d_layer,
+    dense_layer,
+    depthwise_layer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RESIZABLE", "resized"]
+__all__ = ["is_resizable", "resized"]
 
-RESIZABLE = ("conv2d", "depthwise", "dense")
-"""Operators that `resized` changes."""
+
+def is_resizable(layer: Layer) -> TypeGuard[Convolution | Dense]:
+    """Whether `resized` makes such layers of other sizes: dense ones, and convolutions over all
+    channels or each."""
+    if isinstance(layer, Convolution):
+        return layer.full or layer.depthwise
+    return isinstance(layer, Dense)
 
 
 def resized(
@@ -45,25 +58,24 @@ def resized(
         ValueError: the operator has no such sizes.
         ModelError: the sizes do not go together.
     """
-    if layer.op not in RESIZABLE or (layer.op == "conv2d" and layer.groups != 1):
+    if not is_resizable(layer):
         raise ValueError(f"a {layer.op} of {layer.groups} groups cannot be resized")
     k, c = K or layer.K, C or layer.C
     fy, fx = kernel or (layer.fy, layer.fx)
     source = layer.inputs[0]
     common: Mapping[str, Any] = {"requant": Shift(0), "clip": (0, 127) if layer.relu else _INT8}
-    if layer.op == "dense":
+    if isinstance(layer, Dense):
         return dense_layer(
             layer.name, replace(source, shape=(c,), dtype="int8"), layer.output.name,
             np.zeros((k, c, 1, 1), np.int8), np.zeros(k, np.int32), **common,
         )  # fmt: skip
-    depthwise = layer.op == "depthwise"
-    build = depthwise_layer if depthwise else conv2d_layer
-    channels = k if depthwise else c
+    build = depthwise_layer if layer.depthwise else conv2d_layer
+    channels = k if layer.depthwise else c
     return build(
         layer.name,
         replace(source, shape=(channels, layer.iy, layer.ix), dtype="int8"),
         layer.output.name,
-        np.zeros((k, 1 if depthwise else c, fy, fx), np.int8),
+        np.zeros((k, 1 if layer.depthwise else c, fy, fx), np.int8),
         np.zeros(k, np.int32),
         stride=stride or layer.stride,
         pad=pad or _padding(layer, fy, fx),

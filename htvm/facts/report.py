@@ -12,7 +12,6 @@ from htvm.facts.network import machine_of, network_graph
 from htvm.facts.recipe import recipe_of
 from htvm.facts.traffic import Traffic, traffic_of
 from htvm.facts.units import units_of
-from htvm.report.shapes import describe
 from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _layer_row(
         name=" + ".join(names),
         op=_operator(compiled, step),
         accelerator=step.accelerator,
-        shape="; ".join(describe(layer) for layer in layers)
+        shape="; ".join(layer.sizes_text for layer in layers)
         if step.kind in ("layer", "cpu")
         else "",
         macs=step.macs,

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.codegen import generate
 from byoc_dory.errors import HtvmError
+from byoc_dory.layers import Convolution, Dense
 from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import resolve, targets
-from htvm.explain.variants import RESIZABLE, resized
+from htvm.explain.variants import is_resizable, resized
 from htvm.fitting.levels import constants_by_layer, too_full
 from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.report.fit_types import Answer, Change, Level
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Layer
+    from byoc_dory.layers import Layer
     from byoc_dory.memory.arena import BufferUse
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.accelerator import Accelerator
@@ -101,7 +102,7 @@ def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:
     """Fewer output channels of the layer with most constants, as few as it takes."""
     sizes = constants_by_layer(compiled)
     known = compiled.dispatch.layers
-    candidates = [name for name in sizes if name in known and known[name].op in RESIZABLE]
+    candidates = [name for name in sizes if isinstance(known.get(name), Convolution | Dense)]
     if not candidates:
         return
     name = max(candidates, key=lambda layer: sizes[layer])
@@ -131,7 +132,7 @@ def _channels(layer: Layer, k: int, saved: int, level: Level, note: str) -> Chan
 def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]:
     """Bytes of the layer's constants with k output channels."""
     place = compiled.dispatch.placement[layer.name]
-    if place == CPU or (layer.op == "conv2d" and layer.groups != 1):
+    if place == CPU or not is_resizable(layer):
         # The CPU's weights and biases are stored one after another.
         return lambda k: math.ceil(now * k / layer.K)
     accelerator = compiled.target.soc.accelerator(place)
@@ -214,7 +215,7 @@ def changes_for_l1(
 
 def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change]:
     """Fewer input channels, as few as it takes for the smallest tile."""
-    if layer.op not in RESIZABLE or layer.op == "depthwise":
+    if not is_resizable(layer) or layer.groups > 1:
         return
     accelerator = compiled.target.soc.accelerator(compiled.dispatch.placement[layer.name])
 

@@ -21,7 +21,7 @@ import numpy as np
 from tvm import relax, tirx
 
 from byoc_dory.errors import HtvmError, IntegerFormError
-from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.layers import MulShift, Rows, Shift, Weighted
 from patterns.names import name_of
 from patterns.reading.read import bindings_of, dtype_of, main_of, operators, read_node
 
@@ -132,7 +132,7 @@ def _read(module: IRModule, operator: Operator, values: dict[Var, Expr]) -> Node
 
 def _check_arithmetic(node: Node) -> None:
     """Nothing may be undefined in C, or wrap where it is cast to the output's type."""
-    layer = None if node.layer is None or node.layer.op == "rows" else node.layer
+    layer = None if isinstance(node.layer, Rows) else node.layer
     where = f"operator '{node.name}'"
     requant = layer.requant if layer is not None else node.attrs.get("requant")
     clip = layer.clip if layer is not None else node.attrs.get("clip")
@@ -145,7 +145,7 @@ def _check_arithmetic(node: Node) -> None:
         shifts = (requant.shift,) if isinstance(requant, Shift) else requant.shift
         if any(not 0 <= shift <= 31 for shift in shifts):
             raise IntegerFormError(f"shifts {shifts}", where=where, hint="use 0 to 31")
-    if layer is not None and layer.weight is not None and layer.bias is not None:
+    if isinstance(layer, Weighted) and layer.bias is not None:
         types = (str(layer.weight.dtype), str(layer.bias.dtype))
         if types != ("int8", "int32"):
             raise IntegerFormError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from byoc_dory.errors import TilingError
 from byoc_dory.host_cost import cpu_cycles, layout_cycles
-from byoc_dory.layers.layer import SCALED_OPS, AnalogRequant, Layer, MulShift, Shift
+from byoc_dory.layers import AnalogRequant, Layer, MulShift, Shift, Weighted
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
@@ -35,7 +35,7 @@ def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
     form exists (an add has no ternary one) keep their shift form.  Layers of matrices are not
     retargeted: their form is the one they have.
     """
-    if layer.op not in SCALED_OPS:
+    if layer.of_matrices:
         return layer
     rectified = layer.relu
     requant = MulShift((1,), (0,)) if accelerator.scheme == "mul_shift" else Shift(0)
@@ -44,7 +44,7 @@ def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
         "output": replace(layer.output, dtype="int8"),
         "clip": (0, 127) if rectified else (-128, 127),
     }
-    if layer.weight is None:
+    if not isinstance(layer, Weighted):
         return replace(layer, requant=requant, **common)
     if isinstance(accelerator, AnalogCore):
         return replace(

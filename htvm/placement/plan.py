@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layers.layer import SCALED_OPS, Layer
+from byoc_dory.layers import Convolution, Dense, Layer
 from htvm.placement.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
@@ -85,7 +85,7 @@ def place(
     offers = {
         name: candidates
         for name, candidates in asked_about.items()
-        if layers[name].op in SCALED_OPS or _is_taken(candidates)
+        if not layers[name].of_matrices or _is_taken(candidates)
     }
     together = [
         (group, candidates)
@@ -193,7 +193,7 @@ def _layers(nodes: Sequence[Node]) -> dict[str, Layer]:
 
 def _behind_pad(layer: Layer, pads: Mapping[str, Node]) -> Layer:
     source = layer.inputs[0]
-    if source.name not in pads or layer.op not in ("conv2d", "depthwise") or any(layer.pad):
+    if source.name not in pads or not isinstance(layer, Convolution) or any(layer.pad):
         return layer
     node = pads[source.name]
     padding: Any = node.attrs["padding"]
@@ -201,21 +201,18 @@ def _behind_pad(layer: Layer, pads: Mapping[str, Node]) -> Layer:
     channels, iy, ix = source.shape
     inner = (channels, iy - top - bottom, ix - left - right)
     name = node.inputs[0]
-    return replace(
-        layer, inputs=(replace(source, name=name, shape=inner),), iy=inner[1], ix=inner[2],
-        pad=(top, left, bottom, right),
-    )  # fmt: skip
+    inputs = (replace(source, name=name, shape=inner),)
+    return replace(layer, inputs=inputs, pad=(top, left, bottom, right))
 
 
 def _infos(layers: Sequence[Layer]) -> dict[str, LayerInfo]:
-    kinds = {layer.op for layer in layers}
-    inner = "conv2d" if "conv2d" in kinds else "dense"
-    products = [layer.name for layer in layers if layer.op == inner]
+    convolutions = [
+        layer.name for layer in layers if isinstance(layer, Convolution) and not layer.depthwise
+    ]
+    products = convolutions or [layer.name for layer in layers if isinstance(layer, Dense)]
     border = {*products[:1], *products[-1:]}
     return {
-        layer.name: info_of(
-            layer, border=layer.name in border, convolutional=bool({"conv2d"} & kinds)
-        )
+        layer.name: info_of(layer, border=layer.name in border, product=layer.name in products)
         for layer in layers
     }
 

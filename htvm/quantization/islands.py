@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import OnnxRequant, TfliteRequant
+from byoc_dory.layers import OnnxRequant, TfliteRequant
 from htvm.quantization.copied import substitute, write_binding
 from htvm.quantization.graph import Array
 from htvm.quantization.kept import KEPT

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import AnalogRequant, Layer, MulShift, OnnxRequant, Shift, TfliteRequant
+from byoc_dory.layers import (
+    AnalogRequant,
+    Layer,
+    MulShift,
+    OnnxRequant,
+    Shift,
+    TfliteRequant,
+    Weighted,
+)
 from htvm.quantization.averages import averaged
 from htvm.quantization.copied import COPIED, copied_origin
 from htvm.quantization.graph import (
@@ -260,7 +268,7 @@ class _Reader:
         if node.kind == "add":
             fields["requant"] = self._add_requant(node, layer)
             return fields
-        assert layer.weight is not None
+        assert isinstance(layer, Weighted)
         if isinstance(layer.requant, AnalogRequant):
             raise UnsupportedError(
                 "a layer that already is in the analog core's scheme",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.attention import Attention, Product, Scores
+from byoc_dory.layers import Attention, Projection, Scores
 from byoc_dory.layers.layer import Array
 from byoc_dory.layers.rowwise import AffineNorm, ItaGelu, ItaSoftmax
 from htvm.zoo import forward
@@ -91,10 +91,10 @@ class FeedForward:
         norm: of that sum.
     """
 
-    inner: Product
+    inner: Projection
     clip: tuple[int, int]
     gelu: ItaGelu | None
-    outer: Product
+    outer: Projection
     residual: Scale
     norm: AffineNorm
 
@@ -159,7 +159,7 @@ class Drawer:
             self.x = _scaled(total, accumulated)
         return Attention(query, key, value, scores, tuple(output), accumulated)
 
-    def product(self, x: Array, k: int, clip: tuple[int, int] = _INT8) -> tuple[Product, Array]:
+    def product(self, x: Array, k: int, clip: tuple[int, int] = _INT8) -> tuple[Projection, Array]:
         """A product of ``x`` with drawn weights to ``k`` columns, and its results."""
         weight = self._weights(k, x.shape[-1])
         acc = forward.matmul(x, weight.T)
@@ -170,12 +170,12 @@ class Drawer:
         bias = self._rng.integers(low, high, k) * deviation // 256 - mean
         acc += bias
         mul, shift, add = _fitted(np.maximum(acc, clip[0]))
-        made = Product(weight, bias.astype("int32"), mul, shift, add)
+        made = Projection(weight, bias.astype("int32"), mul, shift, add)
         return made, _scaled(acc, (mul, shift, add), clip)
 
     def activated(
         self, x: Array, k: int, activation: str | None
-    ) -> tuple[Product, tuple[int, int], ItaGelu | None]:
+    ) -> tuple[Projection, tuple[int, int], ItaGelu | None]:
         """A product with an activation behind it: a clip, or a GELU.
 
         Raises:
@@ -191,7 +191,7 @@ class Drawer:
 
     def _products(
         self, x: Array, sizes: tuple[int, ...]
-    ) -> tuple[tuple[Product, ...], list[Array]]:
+    ) -> tuple[tuple[Projection, ...], list[Array]]:
         made = [self.product(x, size) for size in sizes]
         return tuple(product for product, _ in made), [result for _, result in made]
 

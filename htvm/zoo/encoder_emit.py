@@ -25,7 +25,7 @@ from patterns.primitive import shape_of
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.attention import Attention, Product, Scores
+    from byoc_dory.layers import Attention, Projection, Scores
     from byoc_dory.layers.rowwise import AffineNorm, ItaGelu
     from htvm.zoo.encoder_draw import EncoderLayer, FeedForward, Scale
 
@@ -63,7 +63,7 @@ def attention_model(name: str, rows: int, columns: int, attention: Attention) ->
 
 
 def gemm_model(
-    name: str, rows: int, product: Product, clip: tuple[int, int], gelu: ItaGelu | None
+    name: str, rows: int, product: Projection, clip: tuple[int, int], gelu: ItaGelu | None
 ) -> Model:
     """A product by itself."""
 
@@ -148,7 +148,7 @@ def _normed(
 
 
 def _product(
-    bb: BlockBuilder, x: Expr, product: Product, name: str, clip: tuple[int, int] = _INT8
+    bb: BlockBuilder, x: Expr, product: Projection, name: str, clip: tuple[int, int] = _INT8
 ) -> Var:
     requant = MulShift((product.mul,), (product.shift,), (product.add,))
     return dense(bb, x, product.weight, product.bias, requant, clip, name=name)

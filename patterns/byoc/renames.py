@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 from patterns.reading.graph import is_plain_reshape
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Layer
+    from byoc_dory.layers import Layer
     from patterns.reading.graph import Graph
 
 __all__ = ["renames"]
-
-_OF_MATRICES = ("gemm", "matmul", "rows", "mha", "attend")
 
 
 def renames(
@@ -64,7 +62,7 @@ def _are_rows(
             around.append(layer)
             if any(tensor.layout == "NCHW" for tensor in tensors):
                 return False
-    return any(layer.op in _OF_MATRICES for layer in around)
+    return any(layer.of_matrices for layer in around)
 
 
 def _behind(name: str, graph: Graph) -> set[str]:

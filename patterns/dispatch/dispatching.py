@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import Add, Array, Layer, MultiHeadAttention, Tensor
 from byoc_dory.verdict import Refused
 from patterns.byoc.renames import renames
 from patterns.dispatch.arrange import MOVES
@@ -158,21 +158,15 @@ def _as_seen(node: Node, accelerator: Accelerator | None) -> Node:
     """The operator as an accelerator is offered it: a sum of matrices as one of vectors, unless
     matrices lie row by row there, where rows are what cores share."""
     layer = node.layer
-    if accelerator is None or accelerator.keeps_rows or layer is None or layer.op != "add":
+    if accelerator is None or accelerator.keeps_rows or not isinstance(layer, Add):
         return node
     if len(node.output_shape) == 4 or len(layer.output.shape) == 1:
         return node
-    size = layer.output.elements
 
     def vector(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=(tensor.elements,), layout="C")
 
-    flat = replace(
-        layer,
-        inputs=tuple(map(vector, layer.inputs)),
-        output=vector(layer.output),
-        K=size, C=size, iy=1, ix=1, oy=1, ox=1,
-    )  # fmt: skip
+    flat = replace(layer, inputs=tuple(map(vector, layer.inputs)), output=vector(layer.output))
     return replace(node, layer=flat)
 
 
@@ -244,7 +238,7 @@ class _Offered:
 
     def _note(self, group: Group, said: Sequence[OperatorVerdict], graph: Graph) -> None:
         refusals = [entry for entry in said if not entry.accepted]
-        if group.layer.attention is not None:
+        if isinstance(group.layer, MultiHeadAttention):
             count = group.layer.attention.heads
             heads = f"attention of {count} head{'s' if count > 1 else ''}"
             refusals = [replace(entry, reason=f"{heads}: {entry.reason}") for entry in refusals]

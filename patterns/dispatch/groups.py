@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers.layer import Layer, MulShift
-from byoc_dory.layers.matrices import matmul_layer, matrix, rows_layer
+from byoc_dory.layers import Gemm, Layer, MulShift, Rows, matmul_layer, matrix, rows_layer
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from patterns.ops.pulp.activation import tabulated
 
@@ -117,7 +116,7 @@ def _activated_product(node: Node, graph: Graph) -> Group | None:
     """A product with a constant matrix and the accelerator's GELU."""
     origin, passed = graph.behind_reshapes(node.inputs[0])
     product = graph.made_by(origin, "linear")
-    if product is None or product.layer is None or node.layer is None:
+    if product is None or not isinstance(product.layer, Gemm) or not isinstance(node.layer, Rows):
         return None
     parts = (product.name, *reversed(passed), node.name)
     if not all(graph.is_inner(name, set(parts)) for name in parts[:-1]):

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers.attention import Product, Scores
-from byoc_dory.layers.layer import Layer, MulShift, Shift
+from byoc_dory.layers import Gemm, MulShift, Projection, Rows, Scores, Shift
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.dispatch.arrange import Arranged, arranged
 from patterns.reading.graph import is_plain_reshape
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
@@ -85,7 +84,7 @@ def core_of(softmax: Node, graph: Graph) -> Core:
     Raises:
         Obstacle: it is no self-attention in ITA's arithmetic.
     """
-    function = softmax.layer.function if softmax.layer is not None else None
+    function = softmax.layer.function if isinstance(softmax.layer, Rows) else None
     if not isinstance(function, ItaSoftmax):
         raise Obstacle(f"the softmax is {softmax.kind}, which is not one of powers of two")
     scaled, before = graph.behind_reshapes(softmax.inputs[0])
@@ -148,7 +147,9 @@ def _scaled_product(name: str, role: str, graph: Graph) -> tuple[tuple[int, int,
 # ------------------------------------------------------------------------------ products
 
 
-def head_product(found: Arranged, head: int, role: str, graph: Graph) -> tuple[Product, list[Node]]:
+def head_product(
+    found: Arranged, head: int, role: str, graph: Graph
+) -> tuple[Projection, list[Node]]:
     """The product that one head's queries, keys or values are; what it is taken from."""
     origin, place = found.origin[head], found.place[head]
     nodes = []
@@ -168,19 +169,18 @@ def head_product(found: Arranged, head: int, role: str, graph: Graph) -> tuple[P
     return of_rows(layer, columns[0], nodes[0].name), nodes
 
 
-def plain_layer(node: Node) -> Layer:
+def plain_layer(node: Node) -> Gemm:
     """The layer of a product of int8 results, not clipped further."""
     layer = node.layer
-    if layer is None or layer.op != "gemm":
+    if not isinstance(layer, Gemm):
         raise Obstacle(f"'{node.name}' is no product of matrices")
     if layer.clip != _INT8 or layer.output.dtype != "int8":
         raise Obstacle(f"'{node.name}' is clipped to [{layer.clip[0]}, {layer.clip[1]}]")
     return layer
 
 
-def of_rows(layer: Layer, rows: Array, name: str) -> Product:
+def of_rows(layer: Gemm, rows: Array, name: str) -> Projection:
     """Some output columns of a product, which are rows of its weights."""
-    assert layer.weight is not None
     requant = layer.requant
     if isinstance(requant, Shift):
         requant = MulShift((1,), (requant.shift,))
@@ -194,7 +194,7 @@ def of_rows(layer: Layer, rows: Array, name: str) -> Product:
         factors.append(used.pop())
     bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
     weight = np.ascontiguousarray(layer.weight[rows, :, 0, 0])
-    return Product(weight, np.ascontiguousarray(bias[rows]), *factors)
+    return Projection(weight, np.ascontiguousarray(bias[rows]), *factors)
 
 
 def columns_of_heads(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers.attention import Attention, Product
-from byoc_dory.layers.matrices import mha_layer
+from byoc_dory.layers import Attention, Projection, mha_layer
 from patterns.dispatch.arrange import MOVES, arranged
 from patterns.dispatch.groups import Group
 from patterns.dispatch.heads import (
@@ -32,7 +31,7 @@ from patterns.dispatch.heads import (
 )
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
@@ -192,7 +191,7 @@ class _Finder:
             raise Obstacle(f"the output products read {len(order)} of {len(expected)} heads")
         if not joined and any(len(each) != 1 for each in columns):
             raise Obstacle("an accumulated product reads several heads")
-        sides: dict[str, list[Product]] = {}
+        sides: dict[str, list[Projection]] = {}
         products: dict[str, Node] = {}
         for role in ("query", "key", "value"):
             sides[role] = []

@@ -22,7 +22,14 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.layer import AnalogRequant, Layer, MulShift, Tensor, dense_layer
+from byoc_dory.layers import (
+    AnalogRequant,
+    Convolution,
+    Dense,
+    MulShift,
+    Tensor,
+    dense_layer,
+)
 from patterns.match import Match
 from patterns.names import emit, tensor_name
 from patterns.ops.conv import KERNEL_AXES, image_layer, image_tensor
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
     from tvm.relax.dpl import DFPattern
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = [
     "MAX_PASSES",
@@ -222,7 +229,7 @@ def _parts(operator: str, x: DFPattern, sliced: bool) -> tuple[DFPattern, dict[s
 # ------------------------------------------------------------------------------ reader
 
 
-def read_analog_conv2d(slots: Mapping[str, Expr]) -> Layer:
+def read_analog_conv2d(slots: Mapping[str, Expr]) -> Convolution:
     """The layer of a match of ``analog_patterns("conv2d")``, axes normalised.
 
     Raises:
@@ -251,7 +258,7 @@ def read_analog_conv2d(slots: Mapping[str, Expr]) -> Layer:
     return image_layer(products[0], source, output, weight, None, requant, read_clip(slots))
 
 
-def read_analog_dense(slots: Mapping[str, Expr]) -> Layer:
+def read_analog_dense(slots: Mapping[str, Expr]) -> Dense:
     """The layer of a match of ``analog_patterns("dense")``, weight as ``[K, C, 1, 1]``.
 
     Raises:

@@ -11,7 +11,7 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Layer, Requant, Tensor
+from byoc_dory.layers import Convolution, Requant, Tensor
 from patterns.match import Match
 from patterns.names import emit, tensor_name
 from patterns.ops.requantize import (
@@ -26,7 +26,7 @@ from patterns.primitive import dtype_of, shape_of
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = [
     "KERNEL_AXES",
@@ -176,7 +176,7 @@ def is_depthwise(conv: Expr) -> bool:
     return groups > 1 and groups == shape_of(conv.args[0])[axis] == shape_of(conv)[axis]
 
 
-def read_conv2d(slots: Mapping[str, Expr]) -> Layer:
+def read_conv2d(slots: Mapping[str, Expr]) -> Convolution:
     """The layer of a match of `conv2d_pattern`, axes normalised.
 
     Raises:
@@ -208,7 +208,7 @@ def image_layer(
     bias: Array | None,
     requant: Requant,
     clip: tuple[int, int],
-) -> Layer:
+) -> Convolution:
     """The layer whose window, strides and groups are those of a conv2d call.
 
     Args:
@@ -219,21 +219,10 @@ def image_layer(
         requant, clip: of the layer.
     """
     attrs = conv.attrs
-    channels, iy, ix = source.shape
-    k, oy, ox = output.shape
-    return Layer(
+    return Convolution(
         name=output.name,
-        op="depthwise" if is_depthwise(conv) else "conv2d",
         inputs=(source,),
         output=output,
-        K=k,
-        C=channels,
-        iy=iy,
-        ix=ix,
-        oy=oy,
-        ox=ox,
-        fy=int(weight.shape[2]),
-        fx=int(weight.shape[3]),
         stride=_pair(attrs.strides),
         pad=_four(attrs.padding),
         weight=weight,

@@ -12,9 +12,9 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
+    Add,
     Array,
-    Layer,
     MulShift,
     OnnxRequant,
     Requant,
@@ -129,7 +129,7 @@ def add_pattern() -> Match:
     return Match("add", root, {"a": a, "b": b, "sum": total, **slots})
 
 
-def read_add(slots: Mapping[str, Expr]) -> Layer:
+def read_add(slots: Mapping[str, Expr]) -> Add:
     """The layer of a match of `add_pattern`."""
     name = tensor_name(slots["sum"])
     names = (tensor_name(slots["a"]), tensor_name(slots["b"]))
@@ -195,7 +195,7 @@ def tflite_add_pattern() -> Match:
     return Match("tflite_add", call, {"a": a, "b": b, "call": call})
 
 
-def read_tflite_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) -> Layer:
+def read_tflite_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) -> Add:
     """The layer of a match of `tflite_add_pattern` and the PrimFunc's parameters.
 
     The three multipliers of its requantization are those of `TfliteAdd`.
@@ -213,7 +213,7 @@ def read_tflite_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) ->
     return _add_layer(name, names, shape, requant, (low, high))
 
 
-def read_onnx_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) -> Layer:
+def read_onnx_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) -> Add:
     """The layer of a match of `tflite_add_pattern` that calls onnxruntime's sum.
 
     Its requantization has one multiplier and shift for each operand.
@@ -238,7 +238,7 @@ def _add_layer(
     requant: Requant,
     clip: tuple[int, int],
     dtypes: tuple[str, str, str] = ("int8", "int8", "int8"),
-) -> Layer:
+) -> Add:
     if len(shape) == 4 and shape[0] != 1:
         raise IntegerFormError(
             f"batch size {shape[0]}", where=f"operator '{name}'", hint="only 1 is supported"
@@ -254,27 +254,8 @@ def _add_layer(
         Tensor(tensor, sizes if layout == "NHWC" else sizes[:1], dtype, layout)  # type: ignore[arg-type]
         for tensor, dtype in zip((*inputs, name), dtypes, strict=True)
     ]
-    channels, y, x = sizes
-    return Layer(
-        name=name,
-        op="add",
-        inputs=(tensors[0], tensors[1]),
-        output=tensors[2],
-        K=channels,
-        C=channels,
-        iy=y,
-        ix=x,
-        oy=y,
-        ox=x,
-        fy=1,
-        fx=1,
-        stride=(1, 1),
-        pad=(0, 0, 0, 0),
-        weight=None,
-        bias=None,
-        requant=requant,
-        clip=clip,
-    )
+    a, b, output = tensors
+    return Add(name=name, inputs=(a, b), output=output, requant=requant, clip=clip)
 
 
 def _product(shape: tuple[int, ...]) -> int:

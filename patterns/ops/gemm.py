@@ -12,8 +12,7 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Layer, Requant, Tensor
-from byoc_dory.layers.matrices import gemm_layer, matrix
+from byoc_dory.layers import Dense, Gemm, Requant, Tensor, gemm_layer, matrix
 from patterns.match import Match
 from patterns.names import emit, tensor_name
 from patterns.ops.conv import accumulator_bound
@@ -29,7 +28,7 @@ from patterns.primitive import dtype_of, shape_of
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = [
     "dense",
@@ -101,7 +100,7 @@ def dense_pattern() -> Match:
     return Match("dense", root, {"x": x, "weight": weight, "bias": bias, "matmul": matmul, **slots})
 
 
-def read_dense(slots: Mapping[str, Expr]) -> Layer:
+def read_dense(slots: Mapping[str, Expr]) -> Dense:
     """The layer of a match of `dense_pattern`, weight as ``[K, C, 1, 1]``.
 
     Raises:
@@ -112,21 +111,10 @@ def read_dense(slots: Mapping[str, Expr]) -> Layer:
     vector_shape(matmul.args[0], name)
     matrix = slots["weight"].value.numpy()
     channels, k = matrix.shape
-    return Layer(
+    return Dense(
         name=name,
-        op="dense",
         inputs=(Tensor(tensor_name(slots["x"]), (channels,), dtype_of(matmul.args[0]), "C"),),
         output=Tensor(name, (k,), dtype_of(slots["cast"]), "C"),
-        K=k,
-        C=channels,
-        iy=1,
-        ix=1,
-        oy=1,
-        ox=1,
-        fy=1,
-        fx=1,
-        stride=(1, 1),
-        pad=(0, 0, 0, 0),
         weight=np.ascontiguousarray(matrix.T).reshape(k, channels, 1, 1),
         bias=slots["bias"].value.numpy().reshape(-1),
         requant=read_requantize(slots),
@@ -134,7 +122,7 @@ def read_dense(slots: Mapping[str, Expr]) -> Layer:
     )
 
 
-def read_linear(slots: Mapping[str, Expr]) -> Layer:
+def read_linear(slots: Mapping[str, Expr]) -> Gemm:
     """The layer of a match of `dense_pattern` that has several rows: a product of matrices."""
     matmul = slots["matmul"]
     name, shape = tensor_name(matmul), shape_of(matmul.args[0])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from patterns.ops import table_map
 from patterns.ops.analog import read_analog_conv2d, read_analog_dense
 from patterns.ops.conv import read_conv2d

@@ -96,10 +96,4 @@ def _turned_sum(layer: Layer) -> Layer:
         layer,
         inputs=(turned(a), turned(b)),
         output=turned(layer.output),
-        K=channels,
-        C=channels,
-        iy=y,
-        ix=x,
-        oy=y,
-        ox=x,
     )

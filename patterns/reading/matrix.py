@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from byoc_dory.layers.layer import Layer, MulShift, Tensor
-from byoc_dory.layers.matrices import matrix, rows_layer
+from byoc_dory.layers import Add, MulShift, Rows, Tensor, matrix, rows_layer
 from byoc_dory.layers.rowwise import TableMap
 from patterns.ops.elementwise import has_table, read_table
 from patterns.ops.pulp.ita import read_ita_gelu, read_ita_softmax
@@ -60,7 +59,7 @@ def row_layer(
     attrs: Mapping[str, Any],
     inputs: Sequence[Operand],
     output: Operand,
-) -> Layer | None:
+) -> Rows | None:
     """The layer of an operator that computes a function of each row; ``None`` where it is none.
 
     Args:
@@ -80,13 +79,11 @@ def row_layer(
     return rows_layer(output.name, matrix_of(inputs[0]), function, output.dtype)
 
 
-def accumulate_layer(attrs: Mapping[str, Any], inputs: Sequence[Operand], output: Operand) -> Layer:
+def accumulate_layer(attrs: Mapping[str, Any], inputs: Sequence[Operand], output: Operand) -> Add:
     """The sum of several matrices that `patterns.ops.pulp.ita.accumulate` wrote."""
-    result = matrix_of(output)
-    columns, rows, _ = result.shape
     requant = MulShift((attrs["mul"],), (attrs["shift"],), (attrs["add"],))
     low, high = attrs["clip"]
-    return Layer(
-        output.name, "add", tuple(matrix_of(part) for part in inputs), result, columns, columns,
-        rows, 1, rows, 1, 1, 1, (1, 1), (0, 0, 0, 0), None, None, requant, (low, high),
+    return Add(
+        name=output.name, inputs=tuple(map(matrix_of, inputs)), output=matrix_of(output),
+        requant=requant, clip=(low, high),
     )  # fmt: skip

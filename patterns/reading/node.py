@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from byoc_dory.layers.layer import SCALED_OPS, Layer, Requant
+from byoc_dory.layers import Layer, Requant
 
 __all__ = ["Attribute", "Node"]
+
+_SCALED = ("conv2d", "depthwise", "dense", "add")
 
 Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
 
@@ -54,4 +56,4 @@ class Node:
     @property
     def scaled(self) -> Layer | None:
         """The layer of maps and vectors, which retargeting writes in a core's number scheme."""
-        return self.layer if self.kind in SCALED_OPS else None
+        return self.layer if self.kind in _SCALED else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Layer, Shift
+from byoc_dory.layers import Layer, Shift, Weighted
 
 if TYPE_CHECKING:
     from patterns.reading.node import Node
@@ -54,7 +54,7 @@ def shifted_range(layer: Layer, inputs: Sequence[Range]) -> Range:
         inputs: range of each operand.
     """
     assert isinstance(layer.requant, Shift)
-    if layer.weight is None:
+    if not isinstance(layer, Weighted):
         least, most = (sum(ends) for ends in zip(*inputs, strict=True))
     else:
         ((low, high),) = inputs

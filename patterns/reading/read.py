@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-    from byoc_dory.layers.layer import Layer
+    from byoc_dory.layers import Layer
 
 __all__ = [
     "Attribute",

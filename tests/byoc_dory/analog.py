@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.layers.layer import AnalogRequant, Layer, Tensor, conv2d_layer, dense_layer
+from byoc_dory.layers import AnalogRequant, Layer, Tensor, conv2d_layer, dense_layer
 
 ROWS = 1152
 CLIPS = ((-128, 127), (0, 127), (-64, 63), (0, 63))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     Layer,
     Shift,
     Tensor,

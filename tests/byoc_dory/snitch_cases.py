@@ -8,10 +8,20 @@ import numpy as np
 
 from byoc_dory.codegen import generate
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.attention import Attention, Product, Scores
-from byoc_dory.layers.layer import Layer, add_layer
-from byoc_dory.layers.matrices import gemm_layer, matmul_layer, matrix, mha_layer, rows_layer
-from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers import (
+    Attention,
+    Layer,
+    MulShift,
+    Projection,
+    Scores,
+    Tensor,
+    add_layer,
+    gemm_layer,
+    matmul_layer,
+    matrix,
+    mha_layer,
+    rows_layer,
+)
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -22,7 +32,6 @@ from byoc_dory.layers.rowwise import (
     TableMap,
     TableSoftmax,
 )
-from byoc_dory.layers.tensor import Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
@@ -70,10 +79,10 @@ def attention_layer(
     """Attention that ITA takes, with heads of 64."""
     size = 64
 
-    def product(k: int, c: int, requant: tuple[int, int, int]) -> Product:
-        return Product(_int8(rng, k, c), _bias(rng, k), *requant)
+    def product(k: int, c: int, requant: tuple[int, int, int]) -> Projection:
+        return Projection(_int8(rng, k, c), _bias(rng, k), *requant)
 
-    def per_head() -> tuple[Product, ...]:
+    def per_head() -> tuple[Projection, ...]:
         requant = _rounding(rng, 14)
         return tuple(product(size, embedding, requant) for _ in range(heads))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byoc_dory.layers.layer import AnalogRequant, Tensor, conv2d_layer
+from byoc_dory.layers import AnalogRequant, Tensor, conv2d_layer
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import (
     decode_image,
@@ -102,7 +102,7 @@ def test_published_sizes_of_images() -> None:
 
 
 def test_what_is_no_analog_layer_cannot_be_packed() -> None:
-    from byoc_dory.layers.layer import Shift
+    from byoc_dory.layers import Shift
 
     weight = np.ones((1, 1, 1, 1), np.int8)
     layer = conv2d_layer("l", Tensor("x", (1, 1, 1)), "y", weight, None, requant=Shift(1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     AnalogRequant,
     Layer,
     Shift,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import Tensor, dense_layer
+from byoc_dory.layers import Tensor, dense_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.analog_core import AnalogCore

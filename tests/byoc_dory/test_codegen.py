@@ -12,7 +12,7 @@ import pytest
 
 import byoc_dory
 from byoc_dory.errors import TargetError, UnsupportedError
-from byoc_dory.layers.layer import Layer, Shift, Tensor, conv2d_layer, dense_layer
+from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer, dense_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region, RegionCode
 from byoc_dory.soc.diana.description import DIANA

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     Shift,
     Tensor,
     add_layer,

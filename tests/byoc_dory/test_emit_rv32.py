@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import Shift, Tensor, add_layer
+from byoc_dory.layers import Shift, Tensor, add_layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.region import Kernel, Region
 from byoc_dory.soc.diana.description import DIANA

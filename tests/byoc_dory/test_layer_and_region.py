@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     Layer,
     Shift,
     Tensor,
@@ -47,18 +47,19 @@ def test_builders_derive_the_output() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"oy": 5, "output": Tensor("y", (4, 5, 7))}, "oy=5, but .* give 4"),
-        ({"K": 5}, r"\(4, 4, 7\), not \(5, 4, 7\)"),
-        ({"C": 2}, r"shape \(3, 9, 8\), not \(2, 9, 8\)"),
-        ({"weight": None}, "weight is missing"),
-        ({"weight": np.zeros((4, 3, 5, 3), np.int8)}, r"weight has shape \(4, 3, 5, 3\)"),
+        ({"output": Tensor("y", (4, 5, 7))}, "oy=5, but .* give 4"),
+        ({"output": Tensor("y", (5, 4, 7))}, r"\(5, 4, 7\), not \(4, 4, 7\)"),
+        ({"inputs": (Tensor("x", (2, 9, 8)),)}, r"shape \(2, 9, 8\), not \(3, 9, 8\)"),
+        ({"weight": np.zeros((4, 2, 3, 5), np.int8)}, r"shape \(3, 9, 8\), not \(2, 9, 8\)"),
+        ({"weight": np.zeros((4, 3, 5, 3), np.int8)}, "kernel 5, stride 2, dilation 1 give 3"),
+        ({"weight": np.zeros((4, 3), np.int8)}, r"weight has shape \(4, 3\)"),
+        ({"weight": np.zeros((4, 3, 0, 5), np.int8)}, r"weight has shape \(4, 3, 0, 5\)"),
         ({"bias": np.zeros(3, np.int32)}, r"bias has shape \(3,\)"),
         ({"clip": (5, 4)}, "empty"),
         ({"pad": (1, 2, -1, 1)}, "negative padding"),
-        ({"groups": 2}, "groups=2 does not divide"),
-        ({"fy": 0}, "below 1"),
-        ({"op": "pool"}, "unknown operator 'pool'"),
-        ({"op": "depthwise"}, "groups == C == K"),
+        ({"groups": 2}, r"shape \(3, 9, 8\), not \(6, 9, 8\)"),
+        ({"groups": 3}, "groups=3 does not divide C=9 and K=4"),
+        ({"stride": (0, 1)}, "below 1"),
         ({"inputs": ()}, "0 input tensors"),
         ({"name": ""}, "no name"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
+from byoc_dory.layers import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_packing import (
     activation_from_l2,

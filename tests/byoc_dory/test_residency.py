@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer, Shift, Tensor, add_layer, conv2d_layer, depthwise_layer
+from byoc_dory.layers import Layer, Shift, Tensor, add_layer, conv2d_layer, depthwise_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import plan_region

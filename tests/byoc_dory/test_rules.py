@@ -9,7 +9,7 @@ import pytest
 
 from byoc_dory.codegen import generate
 from byoc_dory.errors import TargetError, TilingError, UnsupportedError
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     Layer,
     MulShift,
     Shift,

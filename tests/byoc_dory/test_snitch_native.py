@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import Layer, add_layer
-from byoc_dory.layers.matrices import gemm_layer, matrix, rows_layer
-from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers import Layer, MulShift, add_layer, gemm_layer, matrix, rows_layer
 from byoc_dory.layers.rowwise import AffineNorm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from byoc_dory.codegen import generate
 from byoc_dory.errors import TargetError, TilingError
-from byoc_dory.layers.layer import Layer, Shift, Tensor, conv2d_layer
+from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import alone, tile_layer
 from byoc_dory.region import Region

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer
+from byoc_dory.layers import Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_objectives import OBJECTIVES

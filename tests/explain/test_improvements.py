@@ -9,7 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layers.layer import Shift, Tensor, conv2d_layer, depthwise_layer
+from byoc_dory.layers import Shift, Tensor, conv2d_layer, depthwise_layer
 from htvm import zoo
 from htvm.cli.app import main
 from htvm.compiled import BuildOptions, Compiled

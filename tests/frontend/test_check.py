@@ -14,7 +14,7 @@ from tvm.relax import op as R
 
 import htvm
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Shift
+from byoc_dory.layers import Shift
 from htvm.frontend.check import check
 from patterns.names import emit
 from patterns.ops import elementwise, gemm, shape

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import htvm
-from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.layers import MulShift, Shift
 from htvm.errors import HtvmError, ModelError, UnsupportedError
 from patterns.reading.read import read_graph
 from tests.frontend.onnxfile import Array, model_of, node, requant, saved

@@ -14,6 +14,7 @@ from tvm.relax import op as R
 
 import htvm
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Weighted
 from patterns.reading.read import read_graph
 from tests.frontend.qdq import QdqBuilder
 from tests.interpreter import interpret
@@ -154,7 +155,7 @@ def test_bias_in_other_steps_is_converted() -> None:
             )
         )
         layer = read_graph(htvm.load(module).module)[0].layer
-        assert layer is not None and layer.weight is not None and layer.bias is not None
+        assert isinstance(layer, Weighted) and layer.bias is not None
         zero_point = builder.steps[builder.source][1]
         bias_read = layer.bias + zero_point * layer.weight.astype(np.int64).sum(axis=(1, 2, 3))
         wanted = np.rint(reals / product)

@@ -10,7 +10,7 @@ from tvm import relax
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.layer import AnalogRequant, Layer
+from byoc_dory.layers import AnalogRequant, Layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.verdict import Accepted
 from htvm.frontend.check import check

@@ -109,7 +109,7 @@ def test_a_matmul_and_its_rescaling(
 
     (layer,) = layers_mean_what_was_written(types, write)
     assert (layer.op, layer.name) == ("matmul", "rescale_0")
-    assert layer.output.shape == (k, prod(lead) * rows, 1) and layer.groups == prod(lead)
+    assert layer.output.shape == (k, prod(lead) * rows, 1) and layer.batch == prod(lead)
     assert layer.requant == MulShift((9,), (10,), (512,))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import relax
 
-from byoc_dory.layers.layer import Shift, Tensor, add_layer, conv2d_layer
+from byoc_dory.layers import Shift, Tensor, add_layer, conv2d_layer
 from patterns.ops import elementwise, movement, pool, shape
 from patterns.ops.conv import conv2d
 from patterns.ops.table_map import table_map

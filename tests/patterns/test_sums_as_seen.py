@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from byoc_dory.layers.layer import Shift, add_layer
-from byoc_dory.layers.matrices import matrix
+from byoc_dory.layers import Shift, add_layer, matrix
 from byoc_dory.soc.registry import resolve
 from patterns.dispatch.dispatching import dispatch
 from patterns.reading.node import Node

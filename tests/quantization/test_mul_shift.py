@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byoc_dory.layers.layer import Layer, MulShift
+from byoc_dory.layers import Layer, MulShift, Weighted
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.errors import InputError
 from htvm.frontend import load
@@ -46,7 +46,7 @@ def assert_form(model: Model, scheme: MulShiftScheme) -> None:
     for layer in layers_of(model):
         requant = layer.requant
         assert isinstance(requant, MulShift), layer.name
-        several = scheme.per_channel and layer.weight is not None
+        several = scheme.per_channel and isinstance(layer, Weighted)
         assert len(requant.mul) == (len(layer.weight) if several else 1), layer.name
         assert len(requant.shift) == 1 and 0 <= requant.shift[0] <= 31
         assert 1 <= min(requant.mul) and max(requant.mul) < 2**scheme.multiplier_bits

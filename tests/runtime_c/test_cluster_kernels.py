@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byoc_dory.layers.layer import MulShift, Tensor
-from byoc_dory.layers.matrices import gemm_layer, matmul_layer, matrix, rows_layer
+from byoc_dory.layers import MulShift, Tensor, gemm_layer, matmul_layer, matrix, rows_layer
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaSoftmax,

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.matrices import matrix, rows_layer
+from byoc_dory.layers import matrix, rows_layer
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaSoftmax,
@@ -19,7 +19,7 @@ from byoc_dory.layers.rowwise import (
     TableSoftmax,
 )
 from byoc_dory.soc.snitch_ita.cluster_work import (
-    Convolution,
+    ConvolutionTile,
     Work,
     convolution,
     elementwise,
@@ -149,7 +149,7 @@ def conv(rng: _Rng, k: int, c: int, size: tuple[int, int], taps: int, stride: in
             acc += np.einsum(equation, part[:oy, :ox], weight[..., fy, fx, :].astype(np.int64))
     inner = taps * taps * (c if k else 1)
     shape = f"{taps} x {taps} / {stride}, {c} -> {results}, {oy} x {ox}"
-    tile = Convolution(
+    tile = ConvolutionTile(
         c, results, iy, ix, oy, ox, taps, taps, (stride, stride), (pad, pad), depthwise=not k
     )
     works = convolution(tile, CORES)

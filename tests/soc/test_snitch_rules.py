@@ -8,10 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import Layer, add_layer, conv2d_layer
-from byoc_dory.layers.matrices import gemm_layer, matmul_layer, matrix
-from byoc_dory.layers.requantization import MulShift, Shift
-from byoc_dory.layers.tensor import Tensor
+from byoc_dory.layers import (
+    Layer,
+    MulShift,
+    Shift,
+    Tensor,
+    add_layer,
+    conv2d_layer,
+    gemm_layer,
+    matmul_layer,
+    matrix,
+)
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.verdict import Accepted, Refused
 

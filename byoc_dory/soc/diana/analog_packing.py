@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.layer import AnalogRequant, Array, Layer
+from byoc_dory.layers import AnalogRequant, Array, Layer, Weighted
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
 
@@ -87,7 +87,7 @@ def pack_weights(layer: Layer, k_tile: int, unroll: int, core: AnalogCore) -> Ar
         For each tile of k channels the image of every pass, and 4 bytes per channel: mul and add.
     """
     requant = layer.requant
-    if layer.weight is None or not isinstance(requant, AnalogRequant):
+    if not isinstance(layer, Weighted) or not isinstance(requant, AnalogRequant):
         raise ValueError(f"layer '{layer.name}' is none for an in-memory array")
     factors = np.empty((layer.K, 2), np.dtype("<i2"))
     factors[:, 0], factors[:, 1] = requant.mul, requant.add

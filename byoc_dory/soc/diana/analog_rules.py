@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.layer import AnalogRequant, Layer
+from byoc_dory.layers import AnalogRequant, Convolution, Dense, Layer, Weighted
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.rules import (
@@ -23,7 +23,8 @@ _INT16 = (-(1 << 15), (1 << 15) - 1)
 
 def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """The operator is conv2d of one group, or dense."""
-    if layer.op not in ("conv2d", "dense"):
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    if depthwise or not isinstance(layer, Convolution | Dense):
         return Refused(f"the operator is {layer.op}")
     if layer.groups != 1:
         return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
@@ -37,7 +38,7 @@ def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
 
 def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """The weights are -1, 0 and 1."""
-    assert layer.weight is not None
+    assert isinstance(layer, Weighted)
     largest = int(layer.weight.flat[np.abs(layer.weight.astype(np.int16)).argmax()])
     if abs(largest) > 1:
         return Refused(f"a weight is {largest}")
@@ -58,8 +59,9 @@ def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdic
     """Requantization is a gain, the converter, and for each channel a product and a sum."""
     if not isinstance(layer.requant, AnalogRequant):
         return Refused(f"the requantization is {type(layer.requant).__name__}, not AnalogRequant")
-    if layer.bias is not None and np.any(layer.bias):
-        return Refused(f"a bias is {layer.bias[np.flatnonzero(layer.bias)[0]]}")
+    bias = layer.bias if isinstance(layer, Weighted) else None
+    if bias is not None and np.any(bias):
+        return Refused(f"a bias is {bias[np.flatnonzero(bias)[0]]}")
     return ACCEPTED
 
 

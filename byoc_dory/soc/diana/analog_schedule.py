@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.layers.layer import AnalogRequant, Layer
+from byoc_dory.layers import AnalogRequant, Dense, Layer
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.diana.analog_core import AnalogCore
@@ -93,7 +93,7 @@ def analog_schedule(
     """
     if not isinstance(layer.requant, AnalogRequant):
         raise TypeError(f"layer '{layer.name}': the analog core has converters, not one shift")
-    tile, pitch, dense = plan.solution.tile, core.row_pitch, layer.op == "dense"
+    tile, pitch, dense = plan.solution.tile, core.row_pitch, isinstance(layer, Dense)
     unroll = 1 if dense else core.unroll_of(tile.k, layer.C, layer.fy, layer.fx, layer.stride[0])
     c_pass = min(layer.C, core.pass_channels(layer.fy, layer.fx))
     rows = c_pass * layer.fy * (layer.fx + unroll - 1)

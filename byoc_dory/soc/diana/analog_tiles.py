@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_schedule import SUM_BYTES
@@ -20,7 +20,6 @@ def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> 
     because the DMA moves whole reversed groups.  An output channel is a column of cells; where
     there is room, the schedule computes several output columns at a time.
     """
-    dense = layer.op == "dense"
     each = min(layer.C, max(1, core.pass_channels(layer.fy, layer.fx)))
     column = round_up(each * layer.fy * layer.fx, core.row_step) * 2 // 8
     common: dict[str, Any] = {
@@ -31,7 +30,7 @@ def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> 
         "weight_limit": column * core.columns,
         "sums": SUM_BYTES if each < layer.C else 0,
     }
-    if dense:
+    if isinstance(layer, Dense):
         one = Axis(1, tiled=False)
         return TilingProblem(
             k=Axis(layer.K, step=core.row_pitch),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.emit.text import environment
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import Array, Layer, Tensor, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
@@ -53,7 +53,7 @@ class DianaEmitter:
         schedule = schedule_layer(layer, plan, core, options.schedule, options.loop_order)
         cycles = layer_cycles(schedule, self.soc, core)
         constants: tuple[Constant, ...] = ()
-        if layer.weight is not None:
+        if isinstance(layer, Weighted):
             packed = pack_weights(layer, solution.tile.k, core)
             constants = (
                 Constant(f"{symbol}_weights", packed, f"weights and biases of {layer.name}"),

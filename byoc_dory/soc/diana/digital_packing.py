@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array, Layer
+from byoc_dory.layers import Array, Dense, Weighted
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 
@@ -62,7 +62,7 @@ def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -
 # ---------------------------------------------------------------------- weights
 
 
-def pack_weights(layer: Layer, k_tile: int, core: DigitalCore) -> Array:
+def pack_weights(layer: Weighted, k_tile: int, core: DigitalCore) -> Array:
     """All weights and biases of a layer as uint8 bytes, channel tile after channel tile.
 
     Args:
@@ -75,18 +75,16 @@ def pack_weights(layer: Layer, k_tile: int, core: DigitalCore) -> Array:
         ``ceil(k / 4) * (16*fy*fx + 64)`` bytes per tile and 12 at the end; for dense
         ``16*ceil16(C) + 256`` per 16 outputs.
     """
-    if layer.weight is None:
-        raise ValueError(f"layer '{layer.name}' has no weights to pack")
     bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
     weight = layer.weight.astype(np.int8)
-    if layer.op == "dense":
+    if isinstance(layer, Dense):
         blocks = [
             _dense_block(weight[k : k + core.lanes, :, 0, 0], bias[k : k + core.lanes], core)
             for k in range(0, layer.K, core.lanes)
         ]
     else:
         weight = _extend_filter(weight, core)
-        depthwise = layer.op == "depthwise"
+        depthwise = layer.groups > 1
         step = core.depthwise_block_channels if depthwise else core.lanes
         block = _depthwise_block if depthwise else _conv_block
         blocks = [

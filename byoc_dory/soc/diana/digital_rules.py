@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers.layer import Layer, Shift
+from byoc_dory.layers import Add, Convolution, Dense, Layer, Shift, Weighted
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.rules import (
@@ -19,7 +19,7 @@ __all__ = ["RULES"]
 
 def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The operator is conv2d, depthwise conv2d, dense or add."""
-    if layer.op in ("conv2d", "depthwise", "dense", "add"):
+    if isinstance(layer, Convolution | Dense | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -29,8 +29,9 @@ def data_is_int8(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     verdict = tensors_are_int8(layer)
     if isinstance(verdict, Refused):
         return verdict
-    if layer.bias is not None and layer.bias.dtype != "int32":
-        return Refused(f"the bias is {layer.bias.dtype}")
+    bias = layer.bias if isinstance(layer, Weighted) else None
+    if bias is not None and bias.dtype != "int32":
+        return Refused(f"the bias is {bias.dtype}")
     return ACCEPTED
 
 
@@ -59,7 +60,7 @@ def dilation_is_one(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
 
 def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Groups are 1, or depthwise with as many input as output channels."""
-    if layer.groups == 1 or (layer.op == "depthwise" and layer.groups == layer.C == layer.K):
+    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
@@ -83,14 +84,14 @@ def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
 
 def add_has_two_operands(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """An add has two operands."""
-    if layer.op == "add" and len(layer.inputs) > 2:
+    if isinstance(layer, Add) and len(layer.inputs) > 2:
         return Refused(f"the add has {len(layer.inputs)} operands")
     return ACCEPTED
 
 
 def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The operands of an add have the same shape."""
-    if layer.op == "add" and len({tensor.shape for tensor in layer.inputs}) > 1:
+    if isinstance(layer, Add) and len({tensor.shape for tensor in layer.inputs}) > 1:
         a, b = (tensor.shape for tensor in layer.inputs)
         return Refused(f"the operands are {a} and {b}")
     return ACCEPTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from byoc_dory.geometry import channel_tiles, spatial_tiles
-from byoc_dory.layers.layer import Layer, Shift
+from byoc_dory.layers import Add, Convolution, Dense, Layer, Shift
 from byoc_dory.options import ScheduleKind
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import round_up
@@ -37,7 +37,7 @@ def schedule_layer(
     if not isinstance(layer.requant, Shift):
         raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
     tile = plan.solution.tile
-    if kind == "published" and layer.op == "dense":
+    if kind == "published" and isinstance(layer, Dense):
         tile = replace(tile, k=min(tile.k, core.dense_max_k))
     fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
     return base_schedule(
@@ -88,11 +88,11 @@ def base_schedule(
     """
     _check_plan(layer, plan, kind)
     k_size, ix, ox = layer.K, layer.ix, layer.ox
-    if layer.op == "add" and len(layer.output.shape) == 1:
+    if isinstance(layer, Add) and layer.of_vectors:
         # A vector is one padded row.
         k_size, ix, ox = 1, layer.K, layer.K
     source, result = Map(layer.iy, round_up(ix, pitch)), Map(layer.oy, round_up(ox, pitch))
-    if layer.op == "dense":
+    if isinstance(layer, Dense):
         # The input is one vector, the output of a tile a run of bytes: channels are unpadded.
         source, result = Map(1, round_up(layer.C, pitch)), Map(1, 1)
     (top, left, _, _), (sy, sx) = layer.pad, layer.stride
@@ -107,7 +107,7 @@ def base_schedule(
         x_tiles=spatial_tiles(ox, tile.x, ix, fx, sx, left, group),
         source=source,
         result=result,
-        channels=0 if layer.op in ("depthwise", "add") else layer.C,
+        channels=layer.C if layer.groups == 1 and not isinstance(layer, Add) else 0,
         fy=fy,
         fx=fx,
         stride=sy,
@@ -132,17 +132,19 @@ def _check_plan(layer: Layer, plan: LayerPlan, kind: ScheduleKind) -> None:
     resident = plan.resident_output or any(plan.resident_inputs)
     if kind == "published" and (resident or plan.buffers != 1):
         raise ValueError(f"layer '{layer.name}': the published schedule keeps nothing in L1")
-    columns = layer.K if layer.op == "add" and len(layer.output.shape) == 1 else layer.ox
+    columns = layer.K if isinstance(layer, Add) and layer.of_vectors else layer.ox
     if resident and (tile.y < layer.oy or tile.x < columns):
         raise ValueError(f"layer '{layer.name}': a map that is tiled cannot stay in L1")
 
 
 def _weight_bytes(layer: Layer, tile: Tile, core: DigitalCore, fy: int, fx: int) -> int:
     """Packed bytes of a full channel tile."""
-    if layer.op == "add":
-        return 0
-    if layer.op == "dense":
-        return -(-tile.k // core.lanes) * core.dense_weight_bytes(layer.C)
-    if layer.op == "depthwise":
-        return core.depthwise_weight_bytes(tile.k, fy, fx)
-    return core.conv_weight_bytes(tile.k, layer.C, fy, fx)
+    match layer:
+        case Add():
+            return 0
+        case Dense():
+            return -(-tile.k // core.lanes) * core.dense_weight_bytes(layer.C)
+        case Convolution(depthwise=True):
+            return core.depthwise_weight_bytes(tile.k, fy, fx)
+        case _:
+            return core.conv_weight_bytes(tile.k, layer.C, fy, fx)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Add, Convolution, Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pad_filter
@@ -24,16 +25,20 @@ def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) ->
         "weight_limit": core.weight_memory,
         "unit": core.l1,
     }
-    if layer.op == "dense":
-        return _dense_problem(layer, core, common)
-    if layer.op == "add":
-        return _add_problem(layer, core, common)
-    return _conv_problem(layer, core, common)
+    match layer:
+        case Dense():
+            return _dense_problem(layer, core, common)
+        case Add():
+            return _add_problem(layer, core, common)
+        case Convolution():
+            return _conv_problem(layer, core, common)
+        case _:
+            raise UnsupportedError(f"no tiles of {layer.op}", where=f"layer '{layer.name}'")
 
 
-def _conv_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
+def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
     fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
-    if layer.op == "depthwise":
+    if layer.depthwise:
         # One trigger per channel: the weight memory holds one channel, each trigger writes a
         # whole block of maps of which the first is real.
         special: dict[str, Any] = {
@@ -68,7 +73,7 @@ def _conv_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> Ti
     )
 
 
-def _dense_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
+def _dense_problem(layer: Dense, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
     one = Axis(1, tiled=False)
     return TilingProblem(
         k=Axis(layer.K, step=core.lanes),
@@ -88,9 +93,8 @@ def _dense_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> T
     )
 
 
-def _add_problem(layer: Layer, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
-    vector = len(layer.output.shape) == 1
-    k, x = (1, layer.K) if vector else (layer.K, layer.ox)
+def _add_problem(layer: Add, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
+    k, x = (1, layer.K) if layer.of_vectors else (layer.K, layer.ox)
     return TilingProblem(
         k=Axis(k),
         c=Axis(1, tiled=False),

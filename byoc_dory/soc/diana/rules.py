@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer, Weighted
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.verdict import Accepted, Refused, Verdict
@@ -24,7 +24,7 @@ def tensors_are_int8(layer: Layer) -> Verdict:
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype != "int8":
             return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if layer.weight is not None and layer.weight.dtype != "int8":
+    if isinstance(layer, Weighted) and layer.weight.dtype != "int8":
         return Refused(f"the weights are {layer.weight.dtype}")
     return ACCEPTED
 

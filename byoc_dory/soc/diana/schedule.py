@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from byoc_dory.geometry import ChannelTile, SpatialTile
-from byoc_dory.layers.layer import Op
 from byoc_dory.options import ScheduleKind
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.layout import Map
@@ -59,7 +58,7 @@ class Schedule:
     """
 
     kind: ScheduleKind
-    op: Op
+    op: str
     layer_name: str
     tile: Tile
     loop_order: LoopOrder
@@ -310,7 +309,7 @@ def _run(size: int) -> Block:
     return Block(1, 1, size, size, size, size, size)
 
 
-def maps_written(op: Op, k: int, lanes: int) -> int:
+def maps_written(op: str, k: int, lanes: int) -> int:
     """Output maps (dense: bytes) that the core writes for ``k`` channels, the surplus included."""
     if op == "add":
         return k

@@ -5,14 +5,13 @@ from __future__ import annotations
 from math import ceil
 
 from byoc_dory.geometry import ChannelTile, SpatialTile
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import per_channel
-from byoc_dory.soc.snitch_ita.cluster_tiles import matrices
 from byoc_dory.soc.snitch_ita.cluster_work import (
-    Convolution,
+    ConvolutionTile,
     Cycles,
     Work,
     convolution,
@@ -56,16 +55,17 @@ def _compute_cycles(
     layer: Layer, y: SpatialTile, k: ChannelTile, core: ClusterCores, more: Cycles
 ) -> int:
     """Cycles of a tile, without the fork and join."""
-    if layer.op in ("gemm", "dense", "matmul", "conv2d", "depthwise"):
+    if isinstance(layer, Weighted | Matmul):
         works, cycles = _product(layer, y, k, core)
         works = tuple(
             {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
         )
         return ceil(slowest(works, (*cycles, *more)))
     elements = y.out_size * (layer.output.elements // max(1, layer.oy))
-    if layer.op == "add":
+    if isinstance(layer, Add):
         works = elementwise(elements, core.cores, len(layer.inputs))
         return ceil(slowest(works, core.add))
+    assert isinstance(layer, Rows)
     cycles = _row_function(layer, core)
     if cycles is core.map:
         return ceil(slowest(elementwise(elements, core.cores), cycles))
@@ -73,16 +73,16 @@ def _compute_cycles(
 
 
 def _product(
-    layer: Layer, y: SpatialTile, k: ChannelTile, core: ClusterCores
+    layer: Weighted | Matmul, y: SpatialTile, k: ChannelTile, core: ClusterCores
 ) -> tuple[tuple[Work, ...], Cycles]:
-    if layer.op in ("gemm", "dense"):
+    if isinstance(layer, Gemm | Dense):
         return product(y.out_size, k.size, layer.C, core.cores), core.gemm
-    if layer.op == "matmul":
-        batch, rows = matrices(layer)
-        batch, rows = (y.out_size, rows) if batch > 1 else (1, y.out_size)
+    if isinstance(layer, Matmul):
+        batch, rows = (y.out_size, layer.rows) if layer.batch > 1 else (1, y.out_size)
         cycles = core.matmul_rows if layer.transposed else core.matmul
         return products(batch, rows, layer.K, layer.C, core.cores), cycles
-    tile = Convolution(
+    assert isinstance(layer, Convolution)
+    tile = ConvolutionTile(
         layer.C,
         k.size,
         y.in_size,
@@ -93,7 +93,7 @@ def _product(
         layer.fx,
         layer.stride,
         (y.pad, layer.pad[1]),
-        depthwise=layer.op == "depthwise",
+        depthwise=layer.depthwise,
     )
     return convolution(tile, core.cores), core.depthwise if tile.depthwise else core.conv2d
 
@@ -104,23 +104,24 @@ def _storing(layer: Layer, core: ClusterCores) -> Cycles:
     flags = []
     if requant is not None and leaves_32_bits(layer, requant):
         flags.append("wide")
-    elif layer.weight is not None and per_channel(layer):
+    elif isinstance(layer, Weighted) and per_channel(layer):
         flags.append("per_channel")
-    if layer.function is not None:
+    if isinstance(layer, Gemm) and layer.function is not None:
         flags.append("table")
     return tuple((flag, cycles[flag]) for flag in flags)
 
 
-def _row_function(layer: Layer, core: ClusterCores) -> Cycles:
-    function = layer.function
-    if isinstance(function, ItaSoftmax):
-        return core.ita_softmax
-    if isinstance(function, TableSoftmax):
-        return core.table_softmax
-    if isinstance(function, LayerNorm):
-        return core.layer_norm
-    if isinstance(function, RmsNorm):
-        return core.rms_norm
-    if isinstance(function, AffineNorm):
-        return core.affine_norm
-    return core.map
+def _row_function(layer: Rows, core: ClusterCores) -> Cycles:
+    match layer.function:
+        case ItaSoftmax():
+            return core.ita_softmax
+        case TableSoftmax():
+            return core.table_softmax
+        case LayerNorm():
+            return core.layer_norm
+        case RmsNorm():
+            return core.rms_norm
+        case AffineNorm():
+            return core.affine_norm
+        case _:
+            return core.map

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.text import Expr, add, mul
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import (
+    Add,
+    Array,
+    Convolution,
+    Dense,
+    Gemm,
+    Layer,
+    Matmul,
+    Rows,
+    Tensor,
+    Weighted,
+)
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -17,7 +28,7 @@ from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_cost import layer_cycles
 from byoc_dory.soc.snitch_ita.cluster_packing import block_of, pack, per_channel, row_constants
-from byoc_dory.soc.snitch_ita.cluster_tiles import matrices, walk_of
+from byoc_dory.soc.snitch_ita.cluster_tiles import walk_of
 from byoc_dory.soc.snitch_ita.layer_text import layer_kernel
 from byoc_dory.soc.snitch_ita.requant import (
     leaves_32_bits,
@@ -52,11 +63,10 @@ class ClusterEmitter:
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""
         walk = walk_of(layer, plan)
-        struct, fields = _tile(layer, WalkView(walk), plan.solution.tile.k)
+        function, struct, fields = _tile(layer, WalkView(walk), plan.solution.tile.k)
         lines = "".join(f"    .{name} = {value},\n" for name, value in fields.items())
         compute = (
-            f"const {struct}_t args = {{\n{lines}}};\n"
-            f"snitch_cluster_run({_function(layer)}, &args);\n"
+            f"const {struct}_t args = {{\n{lines}}};\nsnitch_cluster_run({function}, &args);\n"
         )
         return layer_kernel(
             layer, plan, walk, compute, self.core, symbol,
@@ -76,10 +86,10 @@ class ClusterEmitter:
 
 
 def _constants(layer: Layer, plan: LayerPlan, symbol: str) -> Constant | None:
-    if layer.weight is not None:
+    if isinstance(layer, Weighted):
         data = pack(layer, plan.solution.tile.k)
         return Constant(f"{symbol}_weights", data, f"weights and biases of {layer.name}")
-    data = None if layer.function is None else row_constants(layer.function)
+    data = row_constants(layer.function) if isinstance(layer, Rows) else None
     if data is None or not data.size:
         return None
     return Constant(f"{symbol}_constants", data, f"constants of {layer.name}")
@@ -92,46 +102,30 @@ _ROW_KERNELS = {
     RmsNorm: ("snitch_rms_norm", "snitch_norm"),
     AffineNorm: ("snitch_affine_norm", "snitch_norm"),
 }
-_KERNELS = {
-    "gemm": ("snitch_gemm", "snitch_gemm"),
-    "dense": ("snitch_gemm", "snitch_gemm"),
-    "matmul": ("snitch_matmul", "snitch_matmul"),
-    "add": ("snitch_add", "snitch_add"),
-    "conv2d": ("snitch_conv2d", "snitch_conv"),
-    "depthwise": ("snitch_depthwise", "snitch_conv"),
-}
-
-
-def _kernel(layer: Layer) -> tuple[str, str]:
-    """Kernel and name of its struct."""
-    if layer.op == "rows":
-        return _ROW_KERNELS.get(type(layer.function), ("snitch_map", "snitch_map"))
-    return _KERNELS[layer.op]
-
-
-def _function(layer: Layer) -> str:
-    return _kernel(layer)[0]
+_MAP = ("snitch_map", "snitch_map")
 
 
 def _at(place: Expr) -> str:
     return f"snitch_l1({place})"
 
 
-def _tile(layer: Layer, view: WalkView, tile_k: int) -> tuple[str, dict[str, Expr]]:
-    """The struct of the tile's kernel, and its fields."""
-    if layer.op in ("gemm", "dense"):
-        fields = _gemm(layer, view, tile_k)
-    elif layer.op in ("conv2d", "depthwise"):
-        fields = _conv(layer, view, tile_k)
-    elif layer.op == "matmul":
-        fields = _matmul(layer, view)
-    elif layer.op == "add":
-        fields = _add(layer, view)
-    elif layer.op == "rows":
-        fields = _rows(layer, view)
-    else:
-        raise UnsupportedError(f"no kernel for {layer.op}", where=f"layer '{layer.name}'")
-    return _kernel(layer)[1], fields
+def _tile(layer: Layer, view: WalkView, tile_k: int) -> tuple[str, str, dict[str, Expr]]:
+    """The tile's kernel, the name of its struct, and the fields of that."""
+    match layer:
+        case Gemm() | Dense():
+            return "snitch_gemm", "snitch_gemm", _gemm(layer, view, tile_k)
+        case Convolution():
+            kernel = "snitch_depthwise" if layer.depthwise else "snitch_conv2d"
+            return kernel, "snitch_conv", _conv(layer, view, tile_k)
+        case Matmul():
+            return "snitch_matmul", "snitch_matmul", _matmul(layer, view)
+        case Add():
+            return "snitch_add", "snitch_add", _add(layer, view)
+        case Rows():
+            kernel, struct = _ROW_KERNELS.get(type(layer.function), _MAP)
+            return kernel, struct, _rows(layer, view)
+        case _:
+            raise UnsupportedError(f"no kernel for {layer.op}", where=f"layer '{layer.name}'")
 
 
 def _requant(layer: Layer, view: WalkView | None, tile_k: int) -> dict[str, Expr]:
@@ -139,7 +133,7 @@ def _requant(layer: Layer, view: WalkView | None, tile_k: int) -> dict[str, Expr
     assert requant is not None
     fields: dict[str, Expr] = {}
     if per_channel(layer):
-        assert view is not None
+        assert isinstance(layer, Weighted) and view is not None
         block = block_of(layer, tile_k)
         fields["requant.muls"] = _at(add(view.weights_at, block.muls))
         fields["requant.adds"] = _at(add(view.weights_at, block.adds))
@@ -159,18 +153,18 @@ def _flags(layer: Layer, *more: str) -> str:
     if layer.output.dtype == "uint8":
         flags.append("SNITCH_OUT_UNSIGNED")
     requant = mul_shift(layer)
-    if layer.op == "rows":
+    if isinstance(layer, Rows):
         if norm_leaves_32_bits(layer):
             flags.append("SNITCH_WIDE")
     elif requant is not None:
         if leaves_32_bits(layer, requant):
             flags.append("SNITCH_WIDE")
-        if layer.weight is not None and per_channel(layer):
+        if isinstance(layer, Weighted) and per_channel(layer):
             flags.append("SNITCH_PER_CHANNEL")
     return " | ".join(flags) or "0"
 
 
-def _weights(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
+def _weights(layer: Weighted, view: WalkView, tile_k: int) -> dict[str, Expr]:
     block = block_of(layer, tile_k)
     fields: dict[str, Expr] = {"weights": _at(add(view.weights_at, block.weights))}
     if block.bias >= 0:
@@ -178,7 +172,7 @@ def _weights(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
     return fields
 
 
-def _gemm(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
+def _gemm(layer: Gemm | Dense, view: WalkView, tile_k: int) -> dict[str, Expr]:
     block = block_of(layer, tile_k)
     fields: dict[str, Expr] = {
         "in": _at(view.operand_at(view.walk.operands[0])),
@@ -187,7 +181,8 @@ def _gemm(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
     }
     if block.table >= 0:
         fields["table"] = _at(add(view.weights_at, block.table))
-    transposed = ("SNITCH_OUT_TRANSPOSED",) if layer.transposed else ()
+    transposed = isinstance(layer, Gemm) and layer.transposed
+    flags = ("SNITCH_OUT_TRANSPOSED",) if transposed else ()
     return {
         **fields,
         "rows": view.rows("out_size"),
@@ -195,12 +190,12 @@ def _gemm(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
         "c": layer.C,
         "in_pitch": view.walk.operands[0].pitch,
         "out_pitch": view.result_pitch,
-        "flags": _flags(layer, *transposed),
+        "flags": _flags(layer, *flags),
         **_requant(layer, view, tile_k),
     }
 
 
-def _conv(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
+def _conv(layer: Convolution, view: WalkView, tile_k: int) -> dict[str, Expr]:
     return {
         "in": _at(view.operand_at(view.walk.operands[0])),
         **_weights(layer, view, tile_k),
@@ -224,8 +219,8 @@ def _conv(layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
     }
 
 
-def _matmul(layer: Layer, view: WalkView) -> dict[str, Expr]:
-    batch, rows = matrices(layer)
+def _matmul(layer: Matmul, view: WalkView) -> dict[str, Expr]:
+    batch = layer.batch
     a, second = view.walk.operands
     count = view.rows("out_size")
     start = view.rows("out_start")
@@ -237,7 +232,7 @@ def _matmul(layer: Layer, view: WalkView) -> dict[str, Expr]:
         "second": _at(at),
         "out": _at(view.result_at),
         "batch": count if batch > 1 else 1,
-        "rows": rows if batch > 1 else count,
+        "rows": layer.rows if batch > 1 else count,
         "k": layer.K,
         "c": layer.C,
         "flags": _flags(layer, *(("SNITCH_B_ROWS",) if layer.transposed else ())),
@@ -245,7 +240,7 @@ def _matmul(layer: Layer, view: WalkView) -> dict[str, Expr]:
     }
 
 
-def _add(layer: Layer, view: WalkView) -> dict[str, Expr]:
+def _add(layer: Add, view: WalkView) -> dict[str, Expr]:
     places = ", ".join(_at(view.operand_at(operand)) for operand in view.walk.operands)
     return {
         "in": f"{{{places}}}",
@@ -257,7 +252,7 @@ def _add(layer: Layer, view: WalkView) -> dict[str, Expr]:
     }
 
 
-def _rows(layer: Layer, view: WalkView) -> dict[str, Expr]:
+def _rows(layer: Rows, view: WalkView) -> dict[str, Expr]:
     function = layer.function
     rows = mul(view.rows("out_size"), layer.ox)
     fields: dict[str, Expr] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Convolution, Gemm, Layer, Weighted
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -62,7 +62,7 @@ def per_channel(layer: Layer) -> bool:
     return requant is not None and max(map(len, (requant.mul, requant.shift, requant.add))) > 1
 
 
-def block_of(layer: Layer, k: int) -> Block:
+def block_of(layer: Weighted, k: int) -> Block:
     """Where the parts of a block of ``k`` columns lie."""
     at = 0
 
@@ -75,19 +75,19 @@ def block_of(layer: Layer, k: int) -> Block:
         return place
 
     own = per_channel(layer)
-    each = 0 if layer.weight is None else layer.weight[0].size
+    each = layer.weight[0].size
     return Block(
         bias=part(layer.bias is not None, 4 * k),
         muls=part(own, 4 * k),
         adds=part(own, 4 * k),
         shifts=part(own, k),
         weights=part(True, each * k),
-        table=part(layer.function is not None, 256),
+        table=part(isinstance(layer, Gemm) and layer.function is not None, 256),
         bytes=round_up(at, BLOCK_ALIGN),
     )
 
 
-def pack(layer: Layer, tile_k: int) -> Array:
+def pack(layer: Weighted, tile_k: int) -> Array:
     """All blocks of a layer with weights, one after another; uint8."""
     block = block_of(layer, tile_k)
     blocks = []
@@ -96,7 +96,7 @@ def pack(layer: Layer, tile_k: int) -> Array:
     return np.concatenate(blocks)
 
 
-def _block(layer: Layer, block: Block, start: int, size: int) -> Array:
+def _block(layer: Weighted, block: Block, start: int, size: int) -> Array:
     image = np.zeros(block.bytes, np.uint8)
 
     def put(place: int, values: Array, dtype: str) -> None:
@@ -108,15 +108,15 @@ def _block(layer: Layer, block: Block, start: int, size: int) -> Array:
     if layer.bias is not None:
         put(block.bias, layer.bias[columns], "<i4")
     requant = mul_shift(layer)
-    assert requant is not None and layer.weight is not None
+    assert requant is not None
     put(block.muls, _each(requant.mul, layer.K)[columns], "<i4")
     put(block.adds, _each(requant.add, layer.K)[columns], "<i4")
     put(block.shifts, _each(requant.shift, layer.K)[columns], "<u1")
     weights = layer.weight[columns].transpose(0, 2, 3, 1)  # [k][fy][fx][c]
-    if layer.op == "depthwise":
+    if isinstance(layer, Convolution) and layer.depthwise:
         weights = layer.weight[columns, 0].transpose(1, 2, 0)  # [fy][fx][c]
     put(block.weights, weights, "<i1")
-    table = byte_table(layer.function)
+    table = byte_table(layer.function) if isinstance(layer, Gemm) else None
     if table is not None:
         put(block.table, table.table, "<u1")
     return image

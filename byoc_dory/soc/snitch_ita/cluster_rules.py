@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import (
+    Add,
+    Convolution,
+    Dense,
+    Gemm,
+    Layer,
+    Matmul,
+    Rows,
+)
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.requant import mul_shift
@@ -17,12 +25,9 @@ from byoc_dory.verdict import Refused, Rule, Verdict
 __all__ = ["RULES"]
 
 
-_OPERATORS = ("conv2d", "depthwise", "dense", "gemm", "matmul", "rows", "add")
-
-
 def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     """The operator is conv2d, depthwise conv2d, a matrix product, a function of rows, or a sum."""
-    if layer.op in _OPERATORS:
+    if isinstance(layer, Convolution | Dense | Gemm | Matmul | Rows | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -36,7 +41,7 @@ def dilation_is_one(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
 
 def groups_are_one_or_depthwise(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     """A convolution has one group, or is depthwise with as many input as output channels."""
-    if layer.groups == 1 or layer.op in ("depthwise", "matmul"):
+    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
@@ -57,7 +62,7 @@ def requantization_is_mul_shift(layer: Layer, core: ClusterCores, soc: Soc) -> V
 
 def operands_are_few_and_alike(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     """An add has up to 8 operands of one shape and type."""
-    if layer.op != "add":
+    if not isinstance(layer, Add):
         return ACCEPTED
     if len(layer.inputs) > core.most_operands:
         return Refused(f"{len(layer.inputs)} operands, more than {core.most_operands}")

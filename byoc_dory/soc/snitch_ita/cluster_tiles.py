@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from byoc_dory.geometry import SpatialTile, channel_tiles, spatial_tiles
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
@@ -15,27 +15,15 @@ from byoc_dory.soc.snitch_ita.cluster_packing import BLOCK_ALIGN, block_of, func
 from byoc_dory.soc.snitch_ita.walk import Operand, Result, Walk, Weights
 from byoc_dory.tiling.problem import Axis, TilingProblem
 
-__all__ = ["matrices", "operand_names", "tiling_problem", "walk_of"]
+__all__ = ["operand_names", "tiling_problem", "walk_of"]
 
-_CONVOLUTIONS = ("conv2d", "depthwise")
 _COLUMN_STEP = 4  # outputs that a kernel computes side by side
-
-
-def matrices(layer: Layer) -> tuple[int, int]:
-    """(matrices, rows of each) of a matmul."""
-    return layer.groups, layer.oy // layer.groups
 
 
 def _units(layer: Layer) -> tuple[int, int, int]:
     """(units of y, bytes of one in an operand, in the result), where tiles are ranges of units."""
-    if layer.op == "matmul":
-        batch, rows = matrices(layer)
-        if batch > 1:
-            return batch, rows * layer.C, rows * layer.K
-        return rows, layer.C, layer.K
-    if layer.op in ("add", "rows"):
-        units = layer.oy
-        return units, layer.C * layer.ix, layer.K * layer.ox
+    if isinstance(layer, Matmul) and layer.batch > 1:
+        return layer.batch, layer.rows * layer.C, layer.rows * layer.K
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
 
 
@@ -51,11 +39,10 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         # Nothing is padded, but every tensor begins aligned.
         "slack": ALIGNMENT * (len(layer.inputs) + 2),
     }
-    if layer.weight is None:
+    if not isinstance(layer, Weighted):
         whole: tuple[int, ...] = ()
-        if layer.op == "matmul":
+        if isinstance(layer, Matmul):
             whole = (layer.inputs[1].elements,)
-        constants = 0 if layer.function is None else function_bytes(layer.function)
         return TilingProblem(
             k=Axis(out_unit, tiled=False),
             c=Axis(in_unit, tiled=False),
@@ -68,17 +55,18 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
             stride=(1, 1),
             copies=len(layer.inputs) - len(whole),
             whole_operands=whole,
-            weight_fixed=constants,
+            weight_fixed=_block_bytes(layer, 0),
             **common,
         )
     one, two = block_of(layer, 4), block_of(layer, 8)
     each = layer.weight[0].size
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
     # Everything of a column that is not its weights; what does not grow with columns, and the slack
     # of alignments, once.
     per_column = -(-(two.bytes - one.bytes) // 4) - each + BLOCK_ALIGN // 4
-    table = 256 if layer.function is not None else 0
+    table = 256 if isinstance(layer, Gemm) and layer.function is not None else 0
     return TilingProblem(
-        k=Axis(layer.K, tiled=layer.op != "depthwise", step=_COLUMN_STEP),
+        k=Axis(layer.K, tiled=not depthwise, step=_COLUMN_STEP),
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
@@ -87,8 +75,8 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         fy=layer.fy,
         fx=layer.fx,
         stride=layer.stride,
-        weight_channel=layer.fy * layer.fx if layer.op != "depthwise" else 0,
-        weight_block=per_column + (each if layer.op == "depthwise" else 0),
+        weight_channel=0 if depthwise else layer.fy * layer.fx,
+        weight_block=per_column + (each if depthwise else 0),
         weight_fixed=table + 2 * BLOCK_ALIGN,
         **common,
     )
@@ -96,7 +84,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
 
 def operand_names(layer: Layer) -> tuple[str, ...]:
     """Names of the operands in C."""
-    if layer.op == "matmul":
+    if isinstance(layer, Matmul):
         return ("in", "second")
     if len(layer.inputs) == 1:
         return ("in",)
@@ -107,10 +95,10 @@ def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
     """The tiles of a layer under a plan."""
     tile = plan.solution.tile
     units, _, out_unit = _units(layer)
-    convolves = layer.op in _CONVOLUTIONS
-    stride, pad, fy = (layer.stride[0], layer.pad[0], layer.fy) if convolves else (1, 0, 1)
-    y_tiles = spatial_tiles(units, tile.y, layer.iy if convolves else units, fy, stride, pad, 1)
-    has_columns = layer.weight is not None
+    rows = layer.iy if isinstance(layer, Convolution) else units
+    y_tiles = spatial_tiles(units, tile.y, rows, layer.fy, layer.stride[0], layer.pad[0], 1)
+    has_columns = isinstance(layer, Weighted)
+    transposed = isinstance(layer, Gemm) and layer.transposed
     width = layer.K if has_columns else out_unit
     k_tiles = channel_tiles(width, tile.k)
     tiles = len(y_tiles) * len(k_tiles)
@@ -126,11 +114,11 @@ def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
         result=Result(
             resident=plan.resident_output,
             place=plan.l1_output,
-            row_bytes=units if layer.transposed and layer.op == "gemm" else width,
-            pitch=tile.y if layer.transposed and layer.op == "gemm" else tile.k,
+            row_bytes=units if transposed else width,
+            pitch=tile.y if transposed else tile.k,
             buffer=max(y.out_size for y in y_tiles) * per_y * tile.k,
             buffers=min(plan.buffers, tiles),
-            transposed=layer.transposed and layer.op == "gemm",
+            transposed=transposed,
         ),
         scratch=plan.l1_weights + buffers * block,
         double=plan.buffers > 1,
@@ -142,7 +130,7 @@ def _operands(layer: Layer, plan: LayerPlan, y_tiles: Sequence[SpatialTile]) -> 
     most_rows = max(y.in_size for y in y_tiles)
     operands = []
     for number, name in enumerate(operand_names(layer)):
-        whole = layer.op == "matmul" and number == 1
+        whole = isinstance(layer, Matmul) and number == 1
         size = layer.inputs[number].elements if whole else most_rows * in_unit
         operands.append(
             Operand(
@@ -150,7 +138,7 @@ def _operands(layer: Layer, plan: LayerPlan, y_tiles: Sequence[SpatialTile]) -> 
                 whole=whole,
                 resident=plan.resident_inputs[number],
                 place=plan.l1_inputs[number],
-                rows=1 if whole else (layer.iy if layer.op in _CONVOLUTIONS else units),
+                rows=1 if whole else (layer.iy if isinstance(layer, Convolution) else units),
                 row_bytes=size if whole else in_unit,
                 pitch=size if whole else in_unit,
                 buffer=size,
@@ -161,6 +149,6 @@ def _operands(layer: Layer, plan: LayerPlan, y_tiles: Sequence[SpatialTile]) -> 
 
 
 def _block_bytes(layer: Layer, k: int) -> int:
-    if layer.weight is not None:
+    if isinstance(layer, Weighted):
         return block_of(layer, k).bytes
-    return 0 if layer.function is None else function_bytes(layer.function)
+    return function_bytes(layer.function) if isinstance(layer, Rows) else 0

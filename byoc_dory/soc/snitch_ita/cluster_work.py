@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 __all__ = [
-    "Convolution",
+    "ConvolutionTile",
     "Cycles",
     "Work",
     "convolution",
@@ -101,7 +101,7 @@ def _blocks(rows: int, columns: int, inner: int) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Convolution:
+class ConvolutionTile:
     """A tile of a convolution; ``pad`` and ``stride`` are (y, x), sizes of maps those of the
     tile."""
 
@@ -119,7 +119,7 @@ class Convolution:
 
 
 @cache
-def convolution(tile: Convolution, cores: int) -> tuple[Work, ...]:
+def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     """Of a tile: each core computes runs of pixels beside each other with the same taps."""
     pixels = tile.oy * tile.ox
     if pixels < _FEW * cores and tile.results > pixels:
@@ -129,7 +129,7 @@ def convolution(tile: Convolution, cores: int) -> tuple[Work, ...]:
     return tuple(_runs(tile, ends[core], ends[core + 1], tile.results) for core in range(cores))
 
 
-def _runs(tile: Convolution, begin: int, end: int, columns: int) -> Work:
+def _runs(tile: ConvolutionTile, begin: int, end: int, columns: int) -> Work:
     """Pixels ``begin`` to ``end`` of one core."""
     total: dict[str, int] = {"call": 1}
     pixel = begin

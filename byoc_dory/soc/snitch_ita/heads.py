@@ -12,20 +12,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.layers.attention import Attention, Product
-from byoc_dory.layers.layer import Layer, add_layer
-from byoc_dory.layers.matrices import attend_layer, gemm_layer, rows_layer
-from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers import (
+    Add,
+    Attention,
+    Gemm,
+    Layer,
+    MulShift,
+    MultiHeadAttention,
+    Projection,
+    Tensor,
+    attend_layer,
+    gemm_layer,
+    rows_layer,
+)
 from byoc_dory.layers.rowwise import TableMap
-from byoc_dory.layers.tensor import Tensor
 
 __all__ = ["heads_of"]
 
 
-def heads_of(layer: Layer, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
+def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
     """The layers of an ``mha`` layer, each with its accelerator's name; the last has its output."""
     attention = layer.attention
-    assert attention is not None
     if attention.joined:
         return tuple((part, ita) for part in _joined(layer, attention))
     parts: list[tuple[Layer, str]] = []
@@ -44,9 +51,13 @@ def _joined(layer: Layer, attention: Attention) -> tuple[Layer, ...]:
     key = _product(f"{layer.name}.key", source, _stacked(attention.key))
     value = _product(f"{layer.name}.value", source, _stacked(attention.value), transposed=True)
     context = attend_layer(
-        f"{layer.name}.context", query.output, key.output, value.output, attention.scores
+        f"{layer.name}.context",
+        query.output,
+        key.output,
+        value.output,
+        attention.scores,
+        attention.heads,
     )
-    context = replace(context, groups=attention.heads)
     output = _product(layer.name, context.output, attention.output[0])
     return query, key, value, context, replace(output, output=layer.output)
 
@@ -72,18 +83,17 @@ def _sum(layer: Layer, attention: Attention, results: list[Tensor]) -> Layer:
         only = rows_layer(layer.name, results[0], TableMap(table))
         return replace(only, output=layer.output)
     requant = MulShift((mul,), (shift,), (add,))
-    total = add_layer(layer.name, results[0], results[-1], layer.output.name, requant=requant)
-    return replace(total, inputs=tuple(results), output=layer.output)
+    return Add(name=layer.name, inputs=tuple(results), output=layer.output, requant=requant)
 
 
-def _product(name: str, source: Tensor, product: Product, transposed: bool = False) -> Layer:
+def _product(name: str, source: Tensor, product: Projection, transposed: bool = False) -> Gemm:
     requant = MulShift((product.mul,), (product.shift,), (product.add,))
     return gemm_layer(
         name, source, product.weight, product.bias, requant=requant, transposed=transposed
     )
 
 
-def _stacked(products: tuple[Product, ...]) -> Product:
+def _stacked(products: tuple[Projection, ...]) -> Projection:
     first = products[0]
     return replace(
         first,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer, MultiHeadAttention
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import alone
@@ -37,14 +37,14 @@ OBJECTIVES: Mapping[str, Objective] = {
 
 def expand(layer: Layer, core: Ita, soc: Soc) -> Sequence[tuple[Layer, str]]:
     """Attention as products, heads and sums; anything else as it is."""
-    if layer.op != "mha":
+    if not isinstance(layer, MultiHeadAttention):
         return ((layer, core.name),)
     return heads_of(layer, core.name, _CORES)
 
 
 def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingProblem:
     """What a tile of this layer needs of L1; of whole attention, what its largest part does."""
-    if layer.op != "mha":
+    if not isinstance(layer, MultiHeadAttention):
         return _tiling_problem(layer, core, soc, l1_budget)
     problems = [
         soc.accelerator(name).tiling_problem(part, soc, l1_budget)
@@ -65,7 +65,7 @@ def cost(
 ) -> int:
     """Predicted cycles of the layer with this tile, alone in L1 with one buffer; of attention,
     of its parts with the tiles they would have alone."""
-    if layer.op == "mha":
+    if isinstance(layer, MultiHeadAttention):
         return _attention_cycles(layer, core, soc)
     problem = tiling_problem(layer, core, soc, soc.memory(core.l1).size)
     plan = alone(layer, solution_of(problem, tile), core.name, problem)
@@ -84,7 +84,7 @@ def _attention_cycles(layer: Layer, core: Ita, soc: Soc) -> int:
 
 def plan_cost(layer: Layer, plan: LayerPlan, core: Ita, soc: Soc, options: TilingOptions) -> int:
     """Predicted cycles of the layer under a plan: tasks, transfers, and what hides behind what."""
-    if layer.op == "mha":
+    if isinstance(layer, MultiHeadAttention):
         return _attention_cycles(layer, core, soc)
     return layer_cycles(layer, walk_of(layer, plan, core), core, soc)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.geometry import ChannelTile, SpatialTile
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Attend, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.pipeline import Overheads, device_cycles
@@ -42,9 +42,8 @@ def _varies(walk: Walk) -> bool:
 def tile_cycles(layer: Layer, y: SpatialTile, k: ChannelTile, core: Ita) -> int:
     """Cycles of a tile."""
     rows = round_up(y.out_size, core.tile)
-    if layer.op == "attend":
-        keys = round_up(layer.inputs[1].shape[1], core.tile)
-        size = round_up(layer.K // layer.groups, core.tile)
-        turns = rows // core.tile * layer.groups
+    if isinstance(layer, Attend):
+        keys, size = round_up(layer.keys, core.tile), round_up(layer.head_size, core.tile)
+        turns = rows // core.tile * layer.heads
         return turns * core.attention_turn_cycles(keys, size)
     return core.product_cycles(rows, round_up(k.size, core.tile), round_up(layer.C, core.tile))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.text import Expr, add, mul
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import Array, Attend, Gemm, Layer, Tensor
 from byoc_dory.layers.rowwise import ItaGelu
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -52,9 +52,10 @@ class ItaEmitter:
         view = WalkView(walk)
         running = "running[tile % 2u]" if walk.double and walk.tiles > 1 else "running"
         constants = None
-        if layer.op == "attend":
+        if isinstance(layer, Attend):
             compute = self._attend(layer, view, running)
         else:
+            assert isinstance(layer, Gemm)
             compute = _program(running, self._product(layer, view, plan.solution.tile.k))
             constants = Constant(
                 f"{symbol}_weights",
@@ -89,7 +90,7 @@ class ItaEmitter:
         assert isinstance(found, ItaRequant), found
         return _requant_text(found)
 
-    def _product(self, layer: Layer, view: WalkView, tile_k: int) -> dict[str, Expr]:
+    def _product(self, layer: Gemm, view: WalkView, tile_k: int) -> dict[str, Expr]:
         """The task of a product; transposed, the weights are its left operand."""
         operand = view.walk.operands[0]
         data = (
@@ -131,21 +132,19 @@ class ItaEmitter:
             "out_stride": view.result_pitch,
         }
 
-    def _attend(self, layer: Layer, view: WalkView, running: str) -> str:
+    def _attend(self, layer: Attend, view: WalkView, running: str) -> str:
         """For each head and 64 queries of the tile: scores with their statistics, then context."""
         scores = layer.scores
-        assert scores is not None
         query, key, value = view.walk.operands
-        size = layer.K // layer.groups
-        keys = round_up(layer.inputs[1].shape[1], self.core.tile)
+        size, keys = layer.head_size, round_up(layer.keys, self.core.tile)
         unit = 0 if scores.softmax.step_bits else 1
-        head: Expr = mul("head", f"{size}u") if layer.groups > 1 else 0
+        head: Expr = mul("head", f"{size}u") if layer.heads > 1 else 0
         rows: dict[str, Expr] = {"rows": self.core.tile, "activation": "SNITCH_ITA_ACT_IDENTITY"}
         first: dict[str, Expr] = {
             **rows,
             "cols": keys,
             "inner": size,
-            "length": layer.inputs[1].shape[1],
+            "length": layer.keys,
             "operation": "SNITCH_ITA_OP_QK",
             "bias_kind": "SNITCH_ITA_BIAS_NONE",
             "flags": "SNITCH_ITA_FLAG_UNIT_SHIFT" if unit else 0,
@@ -174,7 +173,7 @@ class ItaEmitter:
             "out_stride": view.result_pitch,
         }
         return ENVIRONMENT.get_template("attend.c.jinja").render(
-            heads=layer.groups,
+            heads=layer.heads,
             rows=view.rows("out_size"),
             step=self.core.tile,
             first=first,

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byoc_dory.layers.attention import Attention, Product
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import (
+    Array,
+    Attend,
+    Attention,
+    Gemm,
+    Layer,
+    MultiHeadAttention,
+    Projection,
+)
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from byoc_dory.layers.tensor import Array
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.requant import ita_requant, mul_shift
@@ -21,7 +27,7 @@ __all__ = ["RULES", "softmax_refusal"]
 
 def operator_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """The operator is a product with constant weights, or multi-head attention."""
-    if layer.op in ("gemm", "mha", "attend"):
+    if isinstance(layer, Gemm | MultiHeadAttention | Attend):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -44,13 +50,13 @@ def data_are_int8(layer: Layer, core: Ita, soc: Soc) -> Verdict:
 def sizes_are_at_most_512(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """Rows, columns and summed lengths are at most 512."""
     sizes = {"rows": layer.oy, "columns": layer.K, "summed elements": layer.C}
-    attention = layer.attention
-    if attention is not None:
+    if isinstance(layer, MultiHeadAttention):
+        attention = layer.attention
         sizes["columns of a head"] = attention.head_size
         if attention.joined:
             sizes["columns of all heads"] = attention.heads * attention.head_size
-    if layer.op == "attend":
-        sizes["keys"] = layer.inputs[1].shape[1]
+    if isinstance(layer, Attend):
+        sizes["keys"] = layer.keys
     for what, size in sizes.items():
         if size > core.max_dim:
             return Refused(f"there are {size} {what}, more than {core.max_dim}")
@@ -59,30 +65,29 @@ def sizes_are_at_most_512(layer: Layer, core: Ita, soc: Soc) -> Verdict:
 
 def heads_are_whole_tiles(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """The head size of attention is a multiple of 64."""
-    size = None
-    if layer.attention is not None:
+    size = 0
+    if isinstance(layer, MultiHeadAttention):
         size = layer.attention.head_size
-    elif layer.op == "attend":
-        size = layer.K // layer.groups
-    if size is not None and size % core.tile:
+    elif isinstance(layer, Attend):
+        size = layer.head_size
+    if size % core.tile:
         return Refused(f"the head size is {size}, not a multiple of {core.tile}")
     return ACCEPTED
 
 
 def requantization_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """Requantization is one 8-bit multiplier, one shift, rounding half up, and an int8 offset."""
-    if layer.op == "gemm":
+    if isinstance(layer, MultiHeadAttention):
+        wanted = _of_attention(layer.attention)
+    elif isinstance(layer, Attend):
+        wanted = [layer.scores.scores, layer.scores.context]
+    else:
         requant = mul_shift(layer)
         if requant is None:
             return Refused(f"the requantization is {type(layer.requant).__name__}")
         if max(map(len, (requant.mul, requant.shift, requant.add))) > 1:
             return Refused("each channel has a requantization of its own")
         wanted = [(requant.mul[0], requant.shift[0], requant.add[0])]
-    elif layer.attention is not None:
-        wanted = _of_attention(layer.attention)
-    else:
-        assert layer.scores is not None
-        wanted = [layer.scores.scores, layer.scores.context]
     for mul, shift, add in wanted:
         found = ita_requant(mul, shift, add, core.max_shift)
         if isinstance(found, str):
@@ -92,7 +97,7 @@ def requantization_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
 
 def activation_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """Behind a product come ReLU or ITA's GELU, not both, and no other clip than to int8."""
-    if layer.op != "gemm":
+    if not isinstance(layer, Gemm):
         return ACCEPTED
     if layer.function is not None:
         if not isinstance(layer.function, ItaGelu):
@@ -113,10 +118,11 @@ def activation_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
 
 def softmax_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """The softmax is that of the accelerator: groups of 16, values up to 255."""
-    scores = layer.scores
-    if layer.attention is not None:
+    if isinstance(layer, MultiHeadAttention):
         scores = layer.attention.scores
-    if scores is None:
+    elif isinstance(layer, Attend):
+        scores = layer.scores
+    else:
         return ACCEPTED
     reason = softmax_refusal(scores.softmax, core)
     return ACCEPTED if reason is None else Refused(reason)
@@ -135,11 +141,10 @@ def softmax_refusal(softmax: ItaSoftmax, core: Ita) -> str | None:
 
 def heads_are_alike(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     """Heads that one product takes side by side are requantized alike."""
-    attention = layer.attention
-    if attention is None or not attention.joined:
+    if not isinstance(layer, MultiHeadAttention) or not layer.attention.joined:
         return ACCEPTED
     for what in ("query", "key", "value"):
-        kinds = {(p.mul, p.shift, p.add) for p in getattr(attention, what)}
+        kinds = {(p.mul, p.shift, p.add) for p in getattr(layer.attention, what)}
         if len(kinds) > 1:
             return Refused(f"the heads' {what} products have {len(kinds)} requantizations")
     return ACCEPTED
@@ -168,14 +173,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _products(attention: Attention) -> tuple[Product, ...]:
+def _products(attention: Attention) -> tuple[Projection, ...]:
     return (*attention.query, *attention.key, *attention.value, *attention.output)
 
 
 def _constants(layer: Layer) -> Iterator[tuple[Array, Array | None]]:
-    if layer.weight is not None:
+    if isinstance(layer, Gemm):
         yield layer.weight, layer.bias
-    if layer.attention is not None:
+    if isinstance(layer, MultiHeadAttention):
         for product in _products(layer.attention):
             yield product.weight, product.bias
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.geometry import channel_tiles, spatial_tiles
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.layers.tensor import Array
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
@@ -26,8 +26,8 @@ __all__ = ["aligned", "bias_at", "operand_names", "pack", "tiling_problem", "wal
 def aligned(layer: Layer, core: Ita) -> bool:
     """Whether nothing of the layer is padded."""
     sizes = [layer.oy, layer.K, layer.C]
-    if layer.op == "attend":
-        sizes = [layer.oy, layer.K // layer.groups, layer.inputs[1].shape[1]]
+    if isinstance(layer, Attend):
+        sizes = [layer.oy, layer.head_size, layer.keys]
     return all(size % core.tile == 0 for size in sizes)
 
 
@@ -57,8 +57,8 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
         "may_stay": whole,
     }
     channels = Axis(layer.C, tiled=False)
-    if layer.op == "attend":
-        keys = round_up(layer.inputs[1].shape[1], core.tile)
+    if isinstance(layer, Attend):
+        keys = round_up(layer.keys, core.tile)
         each = keys * round_up(layer.K, core.tile)
         return TilingProblem(
             k=Axis(layer.K, tiled=False),
@@ -71,7 +71,7 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
     return TilingProblem(
         k=Axis(layer.K, step=core.tile),
         c=channels,
-        y=Axis(layer.oy, tiled=not layer.transposed, step=core.tile),
+        y=Axis(layer.oy, tiled=not _transposed(layer), step=core.tile),
         weight_channel=0,
         weight_block=core.tile * (round_up(layer.C, core.tile) + core.bias_bytes),
         **common,
@@ -80,7 +80,7 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
 
 def operand_names(layer: Layer) -> tuple[str, ...]:
     """Names of the operands in C."""
-    return ("query", "key", "value") if layer.op == "attend" else ("in",)
+    return ("query", "key", "value") if isinstance(layer, Attend) else ("in",)
 
 
 def walk_of(layer: Layer, plan: LayerPlan, core: Ita) -> Walk:
@@ -109,8 +109,9 @@ def walk_of(layer: Layer, plan: LayerPlan, core: Ita) -> Walk:
                 buffers=1 if whole else min(plan.input_buffers or plan.buffers, len(y_tiles)),
             )
         )
+    transposed = _transposed(layer)
     weights = None
-    if layer.weight is not None:
+    if isinstance(layer, Gemm):
         block = columns * (round_up(layer.C, core.tile) + core.bias_bytes)
         weights = Weights(plan.l1_weights, block, min(plan.buffers, len(k_tiles)))
     return Walk(
@@ -122,15 +123,20 @@ def walk_of(layer: Layer, plan: LayerPlan, core: Ita) -> Walk:
         result=Result(
             resident=plan.resident_output,
             place=plan.l1_output,
-            row_bytes=layer.oy if layer.transposed else layer.K,
-            pitch=rows if layer.transposed else columns,
+            row_bytes=layer.oy if transposed else layer.K,
+            pitch=rows if transposed else columns,
             buffer=rows * columns,
             buffers=min(plan.buffers, tiles),
-            transposed=layer.transposed,
+            transposed=transposed,
         ),
         scratch=plan.l1_weights,
         double=plan.buffers > 1,
     )
+
+
+def _transposed(layer: Layer) -> bool:
+    """Whether the result is stored column by column."""
+    return isinstance(layer, Gemm) and layer.transposed
 
 
 def bias_at(layer: Layer, tile_k: int, core: Ita) -> int:
@@ -138,9 +144,8 @@ def bias_at(layer: Layer, tile_k: int, core: Ita) -> int:
     return round_up(tile_k, core.tile) * round_up(layer.C, core.tile)
 
 
-def pack(layer: Layer, tile_k: int, core: Ita) -> Array:
+def pack(layer: Gemm, tile_k: int, core: Ita) -> Array:
     """Weights ``[k][c]`` and 24-bit biases in blocks of ``tile_k`` columns, padded; uint8."""
-    assert layer.weight is not None
     columns, channels = round_up(tile_k, core.tile), round_up(layer.C, core.tile)
     blocks = []
     for start in range(0, layer.K, tile_k):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer, Matmul, Rows, Weighted
 from byoc_dory.layers.requantization import MulShift, Shift
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm
 
@@ -51,11 +51,11 @@ def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
     low, high = layer.input_range
     unsigned = any(tensor.dtype == "uint8" for tensor in layer.inputs)
     largest = 255 if unsigned else max(-low, high)
-    if layer.weight is not None:
+    if isinstance(layer, Weighted):
         bias = 0 if layer.bias is None else np.abs(layer.bias.astype(np.int64))
         weights = np.abs(layer.weight.astype(np.int64)).reshape(layer.K, -1).sum(1)
         sums = weights * largest + bias
-    elif layer.op == "matmul":
+    elif isinstance(layer, Matmul):
         sums = np.full(1, layer.C * largest * 128, np.int64)
     else:
         sums = np.full(1, len(layer.inputs) * largest, np.int64)
@@ -64,7 +64,7 @@ def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
     return bool((sums * mul + add > _INT32_MAX).any())
 
 
-def norm_leaves_32_bits(layer: Layer) -> bool:
+def norm_leaves_32_bits(layer: Rows) -> bool:
     """Whether what a norm shifts may leave 32 bits for some input."""
     function = layer.function
     if not isinstance(function, AffineNorm | LayerNorm):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer, Matmul, Weighted
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc
 from byoc_dory.tiling.shortage import shortage_of
@@ -18,12 +18,13 @@ def data_is_8_bits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype not in ("int8", "uint8"):
             return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if layer.op == "matmul" and layer.inputs[1].dtype != "int8":
+    if isinstance(layer, Matmul) and layer.inputs[1].dtype != "int8":
         return Refused(f"the second operand is {layer.inputs[1].dtype}")
-    if layer.weight is not None and layer.weight.dtype != "int8":
-        return Refused(f"the weights are {layer.weight.dtype}")
-    if layer.bias is not None and layer.bias.dtype != "int32":
-        return Refused(f"the bias is {layer.bias.dtype}")
+    if isinstance(layer, Weighted):
+        if layer.weight.dtype != "int8":
+            return Refused(f"the weights are {layer.weight.dtype}")
+        if layer.bias is not None and layer.bias.dtype != "int32":
+            return Refused(f"the bias is {layer.bias.dtype}")
     return ACCEPTED
 
 

@@ -7,7 +7,7 @@ import pytest
 from tvm import relax
 from tvm.relax import op as R
 
-from byoc_dory.layers.layer import Shift
+from byoc_dory.layers import Shift
 from htvm.aot.cpu import compile_cpu
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add

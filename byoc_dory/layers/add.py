@@ -1,0 +1,78 @@
+"""`Add`: the element-wise sum of two tensors or more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.layers.layer import INT8, Layer, Requant, Tensor
+
+__all__ = ["Add", "add_layer"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Add(Layer):
+    """``clip(requant(a + b))``, or of more operands, of maps, vectors or matrices.
+
+    Operands may still be broadcast; that is for rules to judge.
+    """
+
+    @property
+    def op(self) -> str:
+        """``add``."""
+        return "add"
+
+    @property
+    def operands(self) -> int:
+        """Two or more."""
+        return max(2, len(self.inputs))
+
+    @property
+    def of_vectors(self) -> bool:
+        """Whether the operands are vectors ``(K,)``."""
+        return len(self.output.shape) == 1
+
+    @property
+    def C(self) -> int:
+        """Input channels: those of the result."""
+        return self.K
+
+    @property
+    def iy(self) -> int:
+        """Height of the result."""
+        return self.oy
+
+    @property
+    def ix(self) -> int:
+        """Width of the result."""
+        return self.ox
+
+    @property
+    def macs(self) -> int:
+        """None."""
+        return 0
+
+    @property
+    def shape_text(self) -> str:
+        """The shape of the result."""
+        return "x".join(str(size) for size in self.output.shape)
+
+    @property
+    def sizes_text(self) -> str:
+        """Those of the result."""
+        return f"{self.K}x{self.oy}x{self.ox}"
+
+    def _check(self) -> None:
+        pass
+
+
+def add_layer(
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    output: str,
+    *,
+    requant: Requant,
+    clip: tuple[int, int] = INT8,
+) -> Add:
+    """The element-wise sum of two tensors of one shape."""
+    return Add(name=name, inputs=(a, b), output=Tensor(output, a.shape), requant=requant, clip=clip)

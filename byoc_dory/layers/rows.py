@@ -1,0 +1,56 @@
+"""`Rows`: a function of each row of a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from byoc_dory.layers.layer import Layer, Requant, Shift, Tensor
+from byoc_dory.layers.rowwise import RowFunction
+from byoc_dory.layers.tensor import matrix
+
+__all__ = ["Rows", "rows_layer"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows(Layer):
+    """``function`` of each row of a matrix ``(K, M, 1)``; what it requantizes is in the function.
+
+    Attributes:
+        function: from `byoc_dory.layers.rowwise`.
+    """
+
+    function: RowFunction
+    requant: Requant = Shift(0)
+
+    of_matrices: ClassVar[bool] = True
+
+    @property
+    def op(self) -> str:
+        """``rows``."""
+        return "rows"
+
+    @property
+    def macs(self) -> int:
+        """None."""
+        return 0
+
+    @property
+    def shape_text(self) -> str:
+        """The shape of the result."""
+        return "x".join(str(size) for size in self.output.shape)
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes, and kind of the function."""
+        return (*super().geometry, type(self.function))
+
+    def _check(self) -> None:
+        self._check_shape(self.output, (self.K, self.oy, self.ox))
+        self._check_shape(self.inputs[0], (self.K, self.oy, self.ox))
+
+
+def rows_layer(name: str, source: Tensor, function: RowFunction, dtype: str = "int8") -> Rows:
+    """``function`` of each row of ``source`` (M rows of K)."""
+    k, rows, _ = source.shape
+    return Rows(name=name, inputs=(source,), output=matrix(name, rows, k, dtype), function=function)

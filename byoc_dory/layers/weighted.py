@@ -1,0 +1,44 @@
+"""`Weighted`: what layers with constant weights have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.tensor import Array
+
+__all__ = ["Weighted"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Weighted(Layer):
+    """A layer that sums products with constant weights.
+
+    Attributes:
+        weight: ``[K, C / groups, fy, fx]``.
+        bias: int32 ``[K]``, or ``None`` for zero.
+    """
+
+    weight: Array
+    bias: Array | None = None
+
+    @property
+    def K(self) -> int:
+        """Output channels."""
+        return int(self.weight.shape[0])
+
+    @property
+    def C(self) -> int:
+        """Input channels."""
+        return int(self.weight.shape[1]) * self.groups
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates, without padding."""
+        return int(self.weight.size) * self.oy * self.ox
+
+    def _check_weight(self) -> None:
+        if self.weight.ndim != 4 or not self.weight.size:
+            raise self._error(f"weight has shape {self.weight.shape}", "[K, C / groups, fy, fx]")
+        if self.bias is not None and self.bias.shape != (self.K,):
+            raise self._error(f"bias has shape {self.bias.shape}, not ({self.K},)")
