@@ -11,34 +11,33 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
-from byoc_dory.rowwise import ItaGelu, ItaSoftmax
-from patterns.conv import conv2d
-from patterns.onnx_rounding import float_scale
 from tvm import relax
 
-from patterns import (
+from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
+from patterns.ops import (
     analog,
-    arithmetic,
     elementwise,
-    floats,
     gemm,
     integer,
-    integer_activation,
-    integer_norm,
-    integer_softmax,
-    ita,
     movement,
-    onnx_arithmetic,
-    onnx_softmax,
     pool,
-    real,
-    real_functions,
-    real_maps,
     rescale,
     shape,
-    softmax,
     table_map,
 )
+from patterns.ops.conv import conv2d
+from patterns.ops.float32 import borders as floats
+from patterns.ops.float32 import elementwise as real
+from patterns.ops.float32 import functions as real_functions
+from patterns.ops.float32 import maps as real_maps
+from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
+from patterns.ops.onnxruntime import softmax as onnx_softmax
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.pulp import activation as integer_activation
+from patterns.ops.pulp import ita
+from patterns.ops.pulp import norm as integer_norm
+from patterns.ops.pulp import softmax as integer_softmax
+from patterns.ops.tflite import arithmetic, softmax
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from byoc_dory.layer import MulShift, Requant, Shift
 from htvm.aot.project import project_files
-from patterns.conv import conv2d
 
 import htvm
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.pipeline import BuildOptions, Compiled, compile_model
-from patterns import elementwise, gemm, pool, shape, softmax
+from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops.conv import conv2d
+from patterns.ops.tflite import softmax
 from tests.generated.golden import check_golden
 from tests.generated.operators import module_of
 

@@ -17,7 +17,8 @@ from byoc_dory.layer import (
     depthwise_layer,
 )
 from byoc_dory.matrices import gemm_layer, matmul_layer, matrix, rows_layer
-from byoc_dory.rowwise import (
+
+from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
     ItaSoftmax,
@@ -27,7 +28,6 @@ from byoc_dory.rowwise import (
     TableMap,
     TableSoftmax,
 )
-
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
