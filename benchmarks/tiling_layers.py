@@ -12,7 +12,6 @@ import numpy as np
 
 from byoc_dory.layers import (
     Layer,
-    Op,
     Shift,
     Tensor,
     add_layer,
@@ -41,7 +40,7 @@ class Shape:
     """
 
     name: str
-    op: Op
+    op: str
     c: int
     k: int
     y: int = 1

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from byoc_dory.layer import Layer
-
 from byoc_dory.codegen import generate
+from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region, RegionCode
 from byoc_dory.soc.base import Soc

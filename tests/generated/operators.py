@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from byoc_dory.layer import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from tvm import relax
 
+from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops import (
     analog,

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from byoc_dory.layer import (
+
+from byoc_dory.layers import (
     Layer,
     Shift,
     Tensor,
@@ -19,7 +20,6 @@ from byoc_dory.layer import (
     dense_layer,
     depthwise_layer,
 )
-
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.soc.diana.description import DIANA

@@ -6,8 +6,8 @@ import importlib
 
 import numpy as np
 import pytest
-from byoc_dory.layer import Layer, Shift, Tensor, conv2d_layer, dense_layer
 
+from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer, dense_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Soc
 from htvm.skeleton import EXAMPLE, example_folder

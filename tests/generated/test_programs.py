@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from byoc_dory.layer import MulShift, Requant, Shift
-from htvm.aot.project import project_files
 
 import htvm
+from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
+from htvm.firmware.project import project_files
 from htvm.pipeline import BuildOptions, Compiled, compile_model
 from patterns.ops import elementwise, gemm, pool, shape
 from patterns.ops.conv import conv2d

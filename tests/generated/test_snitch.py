@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from byoc_dory.layer import (
+
+from byoc_dory.layers import (
     Layer,
     MulShift,
     Shift,
@@ -15,9 +16,11 @@ from byoc_dory.layer import (
     conv2d_layer,
     dense_layer,
     depthwise_layer,
+    gemm_layer,
+    matmul_layer,
+    matrix,
+    rows_layer,
 )
-from byoc_dory.matrices import gemm_layer, matmul_layer, matrix, rows_layer
-
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
