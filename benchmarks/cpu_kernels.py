@@ -27,8 +27,9 @@ from patterns.names import NameCounter
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import TfliteAdd, tflite_add
 from patterns.ops.gemm import dense
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pool import average_pool2d
-from patterns.ops.shape import pad, reshape
 from patterns.ops.tflite.softmax import softmax
 from patterns.primitive import shape_of
 
@@ -70,10 +71,10 @@ def _write(bb: Any, step: Any, sources: list[Any], names: NameCounter, rng: Any)
     if step.op == "dense":
         if len(shape_of(source)) == 4:
             flat = (1, step.weight.shape[1])
-            source = reshape(bb, source, flat, name=names.fresh("reshape"))
+            source = Reshape(flat).write(bb, [source], names.fresh("reshape"))
         return dense(bb, source, step.weight, step.bias, requant, name=names.fresh("dense"))
     if any(step.pad):
-        source = pad(bb, source, step.pad, -128, name=names.fresh("pad"))
+        source = Pad(-128, step.pad).write(bb, [source], names.fresh("pad"))
     groups = channels if step.op == "depthwise" else 1
     strides = (step.stride, step.stride)
     return conv2d(

@@ -1,7 +1,9 @@
-"""Operators that are clearer as a loop nest than as Relax: PrimFuncs that say what they are.
+"""PrimFuncs that say what they are: operators, and parts of operators, written as loop nests.
 
-Such a PrimFunc carries its kind and its parameters as attributes (``htvm.kind``,
-``htvm.<parameter>``), so that no reader has to understand its body.
+A PrimFunc carries its kind as an attribute (``htvm.kind``), so that no reader has to understand its
+body.  One that is a whole operator (`PrimitiveOp`) carries the operator's fields as text, too
+(``htvm.fields``, see `patterns.fields`); parts of operators carry their parameters one by one
+(``htvm.<parameter>``).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ __all__ = [
     "parameters_of",
     "primitive",
     "shape_of",
+    "sizes_of",
 ]
 
 Parameter: TypeAlias = "int | str | tuple[int, ...]"
@@ -50,6 +53,11 @@ def shape_of(expr: Expr) -> tuple[int, ...]:
 def dtype_of(expr: Expr) -> str:
     """The element type of a tensor, or ``""`` if the expression is none."""
     return str(expr.ty.dtype) if isinstance(expr.ty, relax.TensorType) else ""
+
+
+def sizes_of(tensor: te.Tensor) -> tuple[int, ...]:
+    """The static shape of a tensor expression of TE."""
+    return tuple(int(size) for size in tensor.shape)
 
 
 def extents(shape: tuple[int, ...]) -> list[Any]:

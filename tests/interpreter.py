@@ -7,6 +7,7 @@ overflow).  Slow and plain on purpose.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +68,7 @@ def _evaluate(module: IRModule, value: Any, values: Mapping[Any, Array]) -> Any:
     if name == "relax.call_tir":
         func = module[value.args[0]]
         args = _evaluate(module, value.args[1], values)
-        result = _PRIMITIVES[str(func.attrs["htvm.kind"])](func.attrs, *args)
+        result = _PRIMITIVES[str(func.attrs["htvm.kind"])](_attributes(func.attrs), *args)
         if result.dtype == np.int64:  # exact; the form says which type holds it
             exact, result = result, result.astype(str(value.ty.dtype))
             assert np.array_equal(exact, result), "a result its type does not hold"
@@ -81,6 +82,22 @@ def _evaluate(module: IRModule, value: Any, values: Mapping[Any, Array]) -> Any:
     assert result.shape == tuple(int(size) for size in value.ty.shape), name
     assert str(result.dtype) == str(value.ty.dtype), name
     return result
+
+
+def _attributes(attrs: Any) -> Mapping[str, Any]:
+    """The attributes of a PrimFunc; the fields of an operator, which are JSON, one by one.
+
+    Fields of fields have no name of their own in front of them: none occurs twice.
+    """
+    found = {str(name): value for name, value in attrs.items()}
+    waiting = [json.loads(str(found.pop("htvm.fields", "{}")))]
+    while waiting:
+        for name, value in waiting.pop().items():
+            if not isinstance(value, dict):
+                found[f"htvm.{name}"] = value
+            elif "class" in value:
+                waiting.append(value)
+    return found
 
 
 def _int32(values: Array) -> Array:

@@ -45,12 +45,13 @@ def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     scales = [
         Fraction(multiplier) / 2**shift
         for multiplier, shift in zip(
-            _integers(attrs, "multipliers"), _integers(attrs, "shifts"), strict=True
+            _integers(attrs, "multiplier"), _integers(attrs, "shift"), strict=True
         )
     ]
-    zero_a, zero_b, zero_out = _integers(attrs, "zero_points")
+    zero_a, zero_b = _integers(attrs, "input_zero_points")
+    zero_out = int(attrs["htvm.output_zero_point"])
     low, high = _integers(attrs, "clip")
-    function = str(attrs["htvm.function"])
+    function = str(attrs.get("htvm.function", "add"))
     left, right = np.broadcast_arrays(a, b)
     pairs, places = np.unique(
         np.stack([left.reshape(-1), right.reshape(-1)]), axis=1, return_inverse=True

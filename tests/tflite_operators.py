@@ -74,15 +74,16 @@ def _interleave(attrs: Any, data: Array) -> Array:
 
 
 def _pad_axes(attrs: Any, data: Array) -> Array:
-    widths = np.asarray(_integers(attrs, "widths")).reshape(-1, 2)
-    return np.pad(data, widths, constant_values=int(attrs["htvm.value"]))
+    return np.pad(data, attrs["htvm.widths"], constant_values=int(attrs["htvm.value"]))
 
 
 def _binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     function, (low, high) = str(attrs["htvm.function"]), _integers(attrs, "clip")
-    zeros, multipliers, shifts = (
-        _integers(attrs, name) for name in ("zero_points", "multipliers", "shifts")
-    )
+    zeros = _integers(attrs, "zero_points")
+    if function == "multiply":
+        multipliers, shifts = [int(attrs["htvm.multiplier"])], [int(attrs["htvm.shift"])]
+    else:
+        multipliers, shifts = _integers(attrs, "multipliers"), _integers(attrs, "shifts")
     first, second = a.astype(np.int64) - zeros[0], b.astype(np.int64) - zeros[1]
     if function == "multiply":
         result = scaled(first * second, multipliers[0], shifts[0])

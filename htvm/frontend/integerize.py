@@ -13,20 +13,20 @@ from byoc_dory.layers.layer import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
     Add,
+    Applied,
     AveragePool,
     Conv,
     Convert,
     Dense,
     MaxPool,
     Operator,
-    Pad,
     Primitive,
-    Reshape,
     Softmax,
 )
 from patterns.names import NameCounter, tensor_name
-from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
+from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite import softmax as softmax_pattern
@@ -149,6 +149,9 @@ class _Writer:
                 return self._add(operator, sources)
             case Convert():
                 return self._convert(operator, sources[0])
+            case Applied():
+                name = self._names.fresh(operator.stem or operator.op.stem)
+                return operator.op.write(self._builder, sources, name)
             case Primitive():
                 return operator.write(self._builder, sources, self._names.fresh(operator.kind))
             case _:
@@ -160,7 +163,7 @@ class _Writer:
             # The core pads with the integer 0; the number 0.0 is another integer here.
             value, layout = operator.input_zero_point, operator.layout
             name = self._names.fresh("pad")
-            source = shape.pad(self._builder, source, padding, value, layout=layout, name=name)
+            source = Pad(value, padding, layout=layout).write(self._builder, [source], name)
             padding = (0, 0, 0, 0)
         bias = _folded_bias(operator)
         depthwise = operator.groups > 1 and operator.groups == operator.weight.shape[0]
@@ -240,17 +243,6 @@ class _Writer:
             case Softmax():
                 name = names.fresh("softmax")
                 return softmax_pattern.softmax(builder, source, operator.scale, name=name)
-            case Reshape():
-                return shape.reshape(builder, source, operator.shape, name=names.fresh("reshape"))
-            case Pad():
-                return shape.pad(
-                    builder,
-                    source,
-                    operator.padding,
-                    operator.value,
-                    layout=operator.layout,
-                    name=names.fresh("pad"),
-                )
         raise UnsupportedError(f"no builder for {type(operator).__name__}", where=operator.where)
 
 

@@ -20,10 +20,13 @@ from byoc_dory.layers.layer import Array
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
 
+    from patterns.op import Op
+
 __all__ = [
     "BIAS_TOLERANCE",
     "Activation",
     "Add",
+    "Applied",
     "AveragePool",
     "Clip",
     "Conv",
@@ -31,11 +34,9 @@ __all__ = [
     "Dense",
     "MaxPool",
     "Operator",
-    "Pad",
     "Pads",
     "Pair",
     "Primitive",
-    "Reshape",
     "Rounding",
     "Softmax",
     "Step",
@@ -90,6 +91,19 @@ class Operator:
     position: Pair
     where: str
     inputs: tuple[Activation, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Applied(Operator):
+    """An operator of the integer form applied to tensors.
+
+    Attributes:
+        op: the operator.
+        stem: what names are made of (``stem_0``, ``stem_1`` ...); the operator's own if empty.
+    """
+
+    op: Op
+    stem: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,19 +197,3 @@ class Softmax(Operator):
     """Softmax over the last axis, to steps of 1/256 and zero point -128."""
 
     scale: float
-
-
-@dataclass(frozen=True, eq=False)
-class Reshape(Operator):
-    """Another shape, same order of elements."""
-
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Pad(Operator):
-    """A border of ``value``."""
-
-    padding: Pads
-    value: int
-    layout: str

@@ -167,7 +167,7 @@ def _step(node: Node) -> tuple[float | None, int | None]:
     if node.kind != "quantize":
         return None, None
     bits = node.attrs["scale_bits"]
-    return float(np.int32(bits).view(np.float32)), int(node.attrs["zero_point"])  # type: ignore[arg-type]
+    return float(np.int32(bits).view(np.float32)), int(node.attrs["zero_point"])
 
 
 # ------------------------------------------------------------------------------ modules

@@ -1,4 +1,4 @@
-"""Operators that retargeting copies from the source's module, and runs with TVM.
+"""Softmaxes that retargeting copies from the source's module, and runs with TVM.
 
 What an operator like a product of two tensors computes is defined by its PrimFunc; retargeting
 neither changes it nor needs to understand it.
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import BlockBuilder, Expr, Var
 
-__all__ = ["COPIED", "copied_origin", "run_copied", "substitute", "write_binding", "write_copied"]
-
-COPIED = ("onnx_binary",)
-"""Kinds of nodes that are copied, beside a softmax of onnxruntime's arithmetic."""
+__all__ = ["copied_origin", "run_copied", "substitute", "write_binding", "write_copied"]
 
 
 def copied_origin(module: IRModule, name: str, attrs: Mapping[str, Any]) -> Origin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.quantization.copied import write_copied
 from htvm.quantization.graph import AnalogRequant, MulShift, Net, Operator, Shift
 from htvm.quantization.kept import write_kept
-from htvm.quantization.moves import write_move
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -63,7 +64,7 @@ def _source_shape(shape: tuple[int, ...], net: Net) -> tuple[int, ...]:
 
 
 def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> Var:
-    from patterns.ops import elementwise, gemm, pool, shape
+    from patterns.ops import elementwise, gemm, pool
     from patterns.ops.tflite import softmax
 
     layout = "NCHW" if net.channel_first else "NHWC"
@@ -93,9 +94,9 @@ def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> V
             name=op.name,
         )  # fmt: skip
     if op.kind == "reshape":
-        return shape.reshape(builder, x, (1, *_source_shape(op.shape, net)), name=op.name)
+        return Reshape((1, *_source_shape(op.shape, net))).write(builder, [x], op.name)
     if op.kind == "gather":
-        return write_move(builder, op, inputs, op.pad_value)
+        return _gather(builder, op, inputs)
     if op.kind == "kept":
         return write_kept(builder, op, inputs, layout)
     if op.kind == "softmax" and op.origin is not None:
@@ -105,6 +106,17 @@ def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> V
         scale = float(np.ldexp(float(multiplier), left_shift - 31 - 26))  # of Q5.26
         return softmax.softmax(builder, x, scale, name=op.name)
     raise UnsupportedError(f"cannot write '{op.kind}'", where=f"operator '{op.name}'")
+
+
+def _gather(builder: BlockBuilder, op: Operator, inputs: list[Var]) -> Var:
+    """A move as the source has it, filling with the number zero in the result's quantization."""
+    from patterns.ops.moves.base import Filling
+
+    move = None if op.origin is None else op.origin.op
+    assert move is not None, op.name
+    if isinstance(move, Filling):
+        move = replace(move, value=op.pad_value)
+    return move.write(builder, inputs, op.name)
 
 
 def _convolution(builder: BlockBuilder, op: Operator, x: Var, layout: str) -> Var:

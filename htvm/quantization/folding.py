@@ -8,6 +8,7 @@ import numpy as np
 
 from htvm.quantization.forward import run_operator
 from htvm.quantization.graph import Array, MulShift, Net, Operator, Origin, Shift
+from patterns.ops.table_map import Table
 
 __all__ = ["fold_tables"]
 
@@ -37,13 +38,8 @@ def _fold_one(net: Net) -> Net | None:
 
 
 def _is_table(op: Operator) -> bool:
-    return op.origin is not None and op.origin.kind == "table" and len(_table(op)) == 256
-
-
-def _table(op: Operator) -> tuple[int, ...]:
-    assert op.origin is not None
-    values: tuple[int, ...] = op.origin.attrs["table"]
-    return values
+    table = None if op.origin is None else op.origin.op
+    return isinstance(table, Table) and table.rows == 1
 
 
 def _is_conversion(op: Operator) -> bool:
@@ -55,11 +51,9 @@ def _values(op: Operator, x: Array) -> Array:
 
 
 def _joined(table: Operator, values: Array, first: Operator, last: Operator) -> Operator:
-    assert table.origin is not None
-    numbers = tuple(int(value) for value in values.reshape(-1))
-    attrs = {**table.origin.attrs, "table": numbers, "zero_point": last.zero_point}
+    made = Table(values.reshape(-1), zero_point=last.zero_point)
     return replace(
-        last, name=table.name, kind="kept", inputs=first.inputs, origin=Origin("table", attrs)
+        last, name=table.name, kind="kept", inputs=first.inputs, origin=Origin("table", op=made)
     )
 
 

@@ -20,6 +20,7 @@ from byoc_dory.soc.diana.analog_core import AnalogCore
 
 if TYPE_CHECKING:
     from byoc_dory.soc.accelerator import Accelerator
+    from patterns.op import Op
 
 __all__ = [
     "LINEAR",
@@ -137,10 +138,12 @@ class Origin:
 
     Attributes:
         kind, attrs: of its `patterns.reading.read.Node`.
+        op: the operator, if it has a class.
     """
 
     kind: str
-    attrs: Mapping[str, Any]
+    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    op: Op | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from byoc_dory.layers import OnnxRequant, TfliteRequant
 from htvm.quantization.copied import substitute, write_binding
 from htvm.quantization.graph import Array
 from htvm.quantization.kept import KEPT
-from htvm.quantization.moves import MOVES
+from patterns.ops.moves.base import Move
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["Island", "find_islands", "is_foreign", "zero_point_of"]
 
 _KNOWN = {
-    "average_pool", "convert", "max_pool", "onnx_average", "onnx_softmax", "pad", "reshape",
-    "softmax", *MOVES, *KEPT,
+    "average_pool", "convert", "max_pool", "onnx_average", "onnx_softmax", "reshape", "softmax",
+    *KEPT,
 }  # fmt: skip
 _PRODUCTS = ("linear", "linear_sums", "matmul", "real_matmul")
-_HANDING_ON = ("average_pool", "max_pool", "pad", "reshape", *MOVES)
+_HANDING_ON = ("average_pool", "max_pool", "reshape")
 _SOFTMAX_ZERO = -128  # of TFLite's softmax, always
 
 
@@ -48,7 +48,13 @@ def is_foreign(node: Node) -> bool:
         return True
     if any(shape[:1] != (1,) for shape in (*node.input_shapes, node.output_shape)):
         return True
-    return node.scaled is None and node.kind not in _KNOWN
+    known = isinstance(node.op, Move) or node.kind in _KNOWN
+    return node.scaled is None and not known
+
+
+def _hands_on(node: Node) -> bool:
+    """Whether its result has the scale and zero point of what it reads."""
+    return isinstance(node.op, Move) or node.kind in _HANDING_ON
 
 
 def _is_end(node: Node) -> bool:
@@ -200,6 +206,8 @@ def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int
     """
     if node.name in zeros:
         return zeros[node.name]
+    if node.op.zero_point is not None:
+        return node.op.zero_point
     attrs: Mapping[str, Any] = node.attrs
     if "zero_point" in attrs:
         return int(attrs["zero_point"])
@@ -210,7 +218,7 @@ def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int
         return requant.output_zero_point
     if node.kind == "softmax":
         return _SOFTMAX_ZERO
-    if node.kind in _HANDING_ON:
+    if _hands_on(node):
         source = node.inputs[0]
         return zeros[source] if source in zeros else zero_point_of(nodes[source], nodes, zeros)
     return next(_taken_as(node.name, nodes), 0)
@@ -224,6 +232,6 @@ def _taken_as(name: str, nodes: Mapping[str, Node]) -> Iterator[int]:
         if node.kind == "add" and isinstance(requant, TfliteRequant | OnnxRequant):
             yield requant.input_zero_points[node.inputs.index(name)]
         elif node.kind == "dequantize":
-            yield int(node.attrs["zero_point"])  # type: ignore[arg-type]
-        elif node.kind in _HANDING_ON:
+            yield int(node.attrs["zero_point"])
+        elif _hands_on(node):
             yield from _taken_as(node.name, nodes)

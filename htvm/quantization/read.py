@@ -18,7 +18,7 @@ from byoc_dory.layers import (
     Weighted,
 )
 from htvm.quantization.averages import averaged
-from htvm.quantization.copied import COPIED, copied_origin
+from htvm.quantization.copied import copied_origin
 from htvm.quantization.graph import (
     PASSING,
     Array,
@@ -32,8 +32,9 @@ from htvm.quantization.graph import (
     TfliteScale,
 )
 from htvm.quantization.islands import find_islands, is_foreign, zero_point_of
-from htvm.quantization.kept import KEPT, kept_zero_point
-from htvm.quantization.moves import MOVES, index_of
+from htvm.quantization.kept import KEPT
+from htvm.quantization.moves import index_of
+from patterns.ops.moves.base import Filling, Move
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -201,15 +202,15 @@ class _Reader:
         elif node.kind == "convert":
             fields = self._convert(node)
         elif node.kind == "softmax":
-            scale = int(node.attrs["multiplier"]), int(node.attrs["left_shift"])  # type: ignore[arg-type]
+            scale = int(node.attrs["multiplier"]), int(node.attrs["left_shift"])
             fields = {"softmax_scale": scale, "zero_point": -128}
         elif node.kind == "onnx_softmax":
             origin = copied_origin(self.module, node.name, node.attrs)
-            zero = int(node.attrs["zero_point"])  # type: ignore[arg-type]
+            zero = int(node.attrs["zero_point"])
             fields = {"kind": "softmax", "origin": origin, "zero_point": zero}
         elif node.kind == "reshape":
             fields = {}
-        elif node.kind in MOVES or node.kind in KEPT:
+        elif isinstance(node.op, Move) or node.kind in KEPT:
             fields = self._moved_or_kept(node, inputs)
         else:
             raise UnsupportedError(
@@ -249,14 +250,14 @@ class _Reader:
     def _moved_or_kept(self, node: Node, inputs: tuple[str, ...]) -> dict[str, Any]:
         """A move lets scales through, unless what it fills with is not the number zero."""
         source = self.zero[inputs[0]]
-        origin = Origin(node.kind, node.attrs)
-        if node.kind in COPIED:
-            origin = copied_origin(self.module, node.name, node.attrs)
-        if node.kind in KEPT or node.attrs.get("value", source) != source:
-            zero = kept_zero_point(node.kind, node.attrs, source)
+        origin = Origin(node.kind, op=node.op)
+        if not isinstance(node.op, Move):
+            zero = node.op.zero_point or 0
             return {"kind": "kept", "origin": origin, "zero_point": zero}
+        if isinstance(node.op, Filling) and node.op.value != source:
+            return {"kind": "kept", "origin": origin, "zero_point": source}
         shapes = [channel_last(shape, self.channel_first) for shape in node.input_shapes]
-        index = index_of(node.kind, node.attrs, shapes, self.channel_first)
+        index = index_of(node.op, shapes, self.channel_first)
         return {
             "kind": "gather", "origin": origin, "index": index, "zero_point": source,
             "pad_value": source,

@@ -14,8 +14,8 @@ from patterns.ops.analog import analog_conv2d, analog_dense
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import add, convert
 from patterns.ops.gemm import dense
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pool import average_pool2d
-from patterns.ops.shape import reshape
 from patterns.ops.tflite.softmax import softmax
 from patterns.primitive import shape_of
 
@@ -100,7 +100,7 @@ def _write(
         return average_pool2d(bb, x, kernel=kernel, strides=kernel, layout=layout, name=name)
     assert step.weight is not None
     if step.op == "dense" and len(shape_of(x)) == 4:
-        x = reshape(bb, x, (1, step.weight.shape[1]), name=names.fresh("reshape"))
+        x = Reshape((1, step.weight.shape[1])).write(bb, [x], names.fresh("reshape"))
     if step.analog is not None:
         return _write_analog(bb, step, step.analog, x, names, layout)
     assert step.bias is not None

@@ -6,22 +6,22 @@ array of numbers is sent through it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from patterns.ops.moves.base import Filling, Move
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.reshape import Reshape
+
 if TYPE_CHECKING:
     from byoc_dory.layers.layer import Array
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["MOVES", "Arranged", "arranged"]
-
-MOVES = ("concat", "reshape", "slice", "transpose")
-"""Kinds of operators that move elements of one tensor, or some."""
+__all__ = ["Arranged", "arranged", "is_arranged"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,38 +64,29 @@ def _labels(
 ) -> Array:
     """Number of the origin and place in it, of each element: [2, *shape]."""
     node = graph.nodes.get(name)
-    if node is not None and node.kind in MOVES:
+    if node is not None and is_arranged(node) and _is_whole(node):
         read = zip(node.inputs, node.input_shapes, strict=True)
-        if node.kind != "concat" or _is_whole(node):
-            moves.add(name)
-            return _moved(node, [_labels(part, size, graph, numbers, moves) for part, size in read])
+        parts = [_labels(part, size, graph, numbers, moves) for part, size in read]
+        moves.add(name)
+        if isinstance(node.op, Reshape):
+            return parts[0].reshape(2, *node.output_shape)
+        # The two labels of an element are moved one after the other.
+        assert isinstance(node.op, Move)
+        return np.stack([node.op.moved([part[i] for part in parts], -1) for i in (0, 1)])
     number = numbers.setdefault(name, len(numbers))
     places = np.arange(prod(shape), dtype=np.int64).reshape(shape)
     return np.stack([np.full_like(places, number), places])
 
 
+def is_arranged(node: Node) -> bool:
+    """Whether the operator only moves elements, and fills in none."""
+    return isinstance(node.op, Reshape) or (
+        isinstance(node.op, Move) and not isinstance(node.op, Filling)
+    )
+
+
 def _is_whole(node: Node) -> bool:
     """Whether the inputs are all parts of a concatenation; one that occurs twice is listed once."""
+    if not isinstance(node.op, Concat):
+        return True
     return sum(prod(shape) for shape in node.input_shapes) == prod(node.output_shape)
-
-
-def _moved(node: Node, parts: Sequence[Array]) -> Array:
-    """What the operator makes of arrays with one more axis in front."""
-    x, attrs = parts[0], node.attrs
-
-    def numbers(role: str) -> tuple[int, ...]:
-        values = attrs[role]
-        assert isinstance(values, tuple)
-        return tuple(int(value) for value in values)
-
-    if node.kind == "transpose":
-        return x.transpose(0, *(axis + 1 for axis in numbers("axes")))
-    if node.kind == "concat":
-        axis = attrs["axis"]
-        assert isinstance(axis, int)
-        return np.concatenate(parts, axis=axis + 1)
-    if node.kind == "slice":
-        triples = zip(numbers("begin"), numbers("sizes"), numbers("strides"), strict=True)
-        places = [begin + step * np.arange(size) for begin, size, step in triples]
-        return x[np.ix_(np.arange(len(x)), *places)]
-    return x.reshape(len(x), *node.output_shape)

@@ -16,7 +16,7 @@ from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Array, Layer, MultiHeadAttention, Tensor
 from byoc_dory.verdict import Refused
 from patterns.byoc.renames import renames
-from patterns.dispatch.arrange import MOVES
+from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group, groups_of
 from patterns.dispatch.mha import NoAttention, attentions
 from patterns.ops.elementwise import has_table, read_table
@@ -244,7 +244,7 @@ class _Offered:
             refusals = [replace(entry, reason=f"{heads}: {entry.reason}") for entry in refusals]
         for name in group.parts:
             node = graph.nodes[name]
-            if name == group.name or (node.layer is None and node.kind not in MOVES):
+            if name == group.name or (node.layer is None and not is_arranged(node)):
                 renamed = [replace(entry, layer=name) for entry in refusals]
                 self._refused.setdefault(name, []).extend(renamed)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Attention, Projection, mha_layer
-from patterns.dispatch.arrange import MOVES, arranged
+from patterns.dispatch.arrange import arranged, is_arranged
 from patterns.dispatch.groups import Group
 from patterns.dispatch.heads import (
     SOFTMAXES,
@@ -152,7 +152,7 @@ class _Finder:
             for node in self._graph.read_by(name):
                 if node.kind == "linear":
                     found[node.name] = node
-                elif node.kind in MOVES:
+                elif is_arranged(node):
                     waiting.append(node.name)
                 else:
                     raise Obstacle(f"{node.kind} '{node.name}' reads the heads")
@@ -215,7 +215,7 @@ class _Finder:
                 raise Obstacle(f"the sum of the heads is clipped to {end.attrs['clip']}")
         attention = Attention(
             tuple(sides["query"]), tuple(sides["key"]), tuple(sides["value"]), first.scores,
-            tuple(made), total,  # type: ignore[arg-type]
+            tuple(made), total,
         )  # fmt: skip
         return attention, first.rows, list(products.values())
 

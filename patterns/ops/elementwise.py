@@ -16,7 +16,6 @@ from byoc_dory.layers import (
     Add,
     Array,
     MulShift,
-    OnnxRequant,
     Requant,
     Shift,
     Tensor,
@@ -50,7 +49,6 @@ __all__ = [
     "convert_pattern",
     "has_table",
     "read_add",
-    "read_onnx_add",
     "read_table",
     "read_tflite_add",
     "tflite_add",
@@ -202,24 +200,6 @@ def read_tflite_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) ->
     """
     *input_zero_points, output_zero_point = parameters["zero_points"]
     requant = TfliteRequant(
-        multiplier=tuple(parameters["multipliers"]),
-        shift=tuple(parameters["shifts"]),
-        output_zero_point=output_zero_point,
-        input_zero_points=tuple(input_zero_points),
-    )
-    names = (tensor_name(slots["a"]), tensor_name(slots["b"]))
-    low, high = parameters["clip"]
-    name, shape = tensor_name(slots["call"]), shape_of(slots["call"])
-    return _add_layer(name, names, shape, requant, (low, high))
-
-
-def read_onnx_add(slots: Mapping[str, Expr], parameters: Mapping[str, Any]) -> Add:
-    """The layer of a match of `tflite_add_pattern` that calls onnxruntime's sum.
-
-    Its requantization has one multiplier and shift for each operand.
-    """
-    *input_zero_points, output_zero_point = parameters["zero_points"]
-    requant = OnnxRequant(
         multiplier=tuple(parameters["multipliers"]),
         shift=tuple(parameters["shifts"]),
         output_zero_point=output_zero_point,

@@ -7,25 +7,22 @@ run time.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tvm import relax, te, tirx
+from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from patterns.primitive import call_primitive, extents, primitive, shape_of
+from byoc_dory.layers.tensor import Array
+from patterns.op import Range, Scale, TensorType, Work, operator
+from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tvm.relax import Expr
 
-    from tvm.relax import BlockBuilder, Expr, Var
-
-    from byoc_dory.layers.layer import Array
-
-__all__ = ["PRIMITIVES", "read_table_map", "table_map", "tabulate"]
-
-PRIMITIVES = {"table": "table"}
-"""Kind of the PrimFunc -> kind of the operator."""
+__all__ = ["Table", "tabulate"]
 
 _ENTRIES = 256
 
@@ -39,48 +36,58 @@ def tabulate(function: Callable[[int], int]) -> Array:
     return np.asarray(values, "int8")
 
 
-def table_map(
-    bb: BlockBuilder, x: Expr, table: Array, *, zero_point: int = 0, axis: int = -1, name: str
-) -> Var:
-    """Write ``table[x + 128]`` of each element.
+@operator
+@dataclass(frozen=True, eq=False)
+class Table(PrimitiveOp):
+    """``table[x + 128]`` of each element of an int8 tensor of any shape.
 
-    Args:
-        bb: where to write, inside a dataflow block.
-        x: int8, any shape.
+    Attributes:
         table: int8 [256], by the argument from -128 to 127; or one row per channel, [C, 256].
         zero_point: integer of the output that stands for 0.0; retargeting asks for it.
         axis: of the channels, if there are several rows.
-        name: of the operator.
-
-    Raises:
-        IntegerFormError: if the table has another shape.
     """
-    shape = shape_of(x)
-    axis %= max(len(shape), 1)
-    rows = table.size // _ENTRIES
-    if table.shape != (_ENTRIES,) and table.shape != (shape[axis], _ENTRIES):
-        raise IntegerFormError(
-            f"a table of shape {table.shape} for a tensor of shape {shape}",
-            where=f"operator '{name}'",
-            hint="give 256 values, or 256 for each channel",
-        )
 
-    def body(source: te.Tensor, values: te.Tensor) -> te.Tensor:
+    kind = "table"
+    work = Work.MOVE
+    scale = Scale.OWN
+
+    table: Array
+    zero_point: int = 0
+    axis: int = -1
+
+    @property
+    def rows(self) -> int:
+        """Number of tables: 1, or one for each channel."""
+        return int(self.table.size) // _ENTRIES
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shape, table = inputs[0].shape, self.table.shape
+        if table != (_ENTRIES,) and (not shape or table != (shape[self.axis], _ENTRIES)):
+            raise IntegerFormError(
+                f"a table of shape {table} for a tensor of shape {shape}",
+                hint="give 256 values, or 256 for each channel",
+            )
+        return TensorType(shape)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the table, row after row."""
+        flat = np.ascontiguousarray(self.table, "int8").reshape(-1)
+        return Argument("x", inputs[0]), Argument("table", flat, "table")
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, values = tensors
+        axis = self.axis % max(len(source.shape), 1)
+
         def element(*index: Any) -> Any:
             place = tirx.Cast("int32", source(*index)) + 128
-            if rows > 1:
+            if self.rows > 1:
                 place = tirx.Cast("int32", index[axis]) * _ENTRIES + place
             return values[place]
 
-        return te.compute(extents(shape), element, name="looked_up")
+        return te.compute(source.shape, element, name="looked_up")
 
-    inputs = [("x", shape, "int8"), ("table", (table.size,), "int8")]
-    func = primitive("table", inputs, body, {"zero_point": zero_point, "axis": axis})
-    args = [x, relax.const(np.ascontiguousarray(table, "int8").reshape(-1), "int8")]
-    return call_primitive(bb, func, args, shape, "int8", name, last=True)
-
-
-def read_table_map(call: Any) -> dict[str, tuple[int, ...]]:
-    """The table of a call that `table_map` wrote: ``table``, 256 integers or 256 per channel."""
-    values = call.args[1][1].value.numpy()
-    return {"table": tuple(int(value) for value in values)}
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: the least and the largest entry."""
+        return int(self.table.min()), int(self.table.max())

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from byoc_dory.layers.layer import Layer, Layout, Tensor
-
-if TYPE_CHECKING:
-    from patterns.reading.node import Node
+from patterns.reading.node import Node
 
 __all__ = ["with_layouts"]
 
@@ -71,14 +68,7 @@ def _turned(node: Node) -> Node:
     """A neutral operator read as NHWC, read as NCHW instead."""
     if node.kind == "add" and node.layer is not None:
         return replace(node, layer=_turned_sum(node.layer))
-    if node.kind == "pad" and node.attrs["layout"] == "NHWC":
-        padding = node.attrs["padding"]
-        assert isinstance(padding, tuple)
-        top, left, bottom, right = padding
-        if top == 0 == bottom:
-            attrs = {**node.attrs, "padding": (left, 0, right, 0), "layout": "NCHW"}
-            return replace(node, attrs=attrs)
-    return node
+    return replace(node, op=node.op.in_channels_first())
 
 
 def _turned_sum(layer: Layer) -> Layer:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
 from byoc_dory.layers import Layer, Requant
+from patterns.op import Op
 
-__all__ = ["Attribute", "Node"]
+__all__ = ["Attribute", "Node", "Unclassed"]
 
 _SCALED = ("conv2d", "depthwise", "dense", "add")
 
 Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
+
+
+@dataclass(frozen=True, eq=False)
+class Unclassed(Op):
+    """An operator that has no class yet: its kind, and attributes by name."""
+
+    name: str = ""
+    attributes: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +30,7 @@ class Node:
 
     Attributes:
         name: unique in the module; also the name of the tensor it computes.
-        kind: ``conv2d``, ``depthwise``, ``dense``, ``add``, ``convert``, ``average_pool``,
-            ``max_pool``, ``softmax``, ``reshape``, ``pad``, ``linear`` (a product with a constant
-            matrix, of several rows), ``conv2d_sums`` and ``linear_sums`` (without requantization:
-            int32), or what another file of this package lists.
+        op: what it computes.
         inputs: names of the tensors it reads: inputs of the model or names of other nodes.
         output: name of the tensor it computes, equal to ``name``.
         input_shapes, output_shape: in the source's layout, batch included, in elements.
@@ -32,26 +38,29 @@ class Node:
         layer: of maps and vectors for ``conv2d``, ``depthwise``, ``dense`` and ``add``; of matrices
             for ``linear``, ``accumulate``, functions of rows (softmax, norms and GELU in integers)
             and a ``convert`` that is a table of bytes.
-        attrs: what a layer does not tell, or for kinds without layer everything:
-            ``add`` in TFLite's arithmetic: ``multipliers``, ``shifts``, ``zero_points`` (first
-            operand, second, output), ``clip``; ``convert``: ``offset``, ``requant``, ``clip``,
-            ``input_dtype``, ``output_dtype``;
-            pools: ``kernel``, ``strides``, ``padding`` (top, left, bottom, right), ``layout``, and
-            of the average ``clip``; ``softmax``: ``multiplier``, ``left_shift`` of the input's
-            scale; ``reshape``: ``shape``; ``pad``: ``padding``, ``value``, ``layout``; others: the
-            parameters of their PrimFunc.
     """
 
     name: str
-    kind: str
+    op: Op
     inputs: tuple[str, ...]
     output: str
     input_shapes: tuple[tuple[int, ...], ...]
     output_shape: tuple[int, ...]
     layer: Layer | None = None
-    attrs: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     input_dtypes: tuple[str, ...] = ("int8",)
     output_dtype: str = "int8"
+
+    @property
+    def kind(self) -> str:
+        """What the operator is called."""
+        return self.op.name if isinstance(self.op, Unclassed) else self.op.kind
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The operator's fields by name."""
+        if isinstance(self.op, Unclassed):
+            return self.op.attributes
+        return {item.name: getattr(self.op, item.name) for item in fields(self.op)}
 
     @property
     def scaled(self) -> Layer | None:

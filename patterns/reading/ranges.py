@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Layer, Shift, Weighted
-
-if TYPE_CHECKING:
-    from patterns.reading.node import Node
+from patterns.reading.node import Node, Unclassed
 
 __all__ = ["Range", "shifted_range", "with_ranges"]
 
 Range: TypeAlias = tuple[int, int]
 
 _INT8: Range = (-128, 127)
-_SELECTING = ("concat", "max_pool", "nearest", "reshape", "slice", "transpose")
+_SELECTING = ("max_pool",)
 """Operators whose results are some of their inputs."""
-_FILLING = ("interleave", "pad", "pad_axes")
-"""Operators whose results are their inputs and a constant ``value``."""
 
 
 def with_ranges(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -83,15 +79,10 @@ def _range_of(node: Node, inputs: Sequence[Range]) -> Range:
         known = isinstance(node.scaled.requant, Shift) and set(node.input_dtypes) == {"int8"}
         return shifted_range(node.scaled, inputs) if known else node.scaled.clip
     read = _union(inputs)
+    if not isinstance(node.op, Unclassed):
+        return node.op.range(inputs)
     if node.kind in _SELECTING:
         return read
-    if node.kind in _FILLING:
-        fill = node.attrs["value"]
-        assert isinstance(fill, int)
-        return _union([read, (fill, fill)])
-    table = node.attrs.get("table")
-    if node.kind == "table" and isinstance(table, tuple):
-        return min(table), max(table)
     clip = _clip(node.attrs)
     if node.kind == "average_pool":
         # A mean lies between its inputs.

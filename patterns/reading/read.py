@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tvm import relax
+
 from byoc_dory.errors import IntegerFormError
 from patterns.names import name_of, tensor_name
+from patterns.op import Op, TensorType
 from patterns.primitive import dtype_of, shape_of
 from patterns.reading.attributes import layer_and_attrs
 from patterns.reading.layout import with_layouts
 from patterns.reading.matrix import Operand
-from patterns.reading.node import Attribute, Node
+from patterns.reading.node import Attribute, Node, Unclassed
 from patterns.reading.ranges import with_ranges
-from patterns.reading.recognise import recognised
-from patterns.reading.walk import Operator, bindings_of, main_of, operators, results_of
+from patterns.reading.recognise import operator_of, recognised
+from patterns.reading.walk import Operator, bindings_of, main_of, operators, resolved, results_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
-
-    from byoc_dory.layers import Layer
 
 __all__ = [
     "Attribute",
@@ -72,22 +73,39 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     """
     name = _required_name(operator)
     kind, slots = recognised(module, operator.value, values)
-    read = [Operand(_name_of_var(v, values), shape_of(v), dtype_of(v)) for v in operator.inputs]
+    found = operator_of(module, operator.value)
+    variables = _read_variables(operator, values)
+    read = [Operand(_name_of_var(v, values), shape_of(v), dtype_of(v)) for v in variables]
     output = Operand(name, shape_of(operator.var), dtype_of(operator.var))
-    layer, attrs = layer_and_attrs(module, kind, operator.value, slots, read, output)
-    inputs = _operands(operator, kind, layer)
+    if found is not None:
+        types = [(item.name, TensorType(item.shape, item.dtype)) for item in read]
+        op: Op = found
+        layer = found.layer(name, types, TensorType(output.shape, output.dtype))
+    else:
+        layer, attrs = layer_and_attrs(module, kind, operator.value, slots, read, output)
+        op = Unclassed(kind, attrs)
+        if layer is not None and len(layer.inputs) == 2 and len(read) == 1:
+            read *= 2  # a tensor added to itself
     return Node(
         name=name,
-        kind=kind,
-        inputs=tuple(_name_of_var(var, values) for var in inputs),
+        op=op,
+        inputs=tuple(item.name for item in read),
         output=name,
-        input_shapes=tuple(shape_of(var) for var in inputs),
+        input_shapes=tuple(item.shape for item in read),
         output_shape=output.shape,
         layer=layer,
-        attrs=attrs,
-        input_dtypes=tuple(dtype_of(var) for var in inputs),
+        input_dtypes=tuple(item.dtype for item in read),
         output_dtype=output.dtype,
     )
+
+
+def _read_variables(operator: Operator, values: Mapping[Var, Expr]) -> tuple[Var, ...]:
+    """The tensors that an operator reads: those of a call as often as it reads them."""
+    value = operator.value
+    if isinstance(value, relax.Call) and isinstance(value.args[0], relax.GlobalVar):
+        fields = value.args[1].fields
+        return tuple(resolved(field, values) for field in fields if isinstance(field, relax.Var))
+    return operator.inputs
 
 
 def _required_name(operator: Operator) -> str:
@@ -103,14 +121,6 @@ def _required_name(operator: Operator) -> str:
 
 def _name_of_var(var: Var, values: Mapping[Var, Expr]) -> str:
     return tensor_name(values[var]) if var in values else str(var.name)
-
-
-def _operands(operator: Operator, kind: str, layer: Layer | None) -> tuple[Var, ...]:
-    # An add of a tensor to itself reads one variable twice, and so does a product with itself.
-    twice = kind == "matmul" or (layer is not None and len(layer.inputs) == 2)
-    if twice and len(operator.inputs) == 1:
-        return operator.inputs * 2
-    return operator.inputs
 
 
 def kind_of_operator(module: IRModule, operator: Operator) -> str:

@@ -13,14 +13,17 @@ from patterns.ops.analog import analog_patterns
 from patterns.ops.conv import conv2d_pattern, conv2d_sums_pattern, is_depthwise
 from patterns.ops.elementwise import add_pattern, convert_pattern, tflite_add_pattern
 from patterns.ops.gemm import dense_pattern, dense_sums_pattern
-from patterns.primitive import kind_of, shape_of
-from patterns.reading.kinds import PRIMITIVES
+from patterns.primitive import kind_of, parameters_of, shape_of
+from patterns.primitive_op import read_primitive
+from patterns.reading.kinds import PRIMITIVES, calls, primitives
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-__all__ = ["recognised"]
+    from patterns.op import Op
+
+__all__ = ["operator_of", "recognised"]
 
 _MATCHES = (
     conv2d_pattern(),
@@ -34,8 +37,6 @@ _SUMS = (conv2d_sums_pattern(), dense_sums_pattern())
 _TFLITE_ADD = tflite_add_pattern()
 _SIMPLE = {
     "relax.nn.max_pool2d": "max_pool",
-    "relax.nn.pad": "pad",
-    "relax.reshape": "reshape",
 }
 
 
@@ -54,12 +55,16 @@ def recognised(
     """
     if isinstance(value, relax.Call):
         primitive = kind_of(module, value)
+        if primitive is not None and primitive in primitives():
+            return primitives()[primitive].kind, {}
         if primitive is not None and primitive in PRIMITIVES:
-            is_sum = primitive in ("tflite_add", "onnx_add")
+            is_sum = primitive == "tflite_add"
             slots = find(_TFLITE_ADD, value, values) if is_sum else {}
             if slots is not None:
                 return PRIMITIVES[primitive], slots
         operation = str(getattr(value.op, "name", ""))
+        if operation in calls():
+            return calls()[operation].kind, {}
         if operation in _SIMPLE:
             return _SIMPLE[operation], {}
         if operation in ("relax.astype", "relax.add"):
@@ -72,6 +77,23 @@ def recognised(
         where=f"value '{_brief(value)}'",
         hint="write operators with the builders of the package 'patterns'",
     )
+
+
+def operator_of(module: IRModule, value: Expr) -> Op | None:
+    """The operator that a call is; ``None`` for what consists of several.
+
+    Raises:
+        IntegerFormError: if what the call carries does not fit the operator's class.
+    """
+    if not isinstance(value, relax.Call):
+        return None
+    operation = str(getattr(value.op, "name", ""))
+    if operation in calls():
+        return calls()[operation].read(value)
+    kind = kind_of(module, value)
+    if kind is None or kind not in primitives():
+        return None
+    return read_primitive(primitives()[kind], parameters_of(module, value), value)
 
 
 def _refined(kind: str, slots: Mapping[str, Expr]) -> str:

@@ -15,8 +15,10 @@ from tvm import relax
 
 import htvm
 from byoc_dory.layers.layer import Requant, TfliteRequant
-from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite import softmax
 from tests.e2e.draws import SPREAD, Array, Draws, Scheme, brief, factor
 
@@ -334,8 +336,8 @@ class _Writer:
     def _write_pad(self, source: _Tensor, pad: tuple[int, ...], value: int) -> _Tensor:
         top, left, bottom, right = pad
         name = self._fresh("pad")
-        var = shape.pad(
-            self.bb, source.var, (top, left, bottom, right), value, layout=self.layout, name=name
+        var = Pad(value, (top, left, bottom, right), layout=self.layout).write(
+            self.bb, [source.var], name
         )
         y, x, channels = source.shape
         sizes, words = (y + top + bottom, x + left + right, channels), f"{pad=} {value=}"
@@ -353,7 +355,7 @@ class _Writer:
         if size > 2500 or sizes[-1] > 2500:
             return
         name = self._fresh("reshape")
-        var = shape.reshape(self.bb, source.var, self._full(sizes), name=name)
+        var = Reshape(self._full(sizes)).write(self.bb, [source.var], name)
         self._add_tensor(var, name, sizes, source.zero, source.scale, "", source)
 
     def _softmax(self, source: _Tensor) -> None:

@@ -17,7 +17,8 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Shift
 from htvm.frontend.check import check
 from patterns.names import emit
-from patterns.ops import elementwise, gemm, shape
+from patterns.ops import elementwise, gemm
+from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import call_primitive, primitive
 from patterns.reading.read import read_graph
 from tests.interpreter import interpret
@@ -116,7 +117,7 @@ def unused(bb: Any, x: Any) -> Any:
 
 
 def same_name(bb: Any, x: Any) -> Any:
-    return shape.reshape(bb, dense(bb, x), (4, 1), name="dense_0")
+    return Reshape((4, 1)).write(bb, [dense(bb, x)], "dense_0")
 
 
 def name_of_input(bb: Any, x: Any) -> Any:

@@ -19,25 +19,34 @@ from patterns.ops import (
     elementwise,
     gemm,
     integer,
-    movement,
     pool,
     rescale,
-    shape,
-    table_map,
 )
 from patterns.ops.conv import conv2d
 from patterns.ops.float32 import borders as floats
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.float32 import functions as real_functions
 from patterns.ops.float32 import maps as real_maps
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.interleave import Interleave
+from patterns.ops.moves.nearest import Nearest
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
 from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
 from patterns.ops.onnxruntime import softmax as onnx_softmax
+from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
 from patterns.ops.pulp import softmax as integer_softmax
-from patterns.ops.tflite import arithmetic, softmax
+from patterns.ops.table_map import Table
+from patterns.ops.tflite import softmax
+from patterns.ops.tflite.binary import TfliteBinary
+from patterns.ops.tflite.mean import TfliteMean, mean_factor
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]
@@ -141,15 +150,14 @@ def _sums() -> tuple[Types, Write]:
     def write(bb: Any, a: Any, b: Any) -> list[Any]:
         tflite = elementwise.TfliteAdd.from_scales((0.03, 0.7, 0.4), (-128, 5, 127))
         onnx = _onnx([0.013, 1.7], 4, (1, -9))
+        product = OnnxBinary(_onnx([0.02], 4, (1, -9)), function="multiply")
         total = elementwise.add(bb, a, b, Shift(1), (0, 127), name="add")
         return [
             elementwise.convert(bb, total, MulShift((77,), (7,), (64,)), offset=-9, name="convert"),
             elementwise.tflite_add(bb, a, b, tflite, name="tflite_add"),
-            onnx_arithmetic.onnx_binary(bb, "add", (a, b), onnx, name="onnx_add"),
-            onnx_arithmetic.onnx_binary(
-                bb, "multiply", (a, b), _onnx([0.02], 4, (1, -9)), name="onnx_multiply"
-            ),
-            arithmetic.binary(bb, "subtract", (a, b), tflite, name="tflite_subtract"),
+            OnnxAdd(onnx).write(bb, [a, b], "onnx_add"),
+            product.write(bb, [a, b], "onnx_multiply"),
+            TfliteBinary("subtract", tflite).write(bb, [a, b], "tflite_subtract"),
         ]
 
     return MAPS * 2, write
@@ -159,14 +167,14 @@ def _pools() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         window: Any = {"kernel": (3, 2), "strides": (2, 2), "padding": (1, 0, 1, 1)}
         onnx = _onnx([1.1 / 16], 2, (-3,))
-        factor = arithmetic.mean_factor((0.1, 0.07), 30)
+        factor = mean_factor((0.1, 0.07), 30)
         return [
             pool.average_pool2d(bb, x, **window, name="average_pool"),
             pool.max_pool2d(bb, x, **window, name="max_pool"),
             onnx_arithmetic.onnx_average(
                 bb, x, onnx, kernel=(4, 4), strides=(1, 1), layout="NHWC", name="onnx_average"
             ),
-            arithmetic.mean(bb, x, (1, 2), factor, (3, -4), name="tflite_mean"),
+            TfliteMean((1, 2), *factor, (3, -4)).write(bb, [x], "tflite_mean"),
         ]
 
     return MAPS, write
@@ -175,14 +183,14 @@ def _pools() -> tuple[Types, Write]:
 def _movement() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         return [
-            shape.pad(bb, x, (1, 2, 3, 1), -7, name="pad"),
-            movement.pad_axes(bb, x, ((0, 0), (0, 1), (0, 0), (2, 0)), 5, name="pad_axes"),
-            movement.transpose(bb, x, (0, 3, 1, 2), name="transpose"),
-            movement.concat(bb, [x, x], 3, name="concat"),
-            movement.slice_axes(bb, x, (0, 1, 0, 2), (1, 3, 3, 6), (1, 1, 2, 1), name="slice"),
-            movement.nearest(bb, x, (0, 0, 1, 1, 4), (0, 2, 5), name="nearest"),
-            movement.interleave(bb, x, (11, 13), (1, 1), (2, 2), -3, name="interleave"),
-            shape.reshape(bb, x, (1, 240), name="reshape"),
+            Pad(-7, (1, 2, 3, 1)).write(bb, [x], "pad"),
+            PadAxes(5, ((0, 0), (0, 1), (0, 0), (2, 0))).write(bb, [x], "pad_axes"),
+            Transpose((0, 3, 1, 2)).write(bb, [x], "transpose"),
+            Concat(3).write(bb, [x, x], "concat"),
+            Slice((0, 1, 0, 2), (1, 3, 3, 6), (1, 1, 2, 1)).write(bb, [x], "slice"),
+            Nearest((0, 0, 1, 1, 4), (0, 2, 5)).write(bb, [x], "nearest"),
+            Interleave(-3, (11, 13), (1, 1), (2, 2)).write(bb, [x], "interleave"),
+            Reshape((1, 240)).write(bb, [x], "reshape"),
         ]
 
     return MAPS, write
@@ -220,7 +228,7 @@ def _activations() -> tuple[Types, Write]:
             integer_activation.hard_swish(bb, x, 122, 244, 42, name="hard_swish"),
             integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide"),
             ita.ita_gelu(bb, x, ItaGelu(-37, 1200, 200, 18, -3), name="ita_gelu"),
-            table_map.table_map(bb, x, table, name="table_map"),
+            Table(table).write(bb, [x], "table_map"),
         ]
 
     return ROWS, write

@@ -16,8 +16,9 @@ from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.firmware.project import project_files
 from htvm.pipeline import BuildOptions, Compiled, compile_model
-from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite import softmax
 from tests.generated.golden import check_golden
 from tests.generated.operators import module_of
@@ -39,10 +40,10 @@ def network(requant: Requant) -> htvm.Model:
         z = conv2d(bb, y, draw(4, 4, 1, 1), bias, requant, (0, 127), name="conv/2:0")
         y = elementwise.add(bb, y, z, requant, name="add")
         y = pool.average_pool2d(bb, y, kernel=(6, 6), strides=(6, 6), name="mean")
-        y = shape.reshape(bb, y, (1, 4), name="flat")
+        y = Reshape((1, 4)).write(bb, [y], "flat")
         y = gemm.dense(bb, y, draw(5, 4), np.resize(bias, 5), requant, name="dense")
         y = softmax.softmax(bb, y, 1 / 16, name="softmax")
-        return [y, shape.reshape(bb, x, (1, 108), name="same")]
+        return [y, Reshape((1, 108)).write(bb, [x], "same")]
 
     return htvm.load(module_of((((1, 6, 6, 3), "int8"),), write), name="small")
 

@@ -10,8 +10,12 @@ import numpy as np
 
 from byoc_dory.layers.layer import MulShift
 from byoc_dory.layers.rowwise import ItaSoftmax
-from patterns.ops import integer, movement, shape
+from patterns.ops import integer
 from patterns.ops.gemm import dense
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
 from patterns.ops.pulp import ita
 from patterns.ops.pulp.softmax import integer_softmax
 from patterns.ops.rescale import rescale
@@ -68,17 +72,16 @@ class _Writer:
         return dense(self.bb, x, weight, bias, MulShift((mul,), (14,), (8192,)), name=name)
 
     def reshape(self, x: Any, *size: int) -> Any:
-        return shape.reshape(self.bb, x, size, name=self.name("reshape"))
+        return Reshape(size).write(self.bb, [x], self.name("reshape"))
 
     def transpose(self, x: Any, *axes: int) -> Any:
-        return movement.transpose(self.bb, x, axes, name=self.name("transpose"))
+        return Transpose(tuple(axes)).write(self.bb, [x], self.name("transpose"))
 
     def columns(self, x: Any, first: int, count: int, step: int = 1) -> Any:
         size = [int(extent) for extent in x.ty.shape]
-        return movement.slice_axes(
-            self.bb, x, [0] * (len(size) - 1) + [first], [*size[:-1], count],
-            [1] * (len(size) - 1) + [step], name=self.name("slice"),
-        )  # fmt: skip
+        begin, strides = [0] * (len(size) - 1) + [first], [1] * (len(size) - 1) + [step]
+        part = Slice(tuple(begin), (*size[:-1], count), tuple(strides))
+        return part.write(self.bb, [x], self.name("slice"))
 
     def write(self, x: Any) -> Any:
         s = self.spec
@@ -93,23 +96,20 @@ class _Writer:
                 contexts.append(self.attend(*parts, leading=()))
             if s.accumulated:
                 return self.result(self.accumulate(contexts), first)
-            joined = movement.concat(self.bb, contexts, -1, name="concat_0")
+            joined = Concat(-1).write(self.bb, contexts, "concat_0")
         else:
             parts = self.all_heads(x, flat)
             first = parts[0]
             context = self.attend(*parts, leading=(1, s.heads))
             if s.accumulated:
                 split = self.reshape(context, s.heads, s.rows, s.head_size)
-                heads = [
-                    self.reshape(
-                        movement.slice_axes(
-                            self.bb, split, (head, 0, 0), (1, s.rows, s.head_size),
-                            name=f"head_{head}",
-                        ),
-                        s.rows, s.head_size,
-                    )
-                    for head in range(s.heads)
-                ]  # fmt: skip
+                parts = [
+                    Slice.every((head, 0, 0), (1, s.rows, s.head_size)) for head in range(s.heads)
+                ]
+                slices = [
+                    part.write(self.bb, [split], f"head_{head}") for head, part in enumerate(parts)
+                ]
+                heads = [self.reshape(part, s.rows, s.head_size) for part in slices]
                 return self.result(self.accumulate(heads), first)
             rows = self.transpose(context, 0, 2, 1, 3)
             joined = self.reshape(rows, s.rows, s.heads * s.head_size)

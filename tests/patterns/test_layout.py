@@ -10,8 +10,8 @@ from tvm.ir import IRModule
 from byoc_dory.layers.layer import Shift
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import add
+from patterns.ops.moves.pad import Pad
 from patterns.ops.pool import max_pool2d
-from patterns.ops.shape import pad
 from patterns.reading.read import Node, read_graph
 
 SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
@@ -65,7 +65,7 @@ def test_a_padding_of_one_axis_is_read_as_it_was_written(
     padding: tuple[int, int, int, int], layout: str
 ) -> None:
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
-        return conv(bb, pad(bb, x, padding, -7, layout=layout, name="pad_0"), layout)
+        return conv(bb, Pad(-7, padding, layout=layout).write(bb, [x], "pad_0"), layout)
 
     attrs = read(write, SHAPES[layout])["pad_0"].attrs
     assert (attrs["padding"], attrs["value"], attrs["layout"]) == (padding, -7, layout)

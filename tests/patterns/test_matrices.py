@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from byoc_dory.layers.layer import Layer, MulShift, Shift
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.ops import elementwise, integer, shape
+from patterns.ops import elementwise, integer
 from patterns.ops.gemm import dense
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
@@ -184,7 +185,7 @@ def test_a_product_and_its_gelu_are_one_layer(reshaped: bool) -> None:
     def write(bb: Any, x: Any) -> Any:
         y = dense(bb, x, weight, bias, REQUANT, name="linear_0")
         if reshaped:
-            y = shape.reshape(bb, y, (1, 7, 5), name="reshape_0")
+            y = Reshape((1, 7, 5)).write(bb, [y], "reshape_0")
         return ita.ita_gelu(bb, y, GELU, name="ita_gelu_0")
 
     (layer,) = layers_mean_what_was_written([((7, 6), "int8")], write)

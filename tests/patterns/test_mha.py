@@ -15,7 +15,8 @@ from htvm import zoo
 from patterns.dispatch.dispatching import Dispatch
 from patterns.dispatch.groups import Group
 from patterns.dispatch.mha import NoAttention, attentions
-from patterns.ops import elementwise, integer, movement
+from patterns.ops import elementwise, integer
+from patterns.ops.moves.transpose import Transpose
 from patterns.reading.graph import Graph
 from patterns.reading.read import output_names, read_graph
 from tests.interpreter import interpret
@@ -141,7 +142,7 @@ def _combine(bb: Any, scores: Any) -> Any:
 
 
 def _shuffled(bb: Any, scores: Any) -> Any:
-    return movement.transpose(bb, scores, (0, 1, 3, 2), name="turned")
+    return Transpose((0, 1, 3, 2)).write(bb, [scores], "turned")
 
 
 def htvm_shift() -> Any:

@@ -7,7 +7,8 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.layer import OnnxRequant
-from patterns.ops.onnxruntime.arithmetic import aligned, onnx_average, onnx_binary, onnx_quantize
+from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
+from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.reading.read import read_graph
 from tests.interpreter import interpret
@@ -35,10 +36,10 @@ def requant(*scales: float, zero: int = 0, inputs: tuple[int, ...] = (0,)) -> On
 def test_every_pair_of_bytes(function, scales) -> None:
     a, b = np.repeat(ALL, 256)[None], np.tile(ALL, 256)[None]
     parameters = requant(*scales, zero=-3, inputs=(5, -7))
-    module = module_of(
-        [a.shape, b.shape],
-        lambda bb, x, y: onnx_binary(bb, function, (x, y), parameters, (-120, 127), name="op_0"),
-    )
+    op: OnnxAdd | OnnxBinary = OnnxBinary(parameters, (-120, 127), function)
+    if function == "add":
+        op = OnnxAdd(parameters, (-120, 127))
+    module = module_of([a.shape, b.shape], lambda bb, x, y: op.write(bb, [x, y], "op_0"))
     made = run_tvm(module, a, b)
     np.testing.assert_array_equal(made, interpret(module, [a, b]).outputs[0])
     exact = [np.float64(np.float32(scale)) for scale in scales]
@@ -48,7 +49,7 @@ def test_every_pair_of_bytes(function, scales) -> None:
         real = x * exact[0] + (y if function == "add" else -y) * exact[1]
     np.testing.assert_array_equal(made, np.clip(np.rint(real - 3), -120, 127).astype(np.int8))
     (node,) = read_graph(module)
-    assert node.kind == ("add" if function == "add" else "onnx_binary")
+    assert node.op == op
     if node.layer is not None:
         assert node.layer.requant == parameters
         assert node.layer.clip == (-120, 127)
@@ -57,22 +58,18 @@ def test_every_pair_of_bytes(function, scales) -> None:
 def test_constant_operand_is_broadcast() -> None:
     x = np.arange(-96, 96, dtype=np.int8).reshape(1, 3, 8, 8)
     constant = np.asarray([[[-100]], [[3]], [[90]]], np.int8)
-    module = module_of(
-        [x.shape],
-        lambda bb, v: onnx_binary(bb, "add", (v, constant), requant(0.7, 0.3, inputs=(1, 2)),
-                                  name="op_0"),
-    )  # fmt: skip
+    op = OnnxBinary(requant(0.7, 0.3, inputs=(1, 2)), b=constant)
+    module = module_of([x.shape], lambda bb, v: op.write(bb, [v], "op_0"))
     np.testing.assert_array_equal(run_tvm(module, x), interpret(module, [x]).outputs[0])
     (node,) = read_graph(module)
-    assert node.kind == "onnx_binary" and node.attrs["b"] == (-100, 3, 90)
+    assert node.op == op
 
 
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(IntegerFormError, match="operands of shapes"):
         module_of(
             [(1, 3), (1, 4)],
-            lambda bb, x, y: onnx_binary(bb, "add", (x, y), requant(0.7, 0.3, inputs=(1, 2)),
-                                         name="op_0"),
+            lambda bb, x, y: OnnxBinary(requant(0.7, 0.3, inputs=(1, 2))).write(bb, [x, y], "op_0"),
         )  # fmt: skip
 
 
@@ -80,10 +77,9 @@ def test_sums_too_fine_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="output scale"):
         module_of(
             [(1, 3), (1, 3)],
-            lambda bb, x, y: onnx_binary(
-                bb, "multiply", (x, y), requant(2.0**22 + 0.5, 2.0**-30, inputs=(1, 2)),
-                name="op_0",
-            ),
+            lambda bb, x, y: OnnxBinary(
+ requant(2.0**22 + 0.5, 2.0**-30, inputs=(1, 2)), function="multiply"
+).write(bb, [x, y], "op_0"),
         )  # fmt: skip
 
 

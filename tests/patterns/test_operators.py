@@ -9,8 +9,10 @@ import pytest
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
-from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.reading.read import Node, read_graph
 from tests.interpreter import Array, interpret
 from tests.patterns.build import Writer, module_of, run_tvm
@@ -198,10 +200,10 @@ def test_an_average_over_nothing_is_refused() -> None:
 def test_pad_and_reshape(layout: str) -> None:
     padding = (1, 2, 3, 4)
     node = agree(
-        [(1, 4, 5, 6)], lambda bb, x: shape.pad(bb, x, padding, -9, layout=layout, name="pad_0")
+        [(1, 4, 5, 6)], lambda bb, x: Pad(-9, padding, layout=layout).write(bb, [x], "pad_0")
     )
     assert node.attrs == {"padding": padding, "value": -9, "layout": layout}
-    node = agree([(1, 4, 5, 6)], lambda bb, x: shape.reshape(bb, x, (1, 120), name="reshape_0"))
+    node = agree([(1, 4, 5, 6)], lambda bb, x: Reshape((1, 120)).write(bb, [x], "reshape_0"))
     assert (node.kind, node.output_shape, node.attrs) == (
         "reshape",
         (1, 120),

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from byoc_dory.layers import Shift, Tensor, add_layer, conv2d_layer
-from patterns.ops import elementwise, movement, pool, shape
+from patterns.ops import elementwise, pool
 from patterns.ops.conv import conv2d
-from patterns.ops.table_map import table_map
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
+from patterns.ops.table_map import Table
 from patterns.reading.ranges import shifted_range
 from patterns.reading.read import read_graph
 
@@ -75,17 +80,16 @@ def _read_after(write: object) -> tuple[int, int]:
     ("write", "wanted"),
     [
         (lambda bb, x: x, (-10, 20)),
-        (lambda bb, x: movement.concat(bb, [x, x], 3, name="c"), (-10, 20)),
-        (lambda bb, x: movement.transpose(bb, x, (0, 2, 1, 3), name="c"), (-10, 20)),
-        (lambda bb, x: movement.slice_axes(bb, x, (0, 1, 0, 0), (1, 2, 4, 2), (1, 1, 1, 1),
-                                           name="c"), (-10, 20)),
-        (lambda bb, x: movement.pad_axes(bb, x, [(0, 0), (0, 0), (1, 0), (0, 0)], -50, name="c"),
+        (lambda bb, x: Concat(3).write(bb, [x, x], "c"), (-10, 20)),
+        (lambda bb, x: Transpose((0, 2, 1, 3)).write(bb, [x], "c"), (-10, 20)),
+        (lambda bb, x: Slice.every((0, 1, 0, 0), (1, 2, 4, 2)).write(bb, [x], "c"), (-10, 20)),
+        (lambda bb, x: PadAxes(-50, ((0, 0), (0, 0), (1, 0), (0, 0))).write(bb, [x], "c"),
          (-50, 20)),
-        (lambda bb, x: shape.pad(bb, x, (1, 0, 0, 1), 33, name="c"), (-10, 33)),
+        (lambda bb, x: Pad(33, (1, 0, 0, 1)).write(bb, [x], "c"), (-10, 33)),
         (lambda bb, x: pool.max_pool2d(bb, x, kernel=(2, 2), strides=(2, 2), name="c"), (-10, 20)),
         (lambda bb, x: pool.average_pool2d(bb, x, kernel=(2, 2), strides=(2, 2), clip=(0, 127),
                                            name="c"), (0, 20)),
-        (lambda bb, x: table_map(bb, x, np.arange(-64, 64).repeat(2).astype(np.int8), name="c"),
+        (lambda bb, x: Table(np.arange(-64, 64).repeat(2).astype(np.int8)).write(bb, [x], "c"),
          (-64, 63)),
         (lambda bb, x: elementwise.add(bb, x, x, Shift(1), (0, 127), name="c"), (0, 20)),
     ],

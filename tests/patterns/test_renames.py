@@ -10,9 +10,11 @@ import htvm
 from byoc_dory.layers.layer import MulShift, Shift
 from patterns.byoc.partition import Partition
 from patterns.dispatch.dispatching import dispatch
-from patterns.ops import elementwise, movement, shape
+from patterns.ops import elementwise
 from patterns.ops.conv import conv2d
 from patterns.ops.gemm import dense
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.transpose import Transpose
 from patterns.ops.pulp import norm as integer_norm
 from patterns.reading.read import output_names, read_graph
 from tests.interpreter import interpret
@@ -37,13 +39,13 @@ def norm(bb: Any, x: Any, name: str) -> Any:
 
 def _block(bb: Any, x: Any) -> Any:
     """x (1, 6, 8), matrices (6, ...) between, as importers write them."""
-    flat = shape.reshape(bb, x, (6, 8), name="reshape_0")
+    flat = Reshape((6, 8)).write(bb, [x], "reshape_0")
     y = product(bb, flat, 5, "linear_0")
-    y = shape.reshape(bb, y, (1, 6, 5), name="reshape_1")
-    y = shape.reshape(bb, y, (1, 1, 6, 5), name="reshape_2")
+    y = Reshape((1, 6, 5)).write(bb, [y], "reshape_1")
+    y = Reshape((1, 1, 6, 5)).write(bb, [y], "reshape_2")
     y = norm(bb, y, "layer_norm_0")
-    y = product(bb, shape.reshape(bb, y, (6, 5), name="reshape_3"), 8, "linear_1")
-    y = shape.reshape(bb, y, (1, 6, 8), name="reshape_4")
+    y = product(bb, Reshape((6, 5)).write(bb, [y], "reshape_3"), 8, "linear_1")
+    y = Reshape((1, 6, 8)).write(bb, [y], "reshape_4")
     return elementwise.add(bb, x, y, MulShift((5,), (3,)), name="add_0")
 
 
@@ -76,8 +78,8 @@ def test_a_block_is_one_region() -> None:
 
 def test_others_read_the_result() -> None:
     def write(bb: Any, x: Any) -> Any:
-        y = shape.reshape(bb, product(bb, x, 5, "linear_0"), (1, 6, 5), name="reshape_0")
-        return [norm(bb, y, "layer_norm_0"), movement.transpose(bb, y, (0, 2, 1), name="turned")]
+        y = Reshape((1, 6, 5)).write(bb, [product(bb, x, 5, "linear_0")], "reshape_0")
+        return [norm(bb, y, "layer_norm_0"), Transpose((0, 2, 1)).write(bb, [y], "turned")]
 
     placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
     assert placed.renamed == {}
@@ -86,7 +88,7 @@ def test_others_read_the_result() -> None:
 
 def test_a_result_is_a_tensor_of_its_own() -> None:
     def write(bb: Any, x: Any) -> Any:
-        return shape.reshape(bb, product(bb, x, 5, "linear_0"), (1, 6, 5), name="reshape_0")
+        return Reshape((1, 6, 5)).write(bb, [product(bb, x, 5, "linear_0")], "reshape_0")
 
     placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
     assert placed.renamed == {} and layers_of(parts) == [["linear_0"]]
@@ -97,9 +99,9 @@ def test_what_would_leave_a_region_ends_it() -> None:
 
     def write(bb: Any, x: Any) -> Any:
         y = norm(bb, product(bb, x, 6, "linear_0"), "layer_norm_0")
-        z = shape.reshape(bb, y, (1, 6, 6), name="reshape_0")
+        z = Reshape((1, 6, 6)).write(bb, [y], "reshape_0")
         first = norm(bb, z, "layer_norm_1")
-        turned = movement.transpose(bb, first, (0, 2, 1), name="turned")
+        turned = Transpose((0, 2, 1)).write(bb, [first], "turned")
         return elementwise.add(bb, z, turned, Shift(1), name="add_0")
 
     placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
@@ -115,7 +117,7 @@ def test_maps_are_reshaped_by_the_host() -> None:
 
     def write(bb: Any, x: Any) -> Any:
         y = conv2d(bb, x, weight, bias, Shift(4), name="conv2d_0", layout="NCHW")
-        y = shape.reshape(bb, y, (3, 5, 6), name="reshape_0")
+        y = Reshape((3, 5, 6)).write(bb, [y], "reshape_0")
         return norm(bb, y, "layer_norm_0")
 
     placed, parts = cut(module_of([((1, 4, 5, 6), "int8")], write), fake())
@@ -146,7 +148,7 @@ def test_maps_with_channels_first_are_no_matrices() -> None:
 def test_without_layers_of_matrices_nothing_changes() -> None:
     def write(bb: Any, x: Any) -> Any:
         y = elementwise.add(bb, x, x, Shift(1), name="add_0")
-        y = shape.reshape(bb, y, (1, 1, 40), name="reshape_0")
+        y = Reshape((1, 1, 40)).write(bb, [y], "reshape_0")
         return elementwise.add(bb, y, y, Shift(1), name="add_1")
 
     module = module_of([((1, 40), "int8")], write)

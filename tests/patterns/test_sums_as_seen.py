@@ -9,7 +9,7 @@ import pytest
 from byoc_dory.layers import Shift, add_layer, matrix
 from byoc_dory.soc.registry import resolve
 from patterns.dispatch.dispatching import dispatch
-from patterns.reading.node import Node
+from patterns.reading.node import Node, Unclassed
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from patterns.reading.node import Node
 def test_a_sum_of_matrices(target: str, shape: tuple[int, ...]) -> None:
     layer = add_layer("s", matrix("a", 8, 16), matrix("b", 8, 16), "s", requant=Shift(1))
     layer = replace(layer, output=matrix("s", 8, 16))
-    node = Node("s", "add", ("a", "b"), "s", ((8, 16), (8, 16)), (8, 16), layer)
+    node = Node("s", Unclassed(name="add"), ("a", "b"), "s", ((8, 16), (8, 16)), (8, 16), layer)
     found = resolve(target)
     placed = dispatch([node], ["s"], found.soc, found.accelerators)
     assert placed.placement["s"] == found.accelerators[0].name

@@ -12,8 +12,9 @@ from tvm import relax
 
 import htvm
 from byoc_dory.layers.layer import MulShift, Shift
-from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
+from patterns.ops.moves.reshape import Reshape
 from patterns.reading.read import read_graph
 from tests.interpreter import interpret
 
@@ -105,7 +106,7 @@ def test_sums_and_conversions_of_mixed_types() -> None:
         half = elementwise.convert(
             bb, total, MulShift((3,), (2,), (1,)), offset=-128, name="convert_0"
         )
-        return [total, shape.reshape(bb, half, (30,), name="reshape_0")]
+        return [total, Reshape((30,)).write(bb, [half], "reshape_0")]
 
     built = agree([((1, 5, 6), "uint8"), ((1, 5, 6), "int8")], write)
     assert [info.dtype for info in built.model.outputs] == ["uint8", "int8"]
@@ -113,4 +114,4 @@ def test_sums_and_conversions_of_mixed_types() -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
 def test_tensors_of_any_type_pass_the_border(dtype: str) -> None:
-    agree([((1, 6), dtype)], lambda bb, x: shape.reshape(bb, x, (2, 3), name="reshape_0"))
+    agree([((1, 6), dtype)], lambda bb, x: Reshape((2, 3)).write(bb, [x], "reshape_0"))

@@ -10,8 +10,10 @@ from tvm import relax
 
 from byoc_dory.layers.layer import TfliteRequant
 from htvm.model import Model, TensorInfo
-from patterns.ops import elementwise, gemm, pool, shape
+from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite import softmax
 
@@ -181,7 +183,7 @@ class Source:
                 builder, x, kernel=step[3], strides=(2, 2), layout=self.layout, name=name
             )
         if kind == "reshape":
-            return shape.reshape(builder, x, self._shape(name), name=name)
+            return Reshape(self._shape(name)).write(builder, [x], name)
         if kind == "softmax":
             return softmax.softmax(builder, x, self.scale[source], name=name)
         return self._write_linear(builder, x, step)
@@ -199,7 +201,7 @@ class Source:
         if kind == "dense":
             return gemm.dense(builder, x, weight, folded, requant, clip, name=name)
         if any(pad) and zero:
-            x = shape.pad(builder, x, pad, zero, layout=self.layout, name=f"pad_{name}")
+            x = Pad(zero, pad, layout=self.layout).write(builder, [x], f"pad_{name}")
             pad = (0, 0, 0, 0)
         return conv2d(
             builder, x, weight, folded, requant, clip, name=name, strides=(stride, stride),

@@ -29,9 +29,9 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Step
-from patterns.ops import shape as shape_pattern
 from patterns.ops.conv import conv2d_sums
 from patterns.ops.gemm import dense_sums
+from patterns.ops.moves.pad import Pad
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node
@@ -180,9 +180,7 @@ def _conv_integer(reader: Reader, node: Node) -> Value:
         shape = (*source.shape[:2], source.shape[2] + top + bottom, source.shape[3] + left + right)
 
         def pad(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return shape_pattern.pad(
-                bb, inputs[0], (top, left, bottom, right), zero, layout="NCHW", name=name
-            )
+            return Pad(zero, (top, left, bottom, right), layout="NCHW").write(bb, [inputs[0]], name)
 
         source, padding = reader.write(node, "pad", (source,), shape, pad), (0, 0, 0, 0)
 

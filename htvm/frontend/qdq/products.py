@@ -12,14 +12,15 @@ from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import (
     BIAS_TOLERANCE,
     Activation,
+    Applied,
     Conv,
     Dense,
     Operator,
     Pair,
-    Reshape,
     Step,
 )
 from htvm.frontend.qdq.reader import Constant, Pending, pads, pair
+from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def matmul(reader: Reader, call: Call) -> Any:
         vector = source.activation
         if len(shape) != 2:
             flat = (1, shape[-1])
-            vector = Activation(flat, Reshape(at[0], where, (vector,), flat))
+            vector = Activation(flat, Applied(at[0], where, (vector,), Reshape(flat)))
         dense = Dense(
             at[1],
             where,
@@ -93,7 +94,7 @@ def matmul(reader: Reader, call: Call) -> Any:
         if len(result) == 2:
             return dense
         rows = Activation((1, result[-1]), dense)
-        return Reshape(at[2], where, (rows,), result)
+        return Applied(at[2], where, (rows,), Reshape(result))
 
     return Pending(finish, result, takes_bias=True)
 

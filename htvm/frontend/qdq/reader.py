@@ -14,15 +14,15 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import (
     Activation,
+    Applied,
     AveragePool,
     MaxPool,
     Operator,
-    Pad,
     Pads,
     Pair,
-    Reshape,
     Step,
 )
+from patterns.op import Scale
 from patterns.primitive import shape_of
 from patterns.reading.read import bindings_of, dtype_of, main_of
 
@@ -229,9 +229,17 @@ class Reader:
         """Note a step, also of the tensors whose values the activation's are."""
         while activation not in self.steps:
             self.steps[activation] = step
-            if not isinstance(activation.origin, Reshape | Pad | MaxPool | AveragePool):
+            origin = activation.origin
+            if isinstance(origin, str) or not _passes(origin):
                 break
-            activation = activation.origin.inputs[0]
+            activation = origin.inputs[0]
+
+
+def _passes(operator: Operator) -> bool:
+    """Whether its result has the step of its input."""
+    if isinstance(operator, Applied):
+        return operator.op.scale is Scale.PASSES
+    return isinstance(operator, MaxPool | AveragePool)
 
 
 Handler: TypeAlias = Callable[[Reader, "Call"], Any]

@@ -9,16 +9,17 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.operators import (
     Activation,
+    Applied,
     AveragePool,
     MaxPool,
     Operator,
-    Pad,
     Pads,
     Pair,
-    Reshape,
     Step,
 )
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Wide, pads, pair
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def reshape(reader: Reader, call: Call) -> Any:
     if isinstance(value, Activation) and value.shape == shape:
         return value
     at, where = reader.position(), reader.where
-    return reader.pass_on(value, lambda source: Reshape(at, where, (source,), shape), call)
+    return reader.pass_on(value, lambda source: Applied(at, where, (source,), Reshape(shape)), call)
 
 
 def permute_dims(reader: Reader, call: Call) -> Any:
@@ -88,7 +89,7 @@ def pad(reader: Reader, call: Call) -> Any:
     number = min(max(int(fill), INT8[0]), INT8[1])
     at, where, padding = reader.position(), reader.where, (top, left, bottom, right)
     return reader.pass_on(
-        value, lambda source: Pad(at, where, (source,), padding, number, layout), call
+        value, lambda source: Applied(at, where, (source,), Pad(number, padding, layout)), call
     )
 
 

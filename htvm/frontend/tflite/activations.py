@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byoc_dory.layers.layer import Array
-from htvm.frontend.operators import Activation, Clip, Convert, Operator, Primitive, Softmax, Step
+from htvm.frontend.operators import Activation, Applied, Clip, Convert, Operator, Softmax, Step
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
 from patterns.ops.requantize import fixed_point
-from patterns.ops.table_map import table_map, tabulate
+from patterns.ops.table_map import Table, tabulate
 from patterns.ops.tflite import gemmlowp
 
 __all__ = [
@@ -46,18 +46,10 @@ def _unary(op: OperatorReader) -> tuple[TfliteTensor, Step, Step]:
 
 
 def _table(
-    op: OperatorReader, kind: str, source: Activation, table: Array, sub: int = 0
+    op: OperatorReader, stem: str, source: Activation, table: Array, sub: int = 0
 ) -> Operator:
     zero_point = op.step(op.result()).zero_point
-    return Primitive(
-        op.position(sub),
-        op.where,
-        (source,),
-        kind=kind,
-        write=lambda builder, inputs, name: table_map(
-            builder, inputs[0], table, zero_point=zero_point, name=name
-        ),
-    )
+    return Applied(op.position(sub), op.where, (source,), Table(table, zero_point), stem)
 
 
 def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Operator:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.layer import Array
-from htvm.frontend.operators import Activation, Add, Operator, Primitive
+from htvm.frontend.operators import Activation, Add, Applied, Operator
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from patterns.ops.elementwise import TfliteAdd
-from patterns.ops.tflite import arithmetic
+from patterns.ops.tflite.binary import Function, TfliteBinary, TfliteMultiply, broadcast
 
 __all__ = ["add", "multiply", "subtract"]
 
@@ -46,7 +45,7 @@ def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Arra
         raise op.unsupported("both operands are constant", "fold constants when exporting")
     shapes = [op.tensor(at).shape for at in (0, 1)]
     try:
-        op.result_shape(arithmetic.broadcast(*shapes))
+        op.result_shape(broadcast(*shapes))
     except IntegerFormError as error:
         raise op.corrupt(error.what) from error
     return found[0], found[1]
@@ -54,7 +53,7 @@ def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Arra
 
 def _binary(
     op: OperatorReader,
-    function: arithmetic.Function,
+    function: Function,
     options: int,
     first: Activation | Array,
     second: Activation | Array,
@@ -63,16 +62,12 @@ def _binary(
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
     scales = (steps[0].scale, steps[1].scale, steps[2].scale)
     zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
-    parameters: TfliteAdd | arithmetic.TfliteMultiply
+    parameters: TfliteAdd | TfliteMultiply
     if function == "multiply":
-        parameters = arithmetic.TfliteMultiply.from_scales(scales, zeros)
+        parameters = TfliteMultiply.from_scales(scales, zeros)
     else:
         parameters = TfliteAdd.from_scales(scales, zeros)
-
-    def write(builder: Any, inputs: Sequence[Any], name: str) -> Any:
-        given = iter(inputs)
-        a, b = (next(given) if isinstance(x, Activation) else x for x in (first, second))
-        return arithmetic.binary(builder, function, (a, b), parameters, clip, name=name)
-
+    a, b = (None if isinstance(item, Activation) else item for item in (first, second))
     inputs = tuple(item for item in (first, second) if isinstance(item, Activation))
-    return [Primitive(op.position(), op.where, inputs, kind=function, write=write)]
+    made = TfliteBinary(function, parameters, clip, a, b)
+    return [Applied(op.position(), op.where, inputs, made)]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from htvm.frontend.operators import Activation, AveragePool, MaxPool, Operator, Primitive
+from htvm.frontend.operators import Activation, Applied, AveragePool, MaxPool, Operator
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import INT8, OperatorReader
-from patterns.ops import movement
-from patterns.ops.tflite import arithmetic
+from patterns.ops.moves.nearest import Nearest
+from patterns.ops.tflite.mean import TfliteMean, mean_factor
 
 __all__ = ["average_pool", "max_pool", "mean", "resize_nearest"]
 
@@ -64,18 +64,10 @@ def mean(op: OperatorReader) -> Sequence[Operator]:
         raise op.unsupported("a mean over all axes to a scalar", "keep one axis")
     first, last = op.step(source), op.step(result)
     count = math.prod(source.shape[axis] for axis in axes)
-    factor = arithmetic.mean_factor((first.scale, last.scale), count)
+    factor = mean_factor((first.scale, last.scale), count)
     zeros = (first.zero_point, last.zero_point)
-    record = Primitive(
-        op.position(),
-        op.where,
-        (op.value(source),),
-        kind="mean",
-        write=lambda builder, inputs, name: arithmetic.mean(
-            builder, inputs[0], axes, factor, zeros, keep_dims=keep, name=name
-        ),
-    )
-    return [record]
+    made = TfliteMean(tuple(axes), *factor, zeros, keep)
+    return [Applied(op.position(), op.where, (op.value(source),), made)]
 
 
 def resize_nearest(op: OperatorReader) -> Sequence[Operator]:
@@ -92,16 +84,8 @@ def resize_nearest(op: OperatorReader) -> Sequence[Operator]:
     aligned, centred = bool(options.integer(0, "B")), bool(options.integer(1, "B"))
     rows = [_nearest(at, iy, sizes[0], aligned, centred) for at in range(sizes[0])]
     columns = [_nearest(at, ix, sizes[1], aligned, centred) for at in range(sizes[1])]
-    record = Primitive(
-        op.position(),
-        op.where,
-        (op.value(source),),
-        kind="nearest",
-        write=lambda builder, inputs, name: movement.nearest(
-            builder, inputs[0], rows, columns, name=name
-        ),
-    )
-    return [record]
+    made = Nearest(tuple(rows), tuple(columns))
+    return [Applied(op.position(), op.where, (op.value(source),), made)]
 
 
 def _nearest(place: int, source: int, size: int, aligned: bool, centred: bool) -> int:

@@ -11,18 +11,18 @@ from byoc_dory.layers.layer import Array
 from htvm.frontend.operators import (
     BIAS_TOLERANCE,
     Activation,
+    Applied,
     Conv,
     Dense,
     Operator,
     Pads,
     Pair,
-    Primitive,
-    Reshape,
 )
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
-from patterns.ops import movement
+from patterns.ops.moves.interleave import Interleave
+from patterns.ops.moves.reshape import Reshape
 
 __all__ = ["conv", "depthwise", "fully_connected", "transpose_conv", "window"]
 
@@ -124,16 +124,8 @@ def transpose_conv(op: OperatorReader) -> Sequence[Operator]:
         start.append(taps - 1 - before)
     size = (shape[1] + kernel[0] - 1, shape[2] + kernel[1] - 1)
     zero = op.step(source).zero_point
-    where, spread_strides = (start[0], start[1]), (strides[0], strides[1])
-    spread = Primitive(
-        op.position(),
-        op.where,
-        (op.value(source),),
-        kind="interleave",
-        write=lambda builder, inputs, name: movement.interleave(
-            builder, inputs[0], size, where, spread_strides, zero, name=name
-        ),
-    )
+    interleave = Interleave(zero, size, (start[0], start[1]), (strides[0], strides[1]))
+    spread = Applied(op.position(), op.where, (op.value(source),), interleave)
     weight = constant_array(weights).transpose(0, 3, 1, 2)[:, :, ::-1, ::-1]
     result = Conv(
         op.position(1),
@@ -179,7 +171,7 @@ def fully_connected(op: OperatorReader) -> Sequence[Operator]:
         op.result_shape(shape)
     vector = op.value(source)
     if source.shape != (rows, features):
-        flat = Reshape(op.position(), op.where, (vector,), (rows, features))
+        flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
         vector = Activation((rows, features), flat)
     dense = Dense(
         op.position(1),
@@ -195,7 +187,7 @@ def fully_connected(op: OperatorReader) -> Sequence[Operator]:
     if declared == (rows, channels):
         return [dense]
     product = Activation((rows, channels), dense)
-    return [Reshape(op.position(2), op.where, (product,), declared)]
+    return [Applied(op.position(2), op.where, (product,), Reshape(declared))]
 
 
 # ------------------------------------------------------------------------------ parameters

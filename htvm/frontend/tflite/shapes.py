@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from htvm.frontend.operators import Activation, Convert, Operator, Pad, Primitive, Reshape
+from htvm.frontend.operators import Activation, Applied, Convert, Operator
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader
-from patterns.ops import movement
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
 
 __all__ = [
     "check_reshape",
@@ -68,7 +72,7 @@ def same_elements(op: OperatorReader) -> Sequence[Operator]:
 def _reshaped(
     op: OperatorReader, source: Activation, shape: tuple[int, ...], sub: int = 0
 ) -> Operator:
-    return Reshape(op.position(sub), op.where, (source,), shape)
+    return Applied(op.position(sub), op.where, (source,), Reshape(shape))
 
 
 def transpose(op: OperatorReader) -> Sequence[Operator]:
@@ -80,18 +84,7 @@ def transpose(op: OperatorReader) -> Sequence[Operator]:
     if sorted(axes) != list(range(rank)):
         raise op.corrupt(f"a permutation {axes} of {rank} axes")
     op.result_shape([source.shape[axis] for axis in axes])
-    return [
-        _moved(
-            op, "transpose", (op.value(source),),
-            lambda builder, inputs, name: movement.transpose(builder, inputs[0], axes, name=name),
-        )
-    ]  # fmt: skip
-
-
-def _moved(
-    op: OperatorReader, kind: str, inputs: tuple[Activation, ...], write: Any, sub: int = 0
-) -> Operator:
-    return Primitive(op.position(sub), op.where, inputs, kind=kind, write=write)
+    return [Applied(op.position(), op.where, (op.value(source),), Transpose(axes))]
 
 
 # ------------------------------------------------------------------------------ paddings
@@ -114,15 +107,8 @@ def pad(op: OperatorReader) -> Sequence[Operator]:
     inputs = (op.value(source),)
     if rank == 4 and not any(widths[0]) and not any(widths[3]) and source.shape[0] == 1:
         (top, bottom), (left, right) = widths[1:3]
-        return [Pad(op.position(), op.where, inputs, (top, left, bottom, right), value, "NHWC")]
-    return [
-        _moved(
-            op, "pad_axes", inputs,
-            lambda builder, inputs, name: movement.pad_axes(
-                builder, inputs[0], widths, value, name=name
-            ),
-        )
-    ]  # fmt: skip
+        return [Applied(op.position(), op.where, inputs, Pad(value, (top, left, bottom, right)))]
+    return [Applied(op.position(), op.where, inputs, PadAxes(value, tuple(widths)))]
 
 
 def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
@@ -162,11 +148,7 @@ def concatenation(op: OperatorReader) -> Sequence[Operator]:
     op.result_shape(shape)
     clip = op.clip(options, 1)
     inputs = tuple(_rescaled(op, part, result, at) for at, part in enumerate(parts))
-    whole = _moved(
-        op, "concat", inputs,
-        lambda builder, inputs, name: movement.concat(builder, inputs, axis, name=name),
-        sub=len(parts),
-    )  # fmt: skip
+    whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
     if clip == INT8:
         return [whole]
     return [clipped(op, Activation(tuple(shape), whole), clip, sub=len(parts) + 1)]
@@ -285,10 +267,5 @@ def _part(
     strides: Sequence[int],
     sub: int = 0,
 ) -> Operator:
-    return _moved(
-        op, "slice", (op.value(source),),
-        lambda builder, inputs, name: movement.slice_axes(
-            builder, inputs[0], begin, sizes, strides, name=name
-        ),
-        sub=sub,
-    )  # fmt: skip
+    part = Slice(tuple(begin), tuple(sizes), tuple(strides))
+    return Applied(op.position(sub), op.where, (op.value(source),), part)

@@ -1,166 +1,44 @@
-"""Sums, products, averages and quantization as onnxruntime's CPU kernels mean them.
+"""Averages and quantization as onnxruntime's CPU kernels mean them, which is in float32.
 
-Its kernels compute in float32 and round once, ties to even; each kernel and each instruction set
-adds the same few terms in another order.  Here the float32 factors are taken as the exact numbers
-they are, the terms are summed exactly in 64 bits, and the sum is rounded once, ties to even: what
-all of them approximate.  It differs where a float32 sum happens to be rounded onto a tie or across
-it.  An average has one term, and is exact (see `patterns.ops.onnxruntime.rounding`).
+An average has one term, and is exact (see `patterns.ops.onnxruntime.rounding`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax, te, tirx
 
-from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.layer import Array, OnnxRequant
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
 from patterns.ops.rescale import broadcast_load
-from patterns.ops.tflite.arithmetic import as_operand
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tvm.relax import BlockBuilder, Expr, Var
 
     from patterns.primitive import Parameter
 
 __all__ = [
     "PRIMITIVES",
-    "Function",
-    "Operand",
-    "aligned",
     "onnx_average",
-    "onnx_binary",
     "onnx_quantize",
     "onnx_real",
 ]
 
 PRIMITIVES = {
-    "onnx_add": "add",
     "onnx_average": "onnx_average",
-    "onnx_binary": "onnx_binary",
     "onnx_quantize": "quantize",
     "onnx_real": "onnx_real",
 }
 """Kind of the PrimFunc -> kind of the operator."""
 
-Function: TypeAlias = Literal["add", "subtract", "multiply"]
-Operand: TypeAlias = "Expr | Array"
-
-_FINEST = 40
-"""Most fraction bits of a sum; factors of more are rounded to it."""
-
 _COARSE = 1.2e7  # float32 numbers around it lie 1 apart; it is even, and printed exactly
 _BEYOND = 512.0  # steps from zero: saturates whatever the zero point is
-
-
-# ------------------------------------------------------------------------------ binary
-
-
-def aligned(requant: OnnxRequant) -> tuple[tuple[int, ...], int]:
-    """The factors of a sum as integers in steps of 2**-exponent, and the exponent (1 to 40).
-
-    Exact for factors of at least 2**-17; smaller ones keep 40 fraction bits.
-    """
-    exponent = max(1, min(max(requant.shift), _FINEST))
-    factors = [
-        multiplier << (exponent - shift)
-        if shift <= exponent
-        else (multiplier + (1 << (shift - exponent - 1))) >> (shift - exponent)
-        for multiplier, shift in zip(requant.multiplier, requant.shift, strict=True)
-    ]
-    return tuple(factors), exponent
-
-
-def onnx_binary(
-    bb: BlockBuilder,
-    function: Function,
-    operands: tuple[Operand, Operand],
-    requant: OnnxRequant,
-    clip: tuple[int, int] = (-128, 127),
-    *,
-    name: str,
-) -> Var:
-    """Write a function of two int8 tensors, broadcast as numpy does.
-
-    Args:
-        bb: where to write, inside a dataflow block.
-        function: a sum or difference scales each operand by its own entry of ``requant``, s_i /
-            s_out; a product has one, s_a * s_b / s_out.
-        operands: tensors; an array is a constant, int8.
-        requant: scales and zero points.
-        clip: inclusive range of the output.
-        name: of the operator.
-
-    Raises:
-        IntegerFormError: if the shapes do not fit together.
-        UnsupportedError: if the output's step is absurdly fine.
-    """
-    args = [as_operand(item) for item in operands]
-    shapes = [shape_of(arg) for arg in args]
-    out = _broadcast(shapes, name)
-    factors, exponent = aligned(requant)
-    if max(factors) * (2**16 if function == "multiply" else 2**9) >= 2**62:
-        raise UnsupportedError("an output scale far below those of the inputs", where=f"'{name}'")
-
-    def body(first: te.Tensor, second: te.Tensor, factor: te.Tensor) -> te.Tensor:
-        def element(*index: Any) -> Any:
-            a, b = (
-                tirx.Cast("int32", broadcast_load(part, index)) - zero
-                for part, zero in zip((first, second), requant.input_zero_points, strict=True)
-            )
-            exact = _exact(function, a, b, factor)
-            return _rounded(exact, exponent, requant.output_zero_point, clip)
-
-        return te.compute(extents(out), element, name=function)
-
-    attributes: dict[str, Parameter] = {
-        "function": function,
-        "multipliers": requant.multiplier,
-        "shifts": requant.shift,
-        "zero_points": (*requant.input_zero_points, requant.output_zero_point),
-        "clip": clip,
-    }
-    tensors = not any(isinstance(item, np.ndarray) for item in operands)
-    is_layer = function == "add" and tensors and shapes[0] == shapes[1]
-    inputs = [("a", shapes[0], "int8"), ("b", shapes[1], "int8")]
-    inputs.append(("factors", (len(factors),), "int64"))
-    func = primitive("onnx_add" if is_layer else "onnx_binary", inputs, body, attributes)
-    args.append(relax.const(np.array(factors, "int64"), "int64"))
-    return call_primitive(bb, func, args, out, "int8", name, last=True)
-
-
-def _broadcast(shapes: Sequence[tuple[int, ...]], name: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
-    except ValueError as error:
-        raise IntegerFormError(
-            f"operands of shapes {shapes[0]} and {shapes[1]}", where=f"operator '{name}'"
-        ) from error
-
-
-def _exact(function: Function, a: Any, b: Any, factor: te.Tensor) -> Any:
-    if function == "multiply":
-        return tirx.Cast("int64", a * b) * factor[0]
-    first, second = tirx.Cast("int64", a) * factor[0], tirx.Cast("int64", b) * factor[1]
-    return first - second if function == "subtract" else first + second
-
-
-def _rounded(exact: Any, exponent: int, zero_point: int, clip: tuple[int, int]) -> Any:
-    """``exact / 2**exponent + zero_point``, ties to even, clipped to int8."""
-    # The zero point belongs to what is rounded: whether a tie is even depends on it.
-    value = exact + tirx.const(zero_point << exponent, "int64")
-    amount, one = tirx.const(exponent, "int64"), tirx.const(1, "int64")
-    odd = (value >> amount) & one
-    nudged = value + tirx.const((1 << (exponent - 1)) - 1, "int64") + odd
-    low, high = (tirx.const(bound, "int64") for bound in clip)
-    return tirx.Cast("int8", tirx.max(tirx.min(nudged >> amount, high), low))
 
 
 # ------------------------------------------------------------------------------ average

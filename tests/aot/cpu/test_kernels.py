@@ -12,8 +12,9 @@ from htvm.aot.cpu import compile_cpu
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add
 from patterns.ops.gemm import dense
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pool import average_pool2d, max_pool2d
-from patterns.ops.shape import pad, reshape
 from patterns.ops.tflite.softmax import softmax
 from tests.aot.cpu import native, reference
 from tests.aot.cpu.modules import (
@@ -247,7 +248,7 @@ def test_max_pool(mode, tmp_path, compiler):
 @pytest.mark.parametrize("padding", [(1, 1, 1, 1), (0, 2, 3, 0), (0, 0, 0, 1)])
 def test_pad(padding, mode, tmp_path, compiler):
     data = int8(np.random.default_rng(6), 1, 4, 6, 5)
-    built = module({"x": data.shape}, lambda bb, v: pad(bb, v, padding, -7, name="pad_0"))
+    built = module({"x": data.shape}, lambda bb, v: Pad(-7, padding).write(bb, [v], "pad_0"))
     top, left, bottom, right = padding
     widths = ((0, 0), (top, bottom), (left, right), (0, 0))
     expected = np.pad(data, widths, constant_values=-7)
@@ -255,7 +256,7 @@ def test_pad(padding, mode, tmp_path, compiler):
 
 
 def test_a_pad_writes_each_byte_once(tmp_path, compiler):
-    built = module({"x": (1, 4, 6, 5)}, lambda bb, v: pad(bb, v, (1, 1, 1, 1), -7, name="pad_0"))
+    built = module({"x": (1, 4, 6, 5)}, lambda bb, v: Pad(-7, (1, 1, 1, 1)).write(bb, [v], "pad_0"))
     (kernel,) = compile_cpu(built, "net").kernels
     assert kernel.schedule == "borders filled, rows copied"
     assert "if" not in kernel.source.split("*/")[1]
@@ -295,11 +296,11 @@ def test_a_residual_network(mode, tmp_path, compiler):
     sums = TfliteAdd.from_scales((0.1, 0.07, 0.12), (2, 3, -4))
 
     def write(bb, x):
-        y = pad(bb, x, (1, 1, 1, 1), 2, name="pad_0")
+        y = Pad(2, (1, 1, 1, 1)).write(bb, [x], "pad_0")
         y = conv2d(bb, y, weight, bias, requant, name="conv2d_0")
         y = tflite_add(bb, x, y, sums, name="add_0")
         y = average_pool2d(bb, y, kernel=(6, 6), strides=(6, 6), name="average_pool_0")
-        y = reshape(bb, y, (1, 8), name="reshape_0")
+        y = Reshape((1, 8)).write(bb, [y], "reshape_0")
         return dense(bb, y, matrix, offset, last, name="dense_0")
 
     x = int8(rng, 1, 6, 6, 8)

@@ -9,7 +9,8 @@ from byoc_dory.layers.layer import OnnxRequant
 from htvm.aot.cpu import compile_cpu
 from patterns.ops.conv import conv2d
 from patterns.ops.gemm import dense
-from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_binary, onnx_quantize
+from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
+from patterns.ops.onnxruntime.binary import OnnxAdd
 from patterns.ops.onnxruntime.rounding import float_scale
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8
@@ -49,9 +50,7 @@ def dense_module(scale, bias_size=2000, drop=0, channels=40):
 def add_module(scales):
     return module_of(
         [(1, 3, 5, 7)] * 2,
-        lambda bb, a, b: onnx_binary(
-            bb, "add", (a, b), requant(scales, 4, (1, -9)), (4, 127), name="add_0"
-        ),
+        lambda bb, a, b: OnnxAdd(requant(scales, 4, (1, -9)), (4, 127)).write(bb, [a, b], "add_0"),
     )
 
 

@@ -18,8 +18,8 @@ from htvm.aot.parallel import Cores
 from htvm.firmware.paths import runtime_c
 from patterns.ops.elementwise import TfliteAdd, tflite_add
 from patterns.ops.gemm import dense
+from patterns.ops.moves.pad import Pad
 from patterns.ops.pool import average_pool2d, max_pool2d
-from patterns.ops.shape import pad
 from patterns.ops.tflite.softmax import softmax
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8, module, tflite
@@ -89,7 +89,7 @@ def kernels() -> dict[str, tuple]:
         shape,
     )
     case("max", lambda bb, v: max_pool2d(bb, v, **windows, name="pool_0"), shape)
-    case("pad", lambda bb, v: pad(bb, v, (1, 2, 3, 1), -7, name="pad_0"), shape)
+    case("pad", lambda bb, v: Pad(-7, (1, 2, 3, 1)).write(bb, [v], "pad_0"), shape)
     case("softmax", lambda bb, v: softmax(bb, v, 1 / 16, name="softmax_0"), (1, 12))
     case("softmax of rows", lambda bb, v: softmax(bb, v, 1 / 16, name="softmax_0"), (40, 12))
     return cases

@@ -12,9 +12,10 @@ from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.unary import limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
+from patterns.op import Op
 from patterns.ops.float32 import elementwise as real
-from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
 from patterns.ops.onnxruntime import softmax as onnx_softmax
+from patterns.ops.onnxruntime.binary import Function, OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ __all__ = [
 Operand: TypeAlias = "View | tuple[Array, Step]"
 """A tensor, or int8 elements and their step."""
 
-_FUNCTIONS: dict[str, onnx_arithmetic.Function] = {
+_FUNCTIONS: dict[str, Function] = {
     "Add": "add",
     "Mul": "multiply",
     "Sub": "subtract",
@@ -61,9 +62,7 @@ def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Step]:
     return moved, Step(float(constant.scale.reshape(-1)[0]), zero)
 
 
-def binary(
-    reader: Reader, node: Node, function: onnx_arithmetic.Function, a: Operand, b: Operand
-) -> Pending:
+def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operand) -> Pending:
     """A function of two 8-bit tensors, waiting for quantization."""
     parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
@@ -80,13 +79,11 @@ def binary(
         zeros = (steps[0].zero_point, steps[1].zero_point)
         requant = OnnxRequant(multipliers, shifts, step.zero_point, zeros)
 
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            given = iter(inputs)
-            operands = [next(given) if isinstance(x, Activation) else x for x in parts]
-            pair = (operands[0], operands[1])
-            return onnx_arithmetic.onnx_binary(bb, function, pair, requant, clip, name=name)
-
-        return reader.write(node, function, tensors, shape, write, step=step)
+        first, second = (None if isinstance(item, Activation) else item for item in parts)
+        op: Op = OnnxBinary(requant, clip, function, first, second)
+        if function == "add" and len(tensors) == 2 and tensors[0].shape == tensors[1].shape:
+            op = OnnxAdd(requant, clip)
+        return reader.write(node, function, tensors, shape, op.write, step=step)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         operands: list[Activation | Array] = [

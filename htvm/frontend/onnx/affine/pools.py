@@ -12,7 +12,8 @@ from byoc_dory.layers.layer import OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.affine.windows import Windows, windows_of
-from htvm.frontend.operators import Activation, Clip, MaxPool, Reshape, Step
+from htvm.frontend.operators import Activation, Applied, Clip, MaxPool, Step
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
 from patterns.ops.onnxruntime.rounding import float_scale
 
@@ -87,7 +88,7 @@ def average(
         made = reader.write(node, "average", (view.activation,), maps, write, step=step)
         if result == maps:
             return made
-        flat = Reshape(reader.position(), node.where, (made,), result)
+        flat = Applied(reader.position(), node.where, (made,), Reshape(result))
         return reader.result(flat, result, step)
 
     return Pending(result, finish)

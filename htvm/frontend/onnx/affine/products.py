@@ -15,18 +15,11 @@ from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.affine.windows import Windows
-from htvm.frontend.operators import (
-    BIAS_TOLERANCE,
-    Activation,
-    Clip,
-    Conv,
-    Dense,
-    Pad,
-    Reshape,
-    Step,
-)
+from htvm.frontend.operators import BIAS_TOLERANCE, Activation, Applied, Clip, Conv, Dense, Step
 from patterns.ops.conv import conv2d_sums
 from patterns.ops.gemm import dense_sums
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -185,7 +178,7 @@ def _padded(
         return source, windows.padding
     top, left, bottom, right = windows.padding
     batch, channels, y, x = source.shape
-    pad = Pad(reader.position(), node.where, (source,), windows.padding, zero, "NCHW")
+    pad = Applied(reader.position(), node.where, (source,), Pad(zero, windows.padding, "NCHW"))
     return reader.result(pad, (batch, channels, y + top + bottom, x + left + right)), (0, 0, 0, 0)
 
 
@@ -263,5 +256,5 @@ def _reshaped(
 ) -> Activation:
     if source.shape == shape:
         return source
-    operator = Reshape(reader.position(), node.where, (source,), shape)
+    operator = Applied(reader.position(), node.where, (source,), Reshape(shape))
     return reader.result(operator, shape, step, source.dtype)

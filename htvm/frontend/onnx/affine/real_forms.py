@@ -11,9 +11,10 @@ import numpy as np
 from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.affine.pointwise import combined
 from htvm.frontend.onnx.affine.reader import Reader
-from htvm.frontend.operators import Activation, Reshape
+from htvm.frontend.operators import Activation, Applied
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.float32 import functions as real_functions
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -96,7 +97,7 @@ class Writer:
         """The same elements in another shape."""
         if x.shape == shape:
             return x
-        operator = Reshape(self._reader.position(), self.node.where, (x,), shape)
+        operator = Applied(self._reader.position(), self.node.where, (x,), Reshape(shape))
         return self._reader.result(operator, shape, dtype="float32")
 
 

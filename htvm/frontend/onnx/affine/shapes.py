@@ -21,8 +21,12 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.operators import Activation, Clip, Reshape, Step
-from patterns.ops import movement
+from htvm.frontend.operators import Activation, Applied, Clip, Step
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -66,7 +70,7 @@ def _reshaped(reader: Reader, node: Node, shape: Sequence[int]) -> Value:
         raise node.damaged(f"a reshape of {list(source.shape)} to {list(wanted)}")
     if source.shape == wanted:
         return tensor
-    operator = Reshape(reader.position(), node.where, (source,), wanted)
+    operator = Applied(reader.position(), node.where, (source,), Reshape(wanted))
     step = reader.steps.get(source)
     return _like(tensor, reader.result(operator, wanted, step, source.dtype))
 
@@ -76,7 +80,7 @@ def _pending_reshape(
 ) -> Pending:
     def finish(step: Step, clip: Clip, bias: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
-        operator = Reshape(reader.position(), node.where, (made,), shape)
+        operator = Applied(reader.position(), node.where, (made,), Reshape(shape))
         return reader.result(operator, shape, step)
 
     if math.prod(pending.shape) != math.prod(shape):
@@ -88,7 +92,7 @@ def _pending_reshape(
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         made = make(bound, pending.bias)
-        operator = Reshape(reader.position(), node.where, (made,), shape)
+        operator = Applied(reader.position(), node.where, (made,), Reshape(shape))
         return reader.result(operator, shape, dtype="float32")
 
     return Pending(shape, finish, real_form, bound=pending.bound)
@@ -190,7 +194,7 @@ def _transpose(reader: Reader, node: Node) -> Value:
         return _reshaped(reader, node, shape)
 
     def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return movement.transpose(bb, inputs[0], axes, name=name)
+        return Transpose(tuple(axes)).write(bb, [inputs[0]], name)
 
     return _moved(reader, node, "transpose", shape, write)
 
@@ -232,7 +236,7 @@ def _slice(reader: Reader, node: Node) -> Value:
         raise node.damaged(f"a slice of {list(source)} that leaves nothing")
 
     def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return movement.slice_axes(bb, inputs[0], begin, sizes, strides, name=name)
+        return Slice(tuple(begin), tuple(sizes), tuple(strides)).write(bb, [inputs[0]], name)
 
     return _moved(reader, node, "slice", tuple(sizes), write)
 
@@ -268,7 +272,7 @@ def _pad(reader: Reader, node: Node) -> Value:
     shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
 
     def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return movement.pad_axes(bb, inputs[0], widths, number, name=name)
+        return PadAxes(number, tuple(widths)).write(bb, [inputs[0]], name)
 
     return _moved(reader, node, "pad_axes", shape, write)
 
@@ -295,7 +299,7 @@ def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pend
         ]
 
         def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return movement.concat(bb, inputs, axis, name=name)
+            return Concat(axis).write(bb, inputs, name)
 
         return reader.write(node, "concat", parts, result, write, step=step)
 

@@ -19,7 +19,7 @@ from htvm.frontend.operators import Activation, Clip, Step
 from patterns.ops import elementwise
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.table_map import table_map
+from patterns.ops.table_map import Table
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -57,7 +57,7 @@ def mapped(
         return reader.write(node, "convert", (source,), source.shape, convert, step=step)
 
     def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return table_map(bb, inputs[0], table, zero_point=step.zero_point, name=name)
+        return Table(table, zero_point=step.zero_point).write(bb, [inputs[0]], name)
 
     return reader.write(node, node.op.lower(), (source,), source.shape, write, step=step)
 

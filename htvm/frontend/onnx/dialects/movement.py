@@ -12,7 +12,11 @@ from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Value
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Write
-from patterns.ops import integer, movement, pool, shape
+from patterns.ops import integer, pool
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
@@ -102,7 +106,7 @@ def _transpose(reader: IntegerReader, node: Node) -> Live:
         return reader.reshape(node, source, out)
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return movement.transpose(bb, sources[0], perm, name=name)
+        return Transpose(tuple(perm)).write(bb, [sources[0]], name)
 
     return _moved(reader, node, "transpose", (source,), out, write)
 
@@ -137,7 +141,7 @@ def _concat(reader: IntegerReader, node: Node) -> Live:
     out = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return movement.concat(bb, sources, axis, name=name)
+        return Concat(axis).write(bb, sources, name)
 
     return _moved(reader, node, "concat", parts, out, write)
 
@@ -177,7 +181,7 @@ def _part(
         return source
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return movement.slice_axes(bb, sources[0], begin, sizes, strides, name=name)
+        return Slice(tuple(begin), tuple(sizes), tuple(strides)).write(bb, [sources[0]], name)
 
     return _moved(reader, node, "slice", (source,), tuple(sizes), write)
 
@@ -224,7 +228,7 @@ def _pad(reader: IntegerReader, node: Node) -> Live:
     padding = (pairs[2][0], pairs[3][0], pairs[2][1], pairs[3][1])
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return shape.pad(bb, sources[0], padding, value, layout="NCHW", name=name)
+        return Pad(value, padding, layout="NCHW").write(bb, [sources[0]], name)
 
     bound = max(source.bound, abs(value))
     dtype = source.activation.dtype

@@ -16,8 +16,9 @@ from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Valu
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from htvm.frontend.operators import Activation, Primitive, Reshape, Write
+from htvm.frontend.operators import Activation, Applied, Primitive, Write
 from patterns.ops import integer, rescale
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.requantize import array_constant
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class IntegerReader:
         if source.shape == shape:
             return source
         position, where = self._position(node), node.where
-        operator = Reshape(position, where, (source.activation,), shape)
+        operator = Applied(position, where, (source.activation,), Reshape(shape))
         return self._live(Activation(shape, operator, source.activation.dtype), source.bound)
 
     def _position(self, node: Node) -> tuple[int, int]:

@@ -19,9 +19,10 @@ from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from htvm.frontend.operators import Activation, Primitive, Reshape, Write
-from patterns.ops import movement
+from htvm.frontend.operators import Activation, Applied, Primitive, Write
 from patterns.ops.float32 import elementwise as real
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.transpose import Transpose
 from patterns.ops.requantize import array_constant
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class _Reader:
 
     def reshape(self, node: Node, source: Activation, shape: tuple[int, ...]) -> Activation:
         self._parts += 1
-        operator = Reshape((self._rank, self._parts), node.where, (source,), shape)
+        operator = Applied((self._rank, self._parts), node.where, (source,), Reshape(shape))
         return Activation(shape, operator, source.dtype)
 
 
@@ -205,7 +206,7 @@ def _transpose(reader: _Reader, node: Node) -> Value:
         "transpose",
         (value,),
         tuple(value.shape[axis] for axis in perm),
-        lambda bb, x, name: movement.transpose(bb, x[0], perm, name=name),
+        lambda bb, x, name: Transpose(tuple(perm)).write(bb, [x[0]], name),
     )
 
 

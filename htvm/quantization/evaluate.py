@@ -1,0 +1,53 @@
+"""Run an operator by its own definition, as TVM compiles it for this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htvm.quantization.graph import Array
+
+if TYPE_CHECKING:
+    from htvm.aot.reference import Reference
+    from patterns.op import Op
+
+__all__ = ["evaluate"]
+
+
+def evaluate(op: Op, parts: Sequence[Array]) -> Array:
+    """What an operator computes for a batch of samples.
+
+    Args:
+        op: the operator, whose tensors have a batch of 1.
+        parts: one array for each input, ``[N, ...]`` in the operator's own layout.
+
+    Returns:
+        The results, ``[N, ...]``.
+    """
+    types = tuple(((1, *part.shape[1:]), part.dtype.name) for part in parts)
+    run = _compiled(op, types)
+    samples = ([part[i : i + 1] for part in parts] for i in range(len(parts[0])))
+    return np.concatenate([run(sample)[0] for sample in samples])
+
+
+@lru_cache(maxsize=64)
+def _compiled(op: Op, types: tuple[tuple[tuple[int, ...], str], ...]) -> Reference:
+    """The operator, compiled; the same operator is asked for again and again while scales are
+    searched."""
+    import tvm
+    from tvm import relax
+
+    from htvm.aot.reference import build_llvm_reference
+
+    builder = relax.BlockBuilder(tvm.IRModule())
+    params = [
+        relax.Var(f"x{i}", relax.TensorType(shape, dtype)) for i, (shape, dtype) in enumerate(types)
+    ]
+    with builder.function("main", params):
+        with builder.dataflow():
+            result = builder.emit_output(op.write(builder, params, "evaluated"))
+        builder.emit_func_output(result)
+    return build_llvm_reference(builder.get())

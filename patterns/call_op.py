@@ -1,0 +1,45 @@
+"""`CallOp`: an operator that is one call of Relax's own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from patterns.names import emit
+from patterns.op import Op
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Call, Expr, Var
+    from typing_extensions import Self
+
+__all__ = ["CallOp"]
+
+
+@dataclass(frozen=True, eq=False)
+class CallOp(Op):
+    """Base of operators that Relax has under a name of its own.
+
+    Attributes:
+        operation: that name, such as ``relax.reshape``.
+    """
+
+    operation: ClassVar[str] = ""
+
+    @abstractmethod
+    def call(self, x: Expr) -> Call:
+        """The call, of one tensor."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, call: Any) -> Self:
+        """The operator that a call is.
+
+        Raises:
+            IntegerFormError: if the call has attributes that the operator does not know.
+        """
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        return emit(bb, self.call(inputs[0]), name, last=True)

@@ -1,0 +1,1 @@
+"""Operators that only move elements; all keep scale and zero point."""

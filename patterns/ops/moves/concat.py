@@ -1,0 +1,80 @@
+"""Concatenation: tensors one after the other along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError
+from patterns.op import TensorType, operator
+from patterns.ops.moves.base import Move
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+    from byoc_dory.layers.tensor import Array
+
+__all__ = ["Concat"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Concat(Move, PrimitiveOp):
+    """The inputs one after the other along ``axis``; of one type, scale and zero point.
+
+    Attributes:
+        axis: 0 is the batch; negative counts from the end.
+    """
+
+    kind = "concat"
+
+    axis: int
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shapes, dtypes = [part.shape for part in inputs], {part.dtype for part in inputs}
+        axis = self.axis % len(shapes[0])
+        frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+        if len(frames) != 1 or len(dtypes) != 1 or len({len(shape) for shape in shapes}) != 1:
+            raise IntegerFormError(
+                f"a concatenation along axis {axis} of {', '.join(map(str, shapes))}"
+            )
+        return TensorType(_joined(shapes, axis), inputs[0].dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`."""
+        return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        shapes = [sizes_of(tensor) for tensor in tensors]
+        axis = self.axis % len(shapes[0])
+        sizes, out = [shape[axis] for shape in shapes], _joined(shapes, axis)
+
+        def element(*index: Any) -> Any:
+            at = index[axis]
+            start = out[axis] - sizes[-1]
+            value = tensors[-1](*index[:axis], at - start, *index[axis + 1 :])
+            for source, size in zip(reversed(tensors[:-1]), reversed(sizes[:-1]), strict=True):
+                here = at < tirx.const(start, at.ty.dtype)
+                start -= size
+                taken = source(*index[:axis], at - start, *index[axis + 1 :])
+                value = tirx.if_then_else(here, taken, value)
+            return value
+
+        return te.compute(extents(out), element, name="joined")
+
+    def moved(self, parts: Sequence[Array], fill: int) -> Array:
+        """See `Move.moved`."""
+        return np.concatenate(parts, axis=self.axis)
+
+
+def _joined(shapes: Sequence[tuple[int, ...]], axis: int) -> tuple[int, ...]:
+    size = sum(shape[axis] for shape in shapes)
+    return (*shapes[0][:axis], size, *shapes[0][axis + 1 :])

@@ -1,0 +1,87 @@
+"""Maps spread over larger ones, with which a transposed convolution is a convolution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from patterns.op import TensorType, operator
+from patterns.ops.moves.base import Filling, y_axis
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import PrimitiveOp
+
+if TYPE_CHECKING:
+    from byoc_dory.layers.tensor import Array
+
+__all__ = ["Interleave"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Interleave(Filling, PrimitiveOp):
+    """A map of ``value`` with the elements of an int8 map spread over it.
+
+    With it a transposed convolution is a convolution: the sum over the elements that a filter tap
+    is added to becomes a sum over the taps that reach an element.
+
+    Attributes:
+        value: of all places between, usually the zero point.
+        size: (y, x) of the result.
+        start: place (y, x) of the first element.
+        strides: distance (y, x) of the elements; those beyond ``size`` are left out.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    kind = "interleave"
+
+    size: tuple[int, int]
+    start: tuple[int, int]
+    strides: tuple[int, int]
+    layout: str = "NHWC"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(self._shape(inputs[0].shape))
+
+    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        y = y_axis(self.layout)
+        return (*source[:y], *self.size, *source[y + 2 :])
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,) = tensors
+        shape, y, start, strides = sizes_of(source), y_axis(self.layout), self.start, self.strides
+
+        def element(*index: Any) -> Any:
+            places, inside = [], []
+            for axis in (0, 1):
+                # Numbered from a multiple of the stride, so that nothing divided is negative.
+                shift = math.ceil(start[axis] / strides[axis])
+                distance = index[y + axis] + (shift * strides[axis] - start[axis])
+                place = tirx.floordiv(distance, strides[axis]) - shift
+                places.append(place)
+                if strides[axis] > 1:
+                    inside.append(tirx.floormod(distance, strides[axis]) == 0)
+                inside += [place >= 0, place < shape[y + axis]]
+            taken = source(*index[:y], *places, *index[y + 2 :])
+            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, "int8"))
+
+        return te.compute(extents(self._shape(shape)), element, name="spread")
+
+    def moved(self, parts: Sequence[Array], fill: int) -> Array:
+        """See `Move.moved`."""
+        y, x = y_axis(self.layout), parts[0]
+        out = np.full(self._shape(x.shape), fill, x.dtype)
+        places: list[Array] = [np.arange(size) for size in x.shape]
+        for at in (0, 1):
+            target = self.start[at] + self.strides[at] * places[y + at]
+            inside = (target >= 0) & (target < self.size[at])
+            x = np.compress(inside, x, axis=y + at)
+            places[y + at] = target[inside]
+        out[np.ix_(*places)] = x
+        return out

@@ -1,0 +1,78 @@
+"""A border around each map; `patterns.ops.moves.pad_axes` has that of any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm.relax import op as R
+
+from byoc_dory.errors import IntegerFormError
+from patterns.call_op import CallOp
+from patterns.op import operator
+from patterns.ops.moves.base import Filling, y_axis
+
+if TYPE_CHECKING:
+    from tvm.relax import Call, Expr
+
+    from byoc_dory.layers.tensor import Array
+
+__all__ = ["Pad"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Pad(Filling, CallOp):
+    """An int8 map with a border of ``value`` in height and width.
+
+    Attributes:
+        value: the border's, usually the zero point.
+        padding: elements (top, left, bottom, right).
+        layout: ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    kind = "pad"
+    operation = "relax.nn.pad"
+    neutral = True
+
+    padding: tuple[int, int, int, int]
+    layout: str = "NHWC"
+
+    def call(self, x: Expr) -> Call:
+        """See `CallOp.call`."""
+        widths = [width for pair in self._widths() for width in pair]
+        return R.nn.pad(x, widths, "constant", self.value)
+
+    def _widths(self) -> list[tuple[int, int]]:
+        top, left, bottom, right = self.padding
+        widths = [(0, 0)] * 4
+        y = y_axis(self.layout)
+        widths[y : y + 2] = [(top, bottom), (left, right)]
+        return widths
+
+    @classmethod
+    def read(cls, call: Any) -> Pad:
+        """See `CallOp.read`; a padding of the third axis alone is read as that of NHWC."""
+        widths = [int(width) for width in call.attrs.pad_width]
+        if str(call.attrs.pad_mode) != "constant":
+            raise IntegerFormError(f"a padding in mode {call.attrs.pad_mode}")
+        layout = "NHWC" if not any(widths[6:]) else "NCHW"
+        spatial = widths[2:6] if layout == "NHWC" else widths[4:8]
+        if len(widths) != 8 or sum(spatial) != sum(widths):
+            raise IntegerFormError(f"a padding of {widths}", hint="pad height and width only")
+        top, bottom, left, right = spatial
+        value = int(call.attrs.pad_value)
+        return cls(value=value, padding=(top, left, bottom, right), layout=layout)
+
+    def in_channels_first(self) -> Pad:
+        """See `Op.in_channels_first`: columns of NHWC are rows of NCHW."""
+        top, left, bottom, right = self.padding
+        if self.layout == "NHWC" and top == 0 == bottom:
+            return replace(self, padding=(left, 0, right, 0), layout="NCHW")
+        return self
+
+    def moved(self, parts: Sequence[Array], fill: int) -> Array:
+        """See `Move.moved`."""
+        return np.pad(parts[0], self._widths(), constant_values=fill)

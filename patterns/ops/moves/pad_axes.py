@@ -1,0 +1,64 @@
+"""A border around any axes; `patterns.ops.shape` has that of height and width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from patterns.op import TensorType, operator
+from patterns.ops.moves.base import Filling
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import PrimitiveOp
+
+if TYPE_CHECKING:
+    from byoc_dory.layers.tensor import Array
+
+__all__ = ["PadAxes"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PadAxes(Filling, PrimitiveOp):
+    """An int8 tensor of any rank with a border of ``value``.
+
+    Attributes:
+        value: the border's, usually the zero point.
+        widths: elements (before, after) of each axis.
+    """
+
+    kind = "pad_axes"
+
+    widths: tuple[tuple[int, int], ...]
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(self._shape(inputs[0].shape))
+
+    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(size + sum(pair) for size, pair in zip(source, self.widths, strict=True))
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,), widths = tensors, self.widths
+        shape = sizes_of(source)
+
+        def element(*index: Any) -> Any:
+            places = [at - before for at, (before, _) in zip(index, widths, strict=True)]
+            inside = []
+            for place, size, (before, after) in zip(places, shape, widths, strict=True):
+                inside += [place >= 0] if before else []
+                inside += [place < size] if after else []
+            taken = source(*places)
+            if not inside:
+                return taken
+            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, "int8"))
+
+        return te.compute(extents(self._shape(shape)), element, name="padded")
+
+    def moved(self, parts: Sequence[Array], fill: int) -> Array:
+        """See `Move.moved`."""
+        return np.pad(parts[0], self.widths, constant_values=fill)

@@ -1,0 +1,187 @@
+"""Sums, differences and products of two int8 tensors as onnxruntime's CPU kernels mean them.
+
+Its kernels compute in float32 and round once, ties to even; each kernel and each instruction set
+adds the same few terms in another order.  Here the float32 factors are taken as the exact numbers
+they are, the terms are summed exactly in 64 bits, and the sum is rounded once, ties to even: what
+all of them approximate.  It differs where a float32 sum happens to be rounded onto a tie or across
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers import Add, Array, OnnxRequant
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.rescale import broadcast_load
+from patterns.ops.sums import sum_layer
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["Function", "OnnxAdd", "OnnxBinary", "aligned"]
+
+Function: TypeAlias = Literal["add", "subtract", "multiply"]
+
+_FINEST = 40
+"""Most fraction bits of a sum; factors of more are rounded to it."""
+
+
+def aligned(requant: OnnxRequant) -> tuple[tuple[int, ...], int]:
+    """The factors of a sum as integers in steps of 2**-exponent, and the exponent (1 to 40).
+
+    Exact for factors of at least 2**-17; smaller ones keep 40 fraction bits.
+    """
+    exponent = max(1, min(max(requant.shift), _FINEST))
+    factors = [
+        multiplier << (exponent - shift)
+        if shift <= exponent
+        else (multiplier + (1 << (shift - exponent - 1))) >> (shift - exponent)
+        for multiplier, shift in zip(requant.multiplier, requant.shift, strict=True)
+    ]
+    return tuple(factors), exponent
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair(PrimitiveOp):
+    """What sums of two tensors and all other functions of two operands have in common.
+
+    Attributes:
+        requant: scales and zero points.  A sum or difference scales each operand by its own entry,
+            s_i / s_out; a product has one, s_a * s_b / s_out.
+        clip: inclusive range of the output.
+    """
+
+    requant: OnnxRequant
+    clip: Range = INT8
+
+    @property
+    def computes(self) -> Function:
+        """What is computed of the two operands."""
+        return "add"
+
+    @property
+    def zero_point(self) -> int:
+        """Integer of the output that stands for 0.0."""
+        return self.requant.output_zero_point
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        factors, _ = aligned(self.requant)
+        largest = 2**16 if self.computes == "multiply" else 2**9
+        if max(factors) * largest >= 2**62:
+            raise UnsupportedError("an output scale far below those of the inputs")
+        return TensorType(_broadcast([part.shape for part in inputs[:2]]))
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands and their factors."""
+        factors, _ = aligned(self.requant)
+        a, b = self.operands(inputs)
+        return a, b, Argument("factors", np.asarray(factors, "int64"))
+
+    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
+        """The two operands."""
+        a, b = inputs if len(inputs) == 2 else (inputs[0], inputs[0])
+        return Argument("a", a), Argument("b", b)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        *parts, factor = tensors
+        _, exponent = aligned(self.requant)
+        requant = self.requant
+
+        def element(*index: Any) -> Any:
+            a, b = (
+                tirx.Cast("int32", broadcast_load(part, index)) - zero
+                for part, zero in zip(parts, requant.input_zero_points, strict=True)
+            )
+            exact = _exact(self.computes, a, b, factor)
+            return _rounded(exact, exponent, requant.output_zero_point, self.clip)
+
+        out = _broadcast([sizes_of(part) for part in parts])
+        return te.compute(extents(out), element, name=self.computes)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxAdd(_Pair):
+    """The sum of two int8 tensors of one shape, which accelerators know."""
+
+    kind = "add"
+    tag = "onnx_add"
+    work = Work.SUM
+    scale = Scale.FREE
+    neutral = True
+
+    def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
+        """See `Op.layer`; its requantization has one multiplier and shift for each operand."""
+        operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
+        return sum_layer(name, operands, output, self.requant, self.clip)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxBinary(_Pair):
+    """A sum, difference or product of two int8 tensors, broadcast as numpy does.
+
+    Attributes:
+        function: what is computed.
+        a, b: the first or second operand where it is constant, int8; at most one is.
+    """
+
+    kind = "onnx_binary"
+
+    function: Function = "add"
+    a: Array | None = None
+    b: Array | None = None
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return self.function
+
+    @property
+    def computes(self) -> Function:
+        """What is computed of the two operands."""
+        return self.function
+
+    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
+        """The two operands, a constant one at its place."""
+        if self.a is not None:
+            return Argument("a", self.a, "a"), Argument("b", inputs[0])
+        if self.b is not None:
+            return Argument("a", inputs[0]), Argument("b", self.b, "b")
+        return super().operands(inputs)
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+    except ValueError as error:
+        raise IntegerFormError(f"operands of shapes {shapes[0]} and {shapes[1]}") from error
+
+
+def _exact(function: Function, a: Any, b: Any, factor: te.Tensor) -> Any:
+    if function == "multiply":
+        return tirx.Cast("int64", a * b) * factor[0]
+    first, second = tirx.Cast("int64", a) * factor[0], tirx.Cast("int64", b) * factor[1]
+    return first - second if function == "subtract" else first + second
+
+
+def _rounded(exact: Any, exponent: int, zero_point: int, clip: tuple[int, int]) -> Any:
+    """``exact / 2**exponent + zero_point``, ties to even, clipped to int8."""
+    # The zero point belongs to what is rounded: whether a tie is even depends on it.
+    value = exact + tirx.const(zero_point << exponent, "int64")
+    amount, one = tirx.const(exponent, "int64"), tirx.const(1, "int64")
+    odd = (value >> amount) & one
+    nudged = value + tirx.const((1 << (exponent - 1)) - 1, "int64") + odd
+    low, high = (tirx.const(bound, "int64") for bound in clip)
+    return tirx.Cast("int8", tirx.max(tirx.min(nudged >> amount, high), low))

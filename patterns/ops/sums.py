@@ -1,0 +1,54 @@
+"""The layer of a sum of tensors of one shape, whatever its arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import Add, Requant, Tensor, matrix
+
+if TYPE_CHECKING:
+    from patterns.op import TensorType
+
+__all__ = ["sum_layer"]
+
+
+def sum_layer(
+    name: str,
+    inputs: Sequence[tuple[str, TensorType]],
+    output: TensorType,
+    requant: Requant,
+    clip: tuple[int, int],
+) -> Add:
+    """The sum as an accelerator sees it.
+
+    Four axes are maps, read as NHWC until `patterns.reading.layout` knows better; several rows are
+    a matrix; everything else is a vector.
+
+    Args:
+        name: of the operator, and of its result.
+        inputs: name and type of each operand.
+        output: type of the result.
+        requant, clip: of the layer.
+
+    Raises:
+        IntegerFormError: if the batch is not 1.
+    """
+    shape = output.shape
+    if len(shape) == 4 and shape[0] != 1:
+        raise IntegerFormError(
+            f"batch size {shape[0]}", where=f"operator '{name}'", hint="only 1 is supported"
+        )
+
+    def tensor(tensor_name: str, dtype: str) -> Tensor:
+        if len(shape) == 4:
+            return Tensor(tensor_name, (shape[3], shape[1], shape[2]), dtype, "NHWC")
+        if prod(shape[:-1]) > 1:
+            return matrix(tensor_name, prod(shape[:-1]), shape[-1], dtype)
+        return Tensor(tensor_name, (prod(shape),), dtype, "C")
+
+    operands = tuple(tensor(operand, kind.dtype) for operand, kind in inputs)
+    result = tensor(name, output.dtype)
+    return Add(name=name, inputs=operands, output=result, requant=requant, clip=clip)

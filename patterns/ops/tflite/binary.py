@@ -1,0 +1,190 @@
+"""Sums, differences and products of two int8 tensors in TFLite's arithmetic, broadcast.
+
+The sum of two tensors of one shape is `patterns.ops.elementwise`, because accelerators know it;
+what is here has operands of different shapes, constants among them, or other functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers.tensor import Array
+from patterns.op import INT8, TensorType, operator
+from patterns.ops.elementwise import ADD_LEFT_SHIFT, TfliteAdd
+from patterns.ops.requantize import (
+    fixed_point,
+    left_shift,
+    rounding_high_multiply,
+    short_rounding_right_shift,
+)
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["Function", "TfliteBinary", "TfliteMultiply", "broadcast", "divided"]
+
+Function: TypeAlias = Literal["add", "subtract", "multiply"]
+
+
+@dataclass(frozen=True)
+class TfliteMultiply:
+    """TFLite's product: the centred operands multiplied, scaled to the output.
+
+    Attributes:
+        multiplier, shift: Q31 and exponent of s_a * s_b / s_out.
+        zero_points: of first operand, second operand and output.
+    """
+
+    multiplier: int
+    shift: int
+    zero_points: tuple[int, int, int]
+
+    @classmethod
+    def from_scales(
+        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+    ) -> TfliteMultiply:
+        """From the real scales of first operand, second operand and output.
+
+        Raises:
+            UnsupportedError: if the product would leave int32 before it is rounded.
+        """
+        multiplier, shift = fixed_point(scales[0] * scales[1] / scales[2])
+        if shift > 14:  # a product of two centred bytes is below 2**16
+            raise UnsupportedError(
+                f"a product whose output step {scales[2]:g} is 2**14 times finer than that of the "
+                "operands"
+            )
+        return cls(multiplier, shift, zero_points)
+
+
+def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a result of operands of these shapes.
+
+    Raises:
+        IntegerFormError: if the shapes do not fit.
+    """
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(tuple(first), tuple(second)))
+    except ValueError as error:
+        raise IntegerFormError(
+            f"operands of shapes {tuple(first)} and {tuple(second)} cannot be broadcast"
+        ) from error
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class TfliteBinary(PrimitiveOp):
+    """A sum, difference or product of two int8 tensors, broadcast as numpy does.
+
+    Attributes:
+        function: what is computed.
+        parameters: scales and zero points; a `TfliteMultiply` for a product.
+        clip: inclusive range of the output.
+        a, b: the first or second operand where it is constant, int8; at most one is.
+    """
+
+    kind = "tflite_binary"
+
+    function: Function
+    parameters: TfliteAdd | TfliteMultiply
+    clip: tuple[int, int] = INT8
+    a: Array | None = None
+    b: Array | None = None
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return self.function
+
+    @property
+    def zero_point(self) -> int:
+        """Integer of the output that stands for 0.0."""
+        return self.parameters.zero_points[2]
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(broadcast(inputs[0].shape, inputs[1].shape))
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands and the multipliers.
+
+        The multipliers are an argument, because TVM multiplies known ones out.
+        """
+        given = iter(inputs)
+        operands = [
+            Argument(name, next(given)) if value is None else Argument(name, value, name)
+            for name, value in (("a", self.a), ("b", self.b))
+        ]
+        return *operands, Argument("multiplier", np.asarray(self._multipliers, "int32"))
+
+    @property
+    def _multipliers(self) -> tuple[int, ...]:
+        if isinstance(self.parameters, TfliteMultiply):
+            return (self.parameters.multiplier,)
+        return self.parameters.multipliers
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        *operands, multiplier = tensors
+        shapes = [sizes_of(operand) for operand in operands]
+        clipped = _multiplied if isinstance(self.parameters, TfliteMultiply) else _summed
+        low, high = self.clip
+
+        def element(*index: Any) -> Any:
+            pair = [
+                _at(operand, shape, index) for operand, shape in zip(operands, shapes, strict=True)
+            ]
+            value = clipped(pair, self.function, self.parameters, multiplier)
+            return tirx.Cast("int8", tirx.max(tirx.min(value, high), low))
+
+        return te.compute(extents(broadcast(*shapes)), element, name=self.function)
+
+
+def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any:
+    """The element of an operand that belongs to an element of the result, int32."""
+    own = index[len(index) - len(shape) :]
+    place = [
+        at if size > 1 else tirx.const(0, "int64") for at, size in zip(own, shape, strict=True)
+    ]
+    return tirx.Cast("int32", operand(*place))
+
+
+def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
+    """As in `patterns.ops.elementwise.tflite_add`; a difference negates what was scaled."""
+
+    def operand(index: int) -> Any:
+        # (centred << 20) * multiplier >> 31 with rounding, the common factor left out.
+        centred = pair[index] - parameters.zero_points[index]
+        product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
+        drop = 31 - ADD_LEFT_SHIFT
+        rounded = (product + tirx.const(1 << (drop - 1), "int64")) >> tirx.const(drop, "int64")
+        return divided(tirx.Cast("int32", rounded), parameters.shifts[index])
+
+    first, second = operand(0), operand(1)
+    total = first - second if function == "subtract" else first + second
+    high = rounding_high_multiply(total, multiplier[2])
+    return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
+
+
+def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
+    zeros = parameters.zero_points
+    product = (pair[0] - zeros[0]) * (pair[1] - zeros[1])
+    if parameters.shift > 0:
+        product = left_shift(product, tirx.const(parameters.shift, "int32"))
+    high = rounding_high_multiply(product, multiplier[0])
+    return divided(high, parameters.shift) + zeros[2]
+
+
+def divided(value: Any, shift: int) -> Any:
+    """A value of less than 2**30 shifted right by ``-shift``, rounded as TFLite does; as it is
+    where the shift is to the left, which comes before the multiplication."""
+    # Everything that gets here is below 2**30, so that the short form never overflows.
+    return short_rounding_right_shift(value, -shift) if shift < 0 else value

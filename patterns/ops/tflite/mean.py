@@ -1,0 +1,120 @@
+"""The mean of an int8 tensor over some axes in TFLite's arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import UnsupportedError
+from patterns.op import TensorType, Work, operator
+from patterns.ops.requantize import fixed_point, left_shift, rounding_high_multiply
+from patterns.ops.tflite.binary import divided
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["TfliteMean", "mean_factor"]
+
+_MOST = 1 << 22
+"""Elements whose centred bytes, 9 bits each, may not leave int32 when they are summed."""
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class TfliteMean(PrimitiveOp):
+    """TFLite's MEAN of int8, any rank: the count is part of the multiplier.
+
+    Attributes:
+        axes: to sum over, counted from 0.
+        multiplier, shift: of `mean_factor`.
+        zero_points: of input and output.
+        keep_dims: whether the axes stay, of size 1.
+    """
+
+    kind = "tflite_mean"
+    work = Work.WINDOW
+
+    axes: tuple[int, ...]
+    multiplier: int
+    shift: int
+    zero_points: tuple[int, int]
+    keep_dims: bool = False
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return "mean"
+
+    @property
+    def zero_point(self) -> int:
+        """Integer of the output that stands for 0.0."""
+        return self.zero_points[1]
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shape = inputs[0].shape
+        count = math.prod(shape[axis] for axis in self.axes)
+        if count >= _MOST:
+            raise UnsupportedError(f"a mean over {count} elements")
+        sizes = (1 if axis in self.axes else shape[axis] for axis in self._kept(len(shape)))
+        return TensorType(tuple(sizes))
+
+    def _kept(self, rank: int) -> list[int]:
+        """The axes of the input that the result has, too."""
+        return [axis for axis in range(rank) if self.keep_dims or axis not in self.axes]
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the multiplier."""
+        multiplier = np.asarray([self.multiplier], "int32")
+        return Argument("x", inputs[0]), Argument("multiplier", multiplier)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factors = tensors
+        shape = sizes_of(source)
+        count = math.prod(shape[axis] for axis in self.axes)
+        sums = _sums(source, shape, self.axes, self._kept(len(shape)))
+
+        def element(*index: Any) -> Any:
+            centred = sums(*index) - self.zero_points[0] * count
+            if self.shift > 0:
+                centred = left_shift(centred, tirx.const(self.shift, "int32"))
+            high = rounding_high_multiply(centred, factors[0])
+            value = divided(high, self.shift) + self.zero_points[1]
+            return tirx.Cast("int8", tirx.max(tirx.min(value, 127), -128))
+
+        return te.compute(sums.shape, element, name="mean")
+
+
+def _sums(
+    source: te.Tensor, shape: tuple[int, ...], axes: Sequence[int], kept: Sequence[int]
+) -> te.Tensor:
+    """The sums over ``axes``, int32; the result has the axes ``kept``, those summed of size 1."""
+    reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in axes}
+
+    def total(*index: Any) -> Any:
+        place = dict(zip(kept, index, strict=True)) | reduced
+        element = source(*(place[axis] for axis in range(len(shape))))
+        return te.sum(tirx.Cast("int32", element), axis=list(reduced.values()))
+
+    out = tuple(1 if axis in reduced else shape[axis] for axis in kept)
+    return te.compute(extents(out), total, name="total")
+
+
+def mean_factor(scales: tuple[float, float], count: int) -> tuple[int, int]:
+    """Multiplier and exponent of a mean over ``count`` elements, divided and cut as TFLite does.
+
+    Args:
+        scales: of input and output.
+        count: of the elements.
+    """
+    multiplier, shift = fixed_point(scales[0] / scales[1])
+    bits = max(min(count.bit_length() - 1, 32, 31 + shift), 0)
+    return (multiplier << bits) // count, shift - bits

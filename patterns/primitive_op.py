@@ -1,0 +1,135 @@
+"""`PrimitiveOp`: an operator whose definition is a tensor expression, a loop nest of its own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from tvm import relax, te
+
+from byoc_dory.errors import HtvmError, IntegerFormError
+from patterns.fields import decode, encode
+from patterns.op import Op, TensorType
+from patterns.primitive import call_primitive, dtype_of, primitive, shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+    from tvm.tirx import PrimFunc
+
+    from byoc_dory.layers.layer import Array
+
+__all__ = ["Argument", "PrimitiveOp", "read_primitive", "type_of"]
+
+FIELDS = "fields"
+"""Parameter of a PrimFunc that carries the operator's fields."""
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """An argument of the operator's PrimFunc.
+
+    Attributes:
+        name: of the parameter.
+        value: a tensor, or the array of a constant.
+        field: the field of the operator that the array is, ``""`` if it is made from fields.
+    """
+
+    name: str
+    value: Expr | Array
+    field: str = ""
+
+
+def type_of(value: Expr | Array) -> TensorType:
+    """Shape and element type of a tensor or an array.
+
+    Raises:
+        IntegerFormError: if it is no tensor, or some size is not known.
+    """
+    if isinstance(value, np.ndarray):
+        return TensorType(value.shape, value.dtype.name)
+    return TensorType(shape_of(value), dtype_of(value))
+
+
+@dataclass(frozen=True, eq=False)
+class PrimitiveOp(Op):
+    """Base of operators defined by a tensor expression.
+
+    Attributes:
+        tag: what the PrimFunc is called in the module, ``kind`` unless said otherwise.
+    """
+
+    tag: ClassVar[str] = ""
+
+    @abstractmethod
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """The type of the result.
+
+        Args:
+            inputs: types of the PrimFunc's arguments, constants included.
+
+        Raises:
+            IntegerFormError: if the inputs do not fit the fields.
+            UnsupportedError: if the result could not be computed exactly.
+        """
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """The PrimFunc's arguments: by default the inputs, called ``x``, or ``x0``, ``x1``..."""
+        if len(inputs) == 1:
+            return (Argument("x", inputs[0]),)
+        return tuple(Argument(f"x{i}", value) for i, value in enumerate(inputs))
+
+    @abstractmethod
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """The definition: the result as a tensor expression of the arguments."""
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`: a call of the operator's PrimFunc."""
+        arguments = self.arguments(inputs)
+        try:
+            result = self.result([type_of(argument.value) for argument in arguments])
+        except HtvmError as error:
+            where = error.where or f"operator '{name}'"
+            raise type(error)(error.what, where=where, hint=error.hint) from error
+        args = [
+            relax.const(np.ascontiguousarray(part.value), part.value.dtype.name)
+            if isinstance(part.value, np.ndarray)
+            else part.value
+            for part in arguments
+        ]
+        func = self._function(arguments)
+        return call_primitive(bb, func, args, result.shape, result.dtype, name, last=True)
+
+    def _function(self, arguments: Sequence[Argument]) -> PrimFunc:
+        places = {part.field: at for at, part in enumerate(arguments) if part.field}
+        inputs = []
+        for part in arguments:
+            kind = type_of(part.value)
+            inputs.append((part.name, kind.shape, kind.dtype))
+        parameters = {FIELDS: encode(self, places)}
+        return primitive(self.tag or self.kind, inputs, self.body, parameters)
+
+
+def read_primitive(cls: type[PrimitiveOp], parameters: Mapping[str, Any], call: Any) -> PrimitiveOp:
+    """The operator that a call of a PrimFunc is.
+
+    Args:
+        cls: the class that writes such PrimFuncs.
+        parameters: of the PrimFunc.
+        call: the call.
+
+    Raises:
+        IntegerFormError: if the fields do not fit the class.
+    """
+    text = parameters.get(FIELDS)
+    if not isinstance(text, str):
+        raise IntegerFormError(
+            "its PrimFunc carries no fields",
+            where=f"operator '{cls.__name__}'",
+            hint="write operators with the classes of the package 'patterns'",
+        )
+    found = decode(cls, text, call.args[1].fields)
+    assert isinstance(found, cls)
+    return found
