@@ -34,10 +34,10 @@ from htvm.result import RunResult
 
 __all__ = [
     "NETWORKS",
-    "Row",
     "SNITCH_NETWORKS",
     "SNITCH_TARGETS",
     "TARGETS",
+    "Row",
     "errors_of",
     "model_of",
     "run",

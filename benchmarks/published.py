@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["CONV_LOSS", "CPU", "TABLE_I", "TABLE_II", "DENSE_LOSS", "DEPTHWISE_LOSS", "Entry"]
+__all__ = ["CONV_LOSS", "CPU", "DENSE_LOSS", "DEPTHWISE_LOSS", "TABLE_I", "TABLE_II", "Entry"]
 
 
 @dataclass(frozen=True)

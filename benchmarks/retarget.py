@@ -28,10 +28,11 @@ import numpy as np
 
 from htvm.frontend import load
 from htvm.quantization import RetargetOptions, retarget
-from htvm.quantization.forward import forward, windows
+from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Net, Operator
 from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db
+from htvm.quantization.sums import windows
 from htvm.report.table import Column, Table, text
 from patterns.reading.read import read_graph
 

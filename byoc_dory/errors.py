@@ -8,19 +8,19 @@ the lowest floor so that every package can raise them; ``htvm.errors`` hands the
 from __future__ import annotations
 
 __all__ = [
+    "DependencyError",
+    "ExportError",
     "HtvmError",
-    "ModelError",
-    "UnsupportedError",
     "InputError",
+    "IntegerFormError",
+    "L2OverflowError",
+    "ModelError",
+    "PolicyError",
+    "SimulationError",
     "TargetError",
     "TilingError",
-    "PolicyError",
-    "L2OverflowError",
-    "ExportError",
     "ToolchainError",
-    "DependencyError",
-    "SimulationError",
-    "IntegerFormError",
+    "UnsupportedError",
 ]
 
 

@@ -18,7 +18,7 @@ from htvm.model import Model
 from htvm.pipeline import build
 from htvm.policy import check_policy
 from htvm.progress import Progress
-from htvm.report.compare_types import Agreement, Comparison, ComparisonRow
+from htvm.report.compare import Agreement, Comparison, ComparisonRow
 from htvm.report.published import DIGITAL, WHY_FASTER, published
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from htvm.model import TensorInfo
     from htvm.policy import Policy
-    from htvm.report.compare_types import Published
+    from htvm.report.compare import Published
 
 __all__ = ["agreement", "compare"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.progress import Progress
-    from htvm.report.explain_types import Explanation
+    from htvm.report.explain import Explanation
     from htvm.report.types import Report
     from htvm.result import RunResult
     from htvm.verification.golden import Golden

@@ -9,8 +9,7 @@ from byoc_dory.errors import PolicyError, TargetError
 from byoc_dory.soc.registry import resolve
 from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement, compare
 from htvm.model import TensorInfo
-from htvm.report.compare import agreement_words
-from htvm.report.compare_types import ComparisonRow
+from htvm.report.compare import ComparisonRow, agreement_words
 from htvm.report.published import WHY_FASTER, published
 
 SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)

@@ -20,7 +20,7 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.memory.exact import Item, branch_and_bound, integer_program
 from byoc_dory.memory.sweep import sweep
 
-__all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "plan_memory", "check_plan"]
+__all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "check_plan", "plan_memory"]
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.explain.improvements import improvements
 from htvm.placement.offers import Estimator, executed_form
 from htvm.policy import CPU
-from htvm.report.explain_types import Explanation, Offer, VerdictRow
+from htvm.report.explain import Explanation, Offer, VerdictRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

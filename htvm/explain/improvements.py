@@ -25,7 +25,7 @@ from htvm.explain.variants import is_resizable, resized
 from htvm.firmware.sizes import tensor_bytes
 from htvm.placement.offers import executed_form
 from htvm.policy import CPU
-from htvm.report.explain_types import Improvement
+from htvm.report.explain import Improvement
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.host_cost import cpu_operator_cycles
 from htvm.policy import CPU
-from htvm.report.explain_types import Improvement
+from htvm.report.explain import Improvement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from pathlib import Path
 from byoc_dory.errors import ToolchainError
 from htvm.firmware.paths import cache_root
 
-__all__ = ["CompileError", "Compiler", "HOST_FLAGS", "is_sealed", "rv32_flags", "seal"]
+__all__ = ["HOST_FLAGS", "CompileError", "Compiler", "is_sealed", "rv32_flags", "seal"]
 
 _log = logging.getLogger(__name__)
 

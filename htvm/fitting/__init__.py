@@ -17,7 +17,7 @@ from htvm.pipeline import compile_model
 from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.progress import Progress
-from htvm.report.fit_types import Answer, Change, Fit, LayerDemand, Level
+from htvm.report.fit import Answer, Change, Fit, LayerDemand, Level
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -21,7 +21,7 @@ from htvm.explain.variants import is_resizable, resized
 from htvm.fitting.levels import constants_by_layer, too_full
 from htvm.placement.offers import executed_form
 from htvm.policy import CPU
-from htvm.report.fit_types import Answer, Change, Level
+from htvm.report.fit import Answer, Change, Level
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer

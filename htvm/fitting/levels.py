@@ -11,7 +11,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.firmware.sizes import tensor_bytes
 from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
-from htvm.report.fit_types import LayerDemand, Level, Part
+from htvm.report.fit import LayerDemand, Level, Part
 
 if TYPE_CHECKING:
     from byoc_dory.memory.arena import BufferUse

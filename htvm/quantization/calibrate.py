@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import InputError
-from htvm.quantization.forward import accumulate, forward
+from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Array, Net
+from htvm.quantization.sums import accumulate
 
 __all__ = ["Statistics", "check_data", "noise_inputs", "observe", "sample_count"]
 

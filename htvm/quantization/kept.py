@@ -14,9 +14,9 @@ import numpy as np
 
 from htvm.quantization.copied import run_copied, write_copied
 from htvm.quantization.evaluate import evaluate
-from htvm.quantization.forward import accumulate, requantize
 from htvm.quantization.graph import Array, Operator
 from htvm.quantization.moves import from_source, to_source
+from htvm.quantization.sums import accumulate, requantize
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

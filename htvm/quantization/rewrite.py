@@ -13,11 +13,12 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantization.folding import fold_tables
-from htvm.quantization.forward import accumulate, run_operator
+from htvm.quantization.forward import run_operator
 from htvm.quantization.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
 from htvm.quantization.mul_shift import MulShiftScheme, multiplier_and_shift, row_units
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales
+from htvm.quantization.sums import accumulate
 from htvm.quantization.ternary import ternary_layer
 from htvm.quantization.ties import anchors
 

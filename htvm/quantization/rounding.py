@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from htvm.quantization.forward import columns, windows
 from htvm.quantization.graph import Array, Operator
+from htvm.quantization.sums import columns, windows
 
 __all__ = ["round_nearest", "round_with_feedback"]
 

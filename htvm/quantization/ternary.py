@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htvm.quantization.forward import accumulate, converted, pass_sums
 from htvm.quantization.graph import AnalogRequant, Array, Net, Operator
+from htvm.quantization.sums import accumulate, converted, pass_sums
 
 if TYPE_CHECKING:
     from byoc_dory.soc.diana.analog_core import AnalogCore

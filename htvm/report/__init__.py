@@ -5,7 +5,7 @@ Everything is drawn from plain frozen values; nothing here knows the compiler or
 
 from __future__ import annotations
 
-from htvm.report.json_file import load, schema
+from htvm.report.loading import load, schema
 from htvm.report.save import save
 
 __all__ = ["load", "save", "schema"]

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from htvm.report.types import LayerRow
+    from htvm.report.data import LayerRow
 
 __all__ = ["Accuracy", "accuracy_of", "accuracy_text", "error_of"]
 

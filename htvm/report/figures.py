@@ -13,8 +13,8 @@ from htvm.report.roof import points_of
 from htvm.report.table import count, milliseconds
 
 if TYPE_CHECKING:
+    from htvm.report.data import ReportData
     from htvm.report.picture_types import MemoryMap
-    from htvm.report.types import Report
 
 __all__ = ["report_png"]
 
@@ -27,7 +27,7 @@ _TILE, _STAYS = "#8fcfc0", "#a99fe3"
 _SMALL = 7  # points of text
 
 
-def report_png(report: Report) -> bytes:
+def report_png(report: ReportData) -> bytes:
     """One figure: timeline and maps over one axis, below them the roofline where there is one.
 
     Raises:
@@ -54,7 +54,7 @@ def report_png(report: Report) -> bytes:
     return stream.getvalue()
 
 
-def _title(report: Report) -> str:
+def _title(report: ReportData) -> str:
     summary = report.summary
     title = f"{summary.network} for {summary.target}"
     if summary.cycles is None:
@@ -63,7 +63,7 @@ def _title(report: Report) -> str:
     return f"{title}: {count(summary.cycles)} cycles, {ms} ms at {summary.clock_hz / 1e6:g} MHz"
 
 
-def _panels(report: Report) -> list[tuple[float, Callable[[Any], None]]]:
+def _panels(report: ReportData) -> list[tuple[float, Callable[[Any], None]]]:
     """(height in inches, what draws it) of each panel."""
     colours = _colours(report)
     lanes = 1 + len(lanes_of(report))
@@ -78,7 +78,7 @@ def _panels(report: Report) -> list[tuple[float, Callable[[Any], None]]]:
     return found
 
 
-def _colours(report: Report) -> dict[str, str]:
+def _colours(report: ReportData) -> dict[str, str]:
     """The colour of each unit: the host grey, the DMA that of transfers, cores of a kind alike."""
     names = [core.name for core in report.machine.cores] if report.machine else []
     names += [row.accelerator for row in report.layers]
@@ -92,14 +92,14 @@ def _colours(report: Report) -> dict[str, str]:
     return colours
 
 
-def _spans(report: Report) -> list[tuple[int, int]]:
+def _spans(report: ReportData) -> list[tuple[int, int]]:
     """(start, length) of each step, in cycles, or in steps where there are none."""
     if report.summary.cycles is None:
         return [(index, 1) for index in range(len(report.layers))]
     return [(row.start or 0, row.cycles or 0) for row in report.layers]
 
 
-def _timeline(axes: Any, report: Report, colours: dict[str, str]) -> None:
+def _timeline(axes: Any, report: ReportData, colours: dict[str, str]) -> None:
     spans = _spans(report)
     computes = ("", "layer", "cpu")
     steps = [colours[row.accelerator if row.kind in computes else "cpu"] for row in report.layers]
@@ -113,7 +113,7 @@ def _timeline(axes: Any, report: Report, colours: dict[str, str]) -> None:
     _along(axes, report, spans)
 
 
-def _along(axes: Any, report: Report, spans: Sequence[tuple[int, int]]) -> None:
+def _along(axes: Any, report: ReportData, spans: Sequence[tuple[int, int]]) -> None:
     """The common axis."""
     cycles = report.summary.cycles
     axes.set_xlim(0, cycles or len(spans))
@@ -123,7 +123,7 @@ def _along(axes: Any, report: Report, spans: Sequence[tuple[int, int]]) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _map(axes: Any, report: Report, entry: MemoryMap) -> None:
+def _map(axes: Any, report: ReportData, entry: MemoryMap) -> None:
     patches: Any = importlib.import_module("matplotlib.patches")
     spans = _spans(report)
     whole = report.summary.cycles or len(spans)
@@ -148,7 +148,7 @@ def _map(axes: Any, report: Report, entry: MemoryMap) -> None:
     _along(axes, report, spans)
 
 
-def _roofline(axes: Any, report: Report, colours: dict[str, str]) -> None:
+def _roofline(axes: Any, report: ReportData, colours: dict[str, str]) -> None:
     points, machine = points_of(report), report.machine
     assert machine is not None
     used = dict.fromkeys(point.accelerator for point in points)

@@ -1,15 +1,179 @@
-"""Whether a model fits, drawn: one line per memory, what dominates, what would help."""
+"""Whether a model fits: one line per memory, what dominates, what would help.
+
+All sizes are in bytes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
-from htvm.report.fit_types import Answer, Change, Fit, LayerDemand, Level, Part
 from htvm.report.table import Column, Table, count, text
 
-__all__ = ["fit_data", "fit_json", "fit_text"]
+__all__ = [
+    "Answer",
+    "Change",
+    "Fit",
+    "LayerDemand",
+    "Level",
+    "Part",
+    "fit_data",
+    "fit_json",
+    "fit_text",
+]
+
+
+Answer: TypeAlias = Literal["yes", "no", "close"]
+"""``close``: an estimate in the demand decides."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of what a memory has to hold.
+
+    Attributes:
+        name: whose it is, e.g. "constants of conv2d_3".
+        bytes: its size.
+        note: how it is known, where it is not exact, or what it is made of.
+    """
+
+    name: str
+    bytes: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One memory: what a program needs of it.
+
+    Attributes:
+        memory: name of the memory, e.g. "L2", or "digital: weights".
+        limit: bytes there are, or that the options allow.
+        demand: bytes it must have at least for this program, with the smallest tiles.
+        planned: bytes the plan takes; None where there is no plan because it does not fit.
+        slack: bytes by which the demand may be wrong, because a part is an estimate.
+        parts: what dominates, largest first.  Of L2: all parts, they add up to the demand; of
+            memories that layers use one after another: the layers that take most.
+        note: what else there is to know, in a few words.
+    """
+
+    memory: str
+    limit: int
+    demand: int
+    planned: int | None
+    slack: int = 0
+    parts: tuple[Part, ...] = ()
+    note: str = ""
+
+    @property
+    def fits(self) -> Answer:
+        """Whether the demand is within the limit."""
+        if self.demand + self.slack <= self.limit:
+            return "yes"
+        return "no" if self.demand - self.slack > self.limit else "close"
+
+
+@dataclass(frozen=True)
+class LayerDemand:
+    """What one layer on an accelerator needs of the memories it works in.
+
+    Attributes:
+        layer: its name.
+        accelerator: what runs it.
+        l1_planned: bytes of L1 in use while it runs, residents of other layers included; None
+            where there is no plan.
+        l1_least: bytes its smallest tile needs, one copy of it.
+        l1_whole: bytes it would need untiled, one copy.
+        l1_limit: bytes of L1 it may use.
+        tile: the tile that was planned; empty where there is none.
+        weights_planned: bytes in the weight memory at a time; None where there is no plan.
+        weights_least: of its smallest tile.
+        weights_whole: of all its weights.
+        weights_limit: bytes of the weight memory.
+    """
+
+    layer: str
+    accelerator: str
+    l1_planned: int | None
+    l1_least: int
+    l1_whole: int
+    l1_limit: int
+    tile: str
+    weights_planned: int | None
+    weights_least: int
+    weights_whole: int
+    weights_limit: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that was tried because the program does not fit.
+
+    Attributes:
+        what: the change, in the imperative.
+        memory: the memory it is for.
+        demand: bytes of that memory after it; None where it cannot be built at all.
+        limit: bytes there then are.
+        fits: whether the whole program then fits.
+        how: ``"planned"``: the whole model was compiled again up to C, this way; ``"computed"``:
+            from the sizes of the parts, for this memory alone.
+        note: what else changes, or why it cannot be built.
+    """
+
+    what: str
+    memory: str
+    demand: int | None
+    limit: int
+    fits: Answer
+    how: Literal["planned", "computed"]
+    note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Fit:
+    """Whether a model fits a target, memory by memory.
+
+    Attributes:
+        network: name of the model.
+        target: name of the target.
+        schedule: ``"overlapped"``, ``"published"``, or empty without accelerators.
+        levels: one per memory.
+        layers: one per layer on an accelerator, in execution order.
+        refused: layers that an accelerator would take, had it more memory: (layer, accelerator,
+            reason).  They run elsewhere.
+        changes: what was tried to make it fit, the nearest that works first; empty if it fits.
+    """
+
+    network: str
+    target: str
+    schedule: str
+    levels: tuple[Level, ...]
+    layers: tuple[LayerDemand, ...]
+    refused: tuple[tuple[str, str, str], ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def fits(self) -> Answer:
+        """The answer for all memories together."""
+        answers = {level.fits for level in self.levels}
+        return "no" if "no" in answers else "close" if "close" in answers else "yes"
+
+    def level(self, memory: str) -> Level:
+        """The level of a memory (``KeyError`` if there is none of that name)."""
+        return {level.memory: level for level in self.levels}[memory]
+
+    def __str__(self) -> str:
+        """The answer as text."""
+        return fit_text(self)
+
+    __repr__ = __str__
+
+    def to_json(self) -> str:
+        """The answer as JSON."""
+        return fit_json(self)
+
 
 _SHOWN = 5
 

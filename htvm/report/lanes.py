@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
 
 __all__ = ["HOST", "Lane", "Span", "coarse", "lanes_of"]
 
@@ -39,7 +39,7 @@ class Lane:
         return sum(end - start for start, end in self.spans)
 
 
-def lanes_of(report: Report) -> tuple[Lane, ...]:
+def lanes_of(report: ReportData) -> tuple[Lane, ...]:
     """The lanes of a report: the host, the DMA, then accelerators, then cores, by name.
 
     The host works whenever it does not wait, and is no core of a cluster that runs a kernel.  Empty

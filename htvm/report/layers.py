@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from htvm.report.accuracy import accuracy_text
+from htvm.report.data import L1Use, LayerRow, Memory, ReportData, Summary
 from htvm.report.table import (
     Column,
     Table,
@@ -16,7 +17,6 @@ from htvm.report.table import (
     short_source,
     text,
 )
-from htvm.report.types import L1Use, LayerRow, Memory, Report, Summary
 from htvm.result import Causes
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 _WORST = 3  # layers that are named as those that lost the most
 
 
-def layer_table(report: Report) -> Table:
+def layer_table(report: ReportData) -> Table:
     """The table of steps, in execution order, with a total below.
 
     It leaves out what would make it wider than a terminal; JSON and CSV have every field.
@@ -153,7 +153,7 @@ def units_text(summary: Summary) -> str:
     return text(Table(columns, rows, title=title))
 
 
-def causes_table(report: Report) -> Table:
+def causes_table(report: ReportData) -> Table:
     """What the cycles of each step on an accelerator were spent on, with the whole run below.
 
     Tiles are marked where L1 has two buffers for them; tensors in L1 are not moved.
@@ -214,7 +214,7 @@ def _cause_cells(causes: Causes) -> tuple[str, ...]:
     return tuple(count(value) for value in values)
 
 
-def energy_text(report: Report) -> str:
+def energy_text(report: ReportData) -> str:
     """The energy and what it is derived from; empty where there is none."""
     energy = report.energy
     if energy is None:
@@ -230,7 +230,7 @@ def energy_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _headline(report: Report) -> str:
+def _headline(report: ReportData) -> str:
     summary = report.summary
     line = f"{summary.network} for {summary.target}, platform {summary.platform}"
     if summary.policy:
@@ -243,7 +243,7 @@ def _headline(report: Report) -> str:
     )
 
 
-def _sqnr_text(report: Report) -> str:
+def _sqnr_text(report: ReportData) -> str:
     """What retargeting cost; empty if the scheme was not changed."""
     if report.output_sqnr_db is None and not report.sqnr:
         return ""
@@ -265,7 +265,7 @@ def _sqnr_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def report_text(report: Report) -> str:
+def report_text(report: ReportData) -> str:
     """The whole report as text."""
     parts = [
         _headline(report),
@@ -283,7 +283,7 @@ def report_text(report: Report) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def report_csv(report: Report) -> str:
+def report_csv(report: ReportData) -> str:
     """The rows of the steps as CSV, one column per field of `LayerRow` and of its causes."""
     names = [field.name for field in dataclasses.fields(LayerRow) if field.name != "causes"]
     causes = [field.name for field in dataclasses.fields(Causes)]

@@ -6,7 +6,7 @@ for a core with SIMD instructions, which the simulated host lacks.
 
 from __future__ import annotations
 
-from htvm.report.compare_types import Published
+from htvm.report.compare import Published
 
 __all__ = ["ANALOG", "BOTH_PEAK", "DIGITAL", "TABLE_I", "WHY_FASTER", "published"]
 

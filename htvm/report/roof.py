@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
 
 __all__ = ["Point", "points_of"]
 
@@ -27,7 +27,7 @@ class Point:
     cycles: int
 
 
-def points_of(report: Report) -> tuple[Point, ...]:
+def points_of(report: ReportData) -> tuple[Point, ...]:
     """The layers on accelerators that multiply, were simulated, and whose bytes are known."""
     points = []
     for row in report.layers:

@@ -10,46 +10,46 @@ from htvm.errors import ExportError
 from htvm.files import write_whole
 
 if TYPE_CHECKING:
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
 
 __all__ = ["FORMATS", "format_of", "save"]
 
 
-def _text(report: Report) -> bytes:
+def _text(report: ReportData) -> bytes:
     return f"{report}\n".encode()
 
 
-def _html(report: Report) -> bytes:
+def _html(report: ReportData) -> bytes:
     from htvm.report.html import report_html
 
     return report_html(report).encode()
 
 
-def _csv(report: Report) -> bytes:
+def _csv(report: ReportData) -> bytes:
     from htvm.report.layers import report_csv
 
     return report_csv(report).encode()
 
 
-def _json(report: Report) -> bytes:
+def _json(report: ReportData) -> bytes:
     from htvm.report.json_file import report_json
 
     return f"{report_json(report)}\n".encode()
 
 
-def _trace(report: Report) -> bytes:
+def _trace(report: ReportData) -> bytes:
     from htvm.report.trace import report_trace
 
     return f"{report_trace(report)}\n".encode()
 
 
-def _png(report: Report) -> bytes:
+def _png(report: ReportData) -> bytes:
     from htvm.report.figures import report_png
 
     return report_png(report)
 
 
-FORMATS: Mapping[str, Callable[[Report], bytes]] = {
+FORMATS: Mapping[str, Callable[[ReportData], bytes]] = {
     ".html": _html,
     ".txt": _text,
     ".csv": _csv,
@@ -77,7 +77,7 @@ def format_of(path: str | Path, where: str = "") -> str:
     )
 
 
-def save(report: Report, path: str | Path, *, form: str = "", where: str = "") -> Path:
+def save(report: ReportData, path: str | Path, *, form: str = "", where: str = "") -> Path:
     """Write a report to a file, whole or not at all.
 
     Args:

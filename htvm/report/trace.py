@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from htvm.report.lanes import lanes_of
 
 if TYPE_CHECKING:
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
 
 __all__ = ["report_trace"]
 
@@ -16,7 +16,7 @@ _PROCESS = 1
 _STEPS = 0
 
 
-def report_trace(report: Report) -> str:
+def report_trace(report: ReportData) -> str:
     """The run as trace events: a thread for the steps, the host, the DMA and each accelerator.
 
     Times are in microseconds of the SoC's clock, as the format has it; ``args`` have cycles.

@@ -18,7 +18,7 @@ from htvm.explain.improvements import improvements, variants_of
 from htvm.explain.variants import resized
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
-from htvm.report.explain_types import Improvement
+from htvm.report.explain import Improvement
 from patterns.ops.conv import conv2d
 from patterns.ops.float32.borders import dequantize, quantize
 from patterns.ops.gemm import dense

@@ -18,7 +18,7 @@ from htvm import zoo
 from htvm.cli.app import main
 from htvm.cli.arguments import open_model
 from htvm.firmware.sizes import Sizes
-from htvm.report.fit_types import Fit, Level
+from htvm.report.fit import Fit, Level
 from tests.models import MODELS, model_path
 
 MLPERF = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantization.calibrate import noise_inputs, observe, sample_count
-from htvm.quantization.forward import accumulate, forward, requantize
+from htvm.quantization.forward import forward
 from htvm.quantization.graph import MulShift, Net, Operator, Shift
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.read import read_net
@@ -20,6 +20,7 @@ from htvm.quantization.report import sqnr_db
 from htvm.quantization.rewrite import rewrite, scaled_parameters
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales, choose_scales
+from htvm.quantization.sums import accumulate, requantize
 from htvm.quantization.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
 from patterns.reading.read import read_graph
 from tests.quantization.sources import Source, encoder, mobile, residual

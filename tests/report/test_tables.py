@@ -10,10 +10,14 @@ from dataclasses import replace
 import pytest
 
 from htvm import zoo
-from htvm.report.compare import comparison_csv, comparison_json
-from htvm.report.compare_types import Agreement, Comparison, ComparisonRow
-from htvm.report.explain import explain_csv, explain_json
-from htvm.report.explain_types import Explanation, Offer, VerdictRow
+from htvm.report.compare import (
+    Agreement,
+    Comparison,
+    ComparisonRow,
+    comparison_csv,
+    comparison_json,
+)
+from htvm.report.explain import Explanation, Offer, VerdictRow, explain_csv, explain_json
 from htvm.report.json_file import report_json
 from htvm.report.layers import l1_text, memory_text, report_csv
 from htvm.report.published import published

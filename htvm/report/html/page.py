@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import jinja2
 
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
 
 __all__ = ["report_html"]
 
@@ -36,7 +36,7 @@ class _Tile:
     said: str = ""
 
 
-def report_html(report: Report) -> str:
+def report_html(report: ReportData) -> str:
     """The page: styles, figures and script are inside, and nothing is fetched."""
     classes = unit_classes(report)
     template = _environment().get_template("page.html.jinja")
@@ -74,7 +74,7 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _legend(report: Report, classes: Mapping[str, str]) -> dict[str, str]:
+def _legend(report: ReportData, classes: Mapping[str, str]) -> dict[str, str]:
     """What the colours of boxes say: where something runs -> class."""
     names = [core.name for core in report.machine.cores] if report.machine else []
     used = {row.accelerator for row in report.layers} | {n.accelerator for n in report.graph}
@@ -82,7 +82,7 @@ def _legend(report: Report, classes: Mapping[str, str]) -> dict[str, str]:
     return {"cpu": "u-host"} | {name: classes[name] for name in names if name in used}
 
 
-def _tiles(report: Report) -> list[_Tile]:
+def _tiles(report: ReportData) -> list[_Tile]:
     summary, memory = report.summary, report.summary.memory
     clock = f"at {summary.clock_hz / 1e6:g} MHz"
     macs = sum(row.macs for row in report.layers)
@@ -117,12 +117,12 @@ def _energy(microjoules: float) -> str:
     return f"{microjoules:.2f} µJ" if microjoules < 1000 else f"{microjoules / 1000:.2f} mJ"
 
 
-def _whole(report: Report) -> tuple[Part, ...]:
+def _whole(report: ReportData) -> tuple[Part, ...]:
     causes = report.summary.causes
     return () if causes is None else cause_parts(causes, causes.cycles)
 
 
-def _longest(report: Report) -> list[dict[str, Any]]:
+def _longest(report: ReportData) -> list[dict[str, Any]]:
     """The steps that take longest, each a bar whose full width is that of the longest."""
     known = [row for row in report.layers if row.causes is not None and row.cycles]
     known.sort(key=lambda row: -(row.cycles or 0))
@@ -138,7 +138,7 @@ def _longest(report: Report) -> list[dict[str, Any]]:
     ]
 
 
-def _units(report: Report, classes: Mapping[str, str]) -> list[dict[str, Any]]:
+def _units(report: ReportData, classes: Mapping[str, str]) -> list[dict[str, Any]]:
     cycles = report.summary.cycles
     return [
         {
@@ -154,7 +154,7 @@ def _units(report: Report, classes: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _memory(report: Report) -> tuple[Part, ...]:
+def _memory(report: ReportData) -> tuple[Part, ...]:
     memory = report.summary.memory
     whole = max(memory.total, memory.limit or 0)
     return stacked(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
     from htvm.result import Causes
 
 __all__ = ["CAUSES", "Part", "cause_parts", "stacked", "unit_classes"]
@@ -63,7 +63,7 @@ def cause_parts(causes: Causes, whole: float) -> tuple[Part, ...]:
     )
 
 
-def unit_classes(report: Report) -> dict[str, str]:
+def unit_classes(report: ReportData) -> dict[str, str]:
     """Accelerator -> class of its colour; the host is grey, the DMA has the colour of transfers.
 
     Cores of one kind that differ by a number ("core0", "core1") share a colour.

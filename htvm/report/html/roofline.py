@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from htvm.report.types import Report
+    from htvm.report.data import ReportData
 
 __all__ = ["roofline_of"]
 
@@ -40,7 +40,7 @@ class _Scale:
         )
 
 
-def roofline_of(report: Report, classes: Mapping[str, str]) -> Markup | None:
+def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Markup | None:
     """The figure; None where no layer on an accelerator was simulated."""
     points, machine = points_of(report), report.machine
     if not points or machine is None:

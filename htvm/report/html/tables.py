@@ -11,7 +11,7 @@ from htvm.report.html.parts import CAUSES, Part, cause_parts
 from htvm.report.table import count, ratio
 
 if TYPE_CHECKING:
-    from htvm.report.types import LayerRow, Report
+    from htvm.report.data import LayerRow, ReportData
 
 __all__ = ["Cell", "Grid", "HeadCell", "bytes_grid", "layers_grid"]
 
@@ -57,7 +57,7 @@ class Grid:
     foot: tuple[Cell, ...] = ()
 
 
-def layers_grid(report: Report, classes: Mapping[str, str]) -> Grid:
+def layers_grid(report: ReportData, classes: Mapping[str, str]) -> Grid:
     """Where each step runs, how, and how well."""
     head = (
         HeadCell("layer", "name"),
@@ -78,7 +78,7 @@ def layers_grid(report: Report, classes: Mapping[str, str]) -> Grid:
     return _used(head, [_layer(report, row, classes) for row in report.layers])
 
 
-def _layer(report: Report, row: LayerRow, classes: Mapping[str, str]) -> tuple[Cell, ...]:
+def _layer(report: ReportData, row: LayerRow, classes: Mapping[str, str]) -> tuple[Cell, ...]:
     computes = row.kind in ("", "layer", "cpu")
     peak = report.machine.peak_of(row.accelerator) if report.machine and computes else None
     rate = row.macs / row.cycles if row.macs and row.cycles else None
@@ -102,7 +102,7 @@ def _layer(report: Report, row: LayerRow, classes: Mapping[str, str]) -> tuple[C
     )
 
 
-def bytes_grid(report: Report) -> Grid:
+def bytes_grid(report: ReportData) -> Grid:
     """What the cycles of each step were spent on, and which bytes it moves and holds."""
     causes = [
         HeadCell(name, classes=f"c-{field}", meaning=said) for field, (name, said) in CAUSES.items()

@@ -14,8 +14,8 @@ from htvm.report.table import count
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from htvm.report.data import ReportData
     from htvm.report.picture_types import MemoryMap
-    from htvm.report.types import Report
 
 __all__ = ["Box", "MapRow", "Strip", "Timeline", "timeline_of"]
 
@@ -89,7 +89,7 @@ class Timeline:
         return dma + [entry for entry in known if entry[0] in used]
 
 
-def timeline_of(report: Report, classes: Mapping[str, str]) -> Timeline:
+def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
     """The rows of a report; over steps instead of cycles where there are none."""
     cycles = report.summary.cycles
     places = _places(report)
@@ -116,7 +116,7 @@ def timeline_of(report: Report, classes: Mapping[str, str]) -> Timeline:
     )
 
 
-def _places(report: Report) -> list[Span]:
+def _places(report: ReportData) -> list[Span]:
     """From where to where each step goes on the axis."""
     if not report.summary.cycles:
         return [(index, index + 1) for index in range(len(report.layers))]

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers.layer import AnalogRequant, Array, Shift
-from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled
+from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled, Writer
 from htvm.frontend.onnx.dialects.write import per_channel, write_products
 from htvm.frontend.operators import Write
 from patterns.ops.analog import analog_conv2d, analog_dense
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.dialects.reader import IntegerReader
     from htvm.frontend.onnx.graph import Node
 
 __all__ = ["converted", "write_analog", "write_converted"]
@@ -42,13 +41,13 @@ def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | N
     return Converted(base, shift) if plain and ternary and simple and rows and signed else None
 
 
-def write_converted(reader: IntegerReader, value: Converted) -> Live:
+def write_converted(reader: Writer, value: Converted) -> Live:
     """Write the layer as one with a right shift."""
     return write_products(reader, value.products, Shift(value.shift), _CONVERTER, "int8")
 
 
 def write_analog(
-    reader: IntegerReader,
+    reader: Writer,
     node: Node,
     value: Converted,
     mul: Array,

@@ -8,15 +8,25 @@ what follows them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers.layer import Array
 from htvm.frontend.onnx.graph import Node
-from htvm.frontend.operators import Activation, Pads, Pair
+from htvm.frontend.operators import Activation, Pads, Pair, Write
 
-__all__ = ["Converted", "Geometry", "Live", "Products", "Scaled", "Sum", "Value", "limits_of"]
+__all__ = [
+    "Converted",
+    "Geometry",
+    "Live",
+    "Products",
+    "Scaled",
+    "Sum",
+    "Value",
+    "Writer",
+    "limits_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,3 +133,26 @@ def limits_of(dtype: str) -> tuple[int, int]:
     """Smallest and largest integer of a type."""
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
+
+
+class Writer(Protocol):
+    """Adds operators to the network that is read: the graph's reader, seen by what it calls."""
+
+    def live_value(self, value: Value) -> Live:
+        """Return the tensor, written if it was still open."""
+
+    def write(
+        self,
+        node: Node,
+        kind: str,
+        inputs: tuple[Live, ...],
+        shape: tuple[int, ...],
+        dtype: str,
+        write: Write,
+        *,
+        bound: int | None = None,
+    ) -> Live:
+        """Add an operator of a node and return its output."""
+
+    def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
+        """Return the same elements in another shape."""

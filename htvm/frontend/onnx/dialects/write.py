@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers.layer import Array, MulShift, Shift
-from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum
+from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Writer
 from htvm.frontend.operators import Write
 from patterns.ops import elementwise, gemm, integer, rescale
 from patterns.ops.conv import accumulator_bound, conv2d, conv2d_sums
@@ -16,7 +16,6 @@ from patterns.ops.conv import accumulator_bound, conv2d, conv2d_sums
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
 
-    from htvm.frontend.onnx.dialects.reader import IntegerReader
     from htvm.frontend.onnx.graph import Node
 
 __all__ = ["per_channel", "requantize", "write_products", "write_sum"]
@@ -25,7 +24,7 @@ _INT32_MAX = 2**31 - 1
 
 
 def requantize(
-    reader: IntegerReader,
+    reader: Writer,
     node: Node,
     value: Live | Products | Converted | Sum,
     mul: Array,
@@ -127,7 +126,7 @@ def _power_of(mul: Array, shift: int) -> int | None:
 
 
 def _scaled_products(
-    reader: IntegerReader,
+    reader: Writer,
     value: Products,
     mul: Array,
     add: Array,
@@ -147,7 +146,7 @@ def _scaled_products(
 
 
 def write_products(
-    reader: IntegerReader,
+    reader: Writer,
     value: Products,
     requant: Shift | MulShift | None = None,
     clip: tuple[int, int] = (-128, 127),
@@ -246,7 +245,7 @@ def _product_writer(
 # ------------------------------------------------------------------------------ sums, conversions
 
 
-def write_sum(reader: IntegerReader, value: Sum) -> Live:
+def write_sum(reader: Writer, value: Sum) -> Live:
     """Write the sum of two tensors, int32."""
     bound = sum(operand.bound for operand in value.operands)
 
@@ -259,7 +258,7 @@ def write_sum(reader: IntegerReader, value: Sum) -> Live:
 
 
 def _scaled_sum(
-    reader: IntegerReader,
+    reader: Writer,
     value: Sum,
     requant: MulShift,
     clip: tuple[int, int],
@@ -278,7 +277,7 @@ def _scaled_sum(
 
 
 def _converted(
-    reader: IntegerReader,
+    reader: Writer,
     node: Node,
     live: Live,
     mul: Array,

@@ -1,0 +1,103 @@
+"""Reading reports that were saved as JSON, and the schema they are held to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from htvm.errors import InputError
+from htvm.files import is_pipe
+from htvm.report.json_file import KIND, SCHEMA
+from htvm.report.types import Report
+
+__all__ = ["load", "schema"]
+
+
+def load(path: str | Path) -> Report:
+    """Read a report that was saved as ``.json``.
+
+    Raises:
+        InputError: it cannot be read, is no report, has a field of a wrong kind, or has a newer
+            schema than this version of the library knows.
+    """
+    where = f"file '{path}'"
+    data = _checked(_document(Path(path), where), where)
+    try:
+        report: Report = msgspec.convert(data, Report)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"this is no report: {str(error)[:200]}",
+            where=where,
+            hint=f"the fields are those of schema {SCHEMA} (htvm.report.schema())",
+        ) from error
+    objection = _contradiction(report)
+    if objection:
+        raise InputError(
+            f"this report contradicts itself: {objection}",
+            where=where,
+            hint="give a report as it was saved",
+        )
+    return report
+
+
+def _contradiction(report: Report) -> str:
+    """What figures could not be drawn of; empty if nothing."""
+    summary, steps = report.summary, len(report.layers)
+    if summary.clock_hz <= 0:
+        return f"a clock of {summary.clock_hz} Hz"
+    if summary.cycles is not None and summary.cycles <= 0:
+        return f"{summary.cycles} cycles"
+    for entry in report.maps:
+        for block in entry.blocks:
+            if not 0 <= block.first <= block.last < steps:
+                return f"'{block.name}' lives from step {block.first} to {block.last} of {steps}"
+            if block.offset < 0 or block.bytes < 0 or block.offset + block.bytes > entry.peak:
+                return f"'{block.name}' lies outside the {entry.peak} B of {entry.memory}"
+    for interval in report.timeline:
+        if not 0 <= interval.start <= interval.end:
+            return f"'{interval.unit}' works from cycle {interval.start} to {interval.end}"
+    return ""
+
+
+def _document(path: Path, where: str) -> Any:
+    hint = "give a report that was saved as .json"
+    if is_pipe(path):
+        raise InputError("cannot read the report: this is a pipe", where=where, hint=hint)
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # an impossible name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read the report: {reason}", where=where, hint=hint) from error
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError("this is not JSON", where=where, hint=hint) from error
+
+
+def _checked(data: Any, where: str) -> dict[str, Any]:
+    """The document if it is a report of a schema that is known."""
+    hint = "give a report that was saved as .json"
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise InputError("this JSON is no report", where=where, hint=hint)
+    version = data.get("schema")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise InputError(f"the report's schema is {version!r}", where=where, hint=hint)
+    if version > SCHEMA:
+        raise InputError(
+            f"the report has schema {version}, this version reads up to {SCHEMA}",
+            where=where,
+            hint="read it with the version of htvm that wrote it, or a newer one",
+        )
+    return data
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the document."""
+    (found,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    document = parts["Report"]
+    document["properties"] |= {"schema": {"const": SCHEMA}, "kind": {"const": KIND}}
+    document["required"] = ["schema", "kind", *document["required"]]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "$defs": parts}
