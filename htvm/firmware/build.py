@@ -102,7 +102,7 @@ def build_rv32(
         }
         rv32.build_firmware(
             [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
-            [folder, soc_folder(soc)],
+            [soc_folder(soc)],
             machine,
             folder,
             compiler,
@@ -173,7 +173,7 @@ def build_host(
     files = {**model_sources(program), "main.c": main}
 
     def make(folder: Path, sources: list[Path]) -> None:
-        host.build(sources, [folder], soc, folder, compiler, sanitize)
+        host.build(sources, [], soc, folder, compiler, sanitize)
 
     variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize))
     path = kept_build("model", files, soc, variant, compiler, cache_dir, make)

@@ -84,7 +84,7 @@ def build(
             Drivers, device models and the platform are added here.
         includes: include folders of the sources.
         soc: description from which ``htvm_soc.h`` is rendered.
-        out_dir: folder for the executable ``model`` and ``htvm_soc.h``; made if need be.
+        out_dir: folder for the executable ``model``; made if need be.
         compiler: the C compiler.
         sanitize: stop at undefined behaviour and, where the compiler can (gcc, clang), at wrong
             memory accesses.
@@ -102,7 +102,6 @@ def build(
         )
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        (out_dir / "htvm_soc.h").write_text(render(soc), encoding="utf-8", newline="\n")
     except OSError as error:
         raise ExportError(
             f"cannot write the program: {error.strerror}",
@@ -113,6 +112,6 @@ def build(
     path = (sanitizing(compiler) if sanitize else compiler).compile_host(
         [*sources, *driver_sources(soc), *model_sources(soc), platform],
         out_dir / "model",
-        [out_dir, *includes, *include_folders(soc)],
+        [compiler.headers([("htvm_soc.h", render(soc))]), *includes, *include_folders(soc)],
     )
     return HostProgram(path=path, soc=soc.name)

@@ -136,8 +136,7 @@ def build_firmware(
             platform's own files are added here.
         includes: include folders of the sources.
         machine: what it shall run on.
-        out_dir: folder for ``firmware.elf``, ``link.ld`` and the generated headers; made if need
-            be.
+        out_dir: folder for ``firmware.elf`` and ``link.ld``; made if need be.
         compiler: the cross compiler.
         stack_bytes: reserved for the stack.
         flags: further compiler flags.
@@ -148,11 +147,9 @@ def build_firmware(
         ExportError: ``out_dir`` cannot be written.
     """
     script, elf = out_dir / "link.ld", out_dir / "firmware.elf"
-    generated = (("link.ld", linker_script(machine, stack_bytes)), *soc_header(machine))
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        for name, text in generated:
-            (out_dir / name).write_text(text, encoding="utf-8", newline="\n")
+        script.write_text(linker_script(machine, stack_bytes), encoding="utf-8", newline="\n")
     except OSError as error:
         raise ExportError(
             f"cannot write the firmware: {error.strerror}",
@@ -160,7 +157,7 @@ def build_firmware(
             hint="choose a folder that can be written",
         ) from error
     files = [*sources, *platform_sources()]
-    folders = [out_dir, *includes, *include_folders()]
+    folders = [compiler.headers(soc_header(machine)), *includes, *include_folders()]
     try:
         compiler.compile_rv32(files, elf, folders, script, flags, machine.isa)
     except CompileError as error:

@@ -56,6 +56,9 @@ def rv32_flags(isa: str = "rv32imc") -> tuple[str, ...]:
     return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}+zicsr", *_RV32_FLAGS)
 
 
+# zig makes its own runtime library (real numbers in software, 64-bit division) when a program is
+# first linked with it, for 8 s on a core and target; few programs call any of it.
+_WITHOUT_LIBRARY = "-rtlib=none"
 _LONGEST_LINE = 300
 
 _CACHE_HINT = "free some disk space, or name a folder that can be written in XDG_CACHE_HOME"
@@ -181,8 +184,7 @@ class Compiler:
             sources: C files.
             includes: include folders; all headers in them count as ingredients.
             flags: further flags.
-            generated: (file name, text) of headers to be written beside the tool; their folder is
-                searched first.
+            generated: (file name, text) of headers; their folder is searched first.
             shared: build a shared library.
 
         Raises:
@@ -200,17 +202,37 @@ class Compiler:
         out = folder / name
         if not is_sealed(out):
             _log.info("building %s (once)", name)
+            searched = (self.headers(generated), *includes)
             try:
-                folder.mkdir(parents=True, exist_ok=True)
-                for file_name, text in generated:
-                    _write_atomically(folder / file_name, text)
-                self.compile_host(sources, out, (folder, *includes), flags, shared=shared)
+                self.compile_host(sources, out, searched, flags, shared=shared)
                 seal(out)
             except OSError as error:
-                raise ToolchainError(
-                    f"cannot write {name}: {error.strerror}", where=str(folder), hint=_CACHE_HINT
-                ) from error
+                raise _unwritten(name, folder, error) from error
         return out
+
+    def headers(self, generated: Sequence[tuple[str, str]]) -> Path:
+        """Return a folder of the cache that holds these headers, written if need be.
+
+        The same headers always are in the same folder, so that zig finds what it compiled with
+        them in its own cache.
+
+        Args:
+            generated: (file name, text) of each header.
+
+        Raises:
+            ToolchainError: they cannot be written.
+        """
+        key = hashlib.sha256(repr(sorted(generated)).encode())
+        folder = self.cache / "headers" / key.hexdigest()[:20]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in generated:
+                if not is_sealed(folder / name):
+                    _write_atomically(folder / name, text)
+                    seal(folder / name)
+        except OSError as error:
+            raise _unwritten("generated headers", folder, error) from error
+        return folder
 
     def _run(
         self,
@@ -237,7 +259,7 @@ class Compiler:
                 line += [str(source) for source in sources]
                 # After the sources, as libraries named in the flags must be.
                 line += [*flags, "-o", str(made)]
-                _call(line, environment, self.timeout_s, str(out))
+                self._link(line, environment, str(out))
                 if not made.is_file():
                     raise ToolchainError(
                         "the C compiler ended without an error and wrote nothing",
@@ -252,6 +274,18 @@ class Compiler:
                 hint=_CACHE_HINT,
             ) from error
         return out
+
+    def _link(self, line: list[str], environment: dict[str, str], where: str) -> None:
+        """Compile and link, with zig's runtime library if something of it is missing without."""
+        linked = not {"-c", "-shared"}.intersection(line)
+        if linked and line[: len(self.cross)] == [*self.cross]:
+            try:
+                _call([*line, _WITHOUT_LIBRARY], environment, self.timeout_s, where)
+                return
+            except CompileError as error:
+                if "undefined symbol" not in error.output:
+                    raise
+        _call(line, environment, self.timeout_s, where)
 
 
 def _call(line: list[str], environment: dict[str, str], timeout_s: float, where: str) -> None:
@@ -335,6 +369,12 @@ def _is_installed(package: str) -> bool:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):  # an import hook's refusal, a module without a spec
         return False
+
+
+def _unwritten(name: str, folder: Path, error: OSError) -> ToolchainError:
+    return ToolchainError(
+        f"cannot write {name}: {error.strerror}", where=str(folder), hint=_CACHE_HINT
+    )
 
 
 def seal(file: Path) -> None:

@@ -108,3 +108,40 @@ def test_cache_falls_back_to_a_temporary_folder(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     if paths.sys.platform == "linux":
         assert paths.cache_root().parent == tmp_path
+
+
+@pytest.mark.parametrize(("missing", "calls"), [("", 1), ("__divsf3", 2)])
+def test_the_runtime_library_is_linked_where_it_is_missing(
+    missing: str, calls: int, source: Path, tmp_path: Path, compiler: Compiler
+) -> None:
+    """zig makes it first, which takes seconds, and few programs need it."""
+    log, fake = tmp_path / "log", tmp_path / "cc"
+    undefined = f"echo 'undefined symbol: {missing}'; exit 1" if missing else ":"
+    fake.write_text(
+        f'#!/bin/sh\necho "$@" >> {log}\n'
+        f"for word; do [ $word != -rtlib=none ] || {{ {undefined}; }}\n"
+        '[ $word != -o ] || next=1\n[ $word = -o ] || [ -z "$next" ] || { out=$word; next=; }\n'
+        "done\necho made > $out\n"
+    )
+    fake.chmod(0o755)
+    own = replace(compiler, host=(str(fake),), cross=(str(fake),))
+    assert own.compile_rv32([source], tmp_path / "program").read_text() == "made\n"
+    lines = log.read_text().splitlines()
+    assert ["-rtlib=none" in line for line in lines] == [True, False][:calls]
+
+
+def test_an_undefined_function_is_still_an_error(tmp_path: Path, compiler: Compiler) -> None:
+    source = tmp_path / "program.c"
+    source.write_text("int nowhere(void);\nint main(void) { return nowhere(); }\n")
+    with pytest.raises(CompileError, match="undefined symbol: nowhere"):
+        compiler.compile_host([source], tmp_path / "program")
+
+
+def test_headers_are_kept_in_a_folder_of_their_own(tmp_path: Path, compiler: Compiler) -> None:
+    own = replace(compiler, cache=tmp_path)
+    folder = own.headers([("made.h", "1\n"), ("other.h", "2\n")])
+    assert own.headers([("other.h", "2\n"), ("made.h", "1\n")]) == folder
+    assert own.headers([("made.h", "3\n"), ("other.h", "2\n")]) != folder
+    (folder / "made.h").write_text("damaged")
+    own.headers([("made.h", "1\n"), ("other.h", "2\n")])
+    assert (folder / "made.h").read_text() == "1\n"
