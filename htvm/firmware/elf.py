@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,15 @@ from byoc_dory.errors import SimulationError
 
 __all__ = ["Elf", "Section", "Symbol", "read_elf"]
 
-_SHT_SYMTAB = 2
-_SHT_NOBITS = 8
-_SHF_ALLOC = 2
-_FILE_HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
-_SECTION_HEADER = struct.Struct("<10I")
+# Read as a whole: of a debug build, one object for each of thousands of labels takes a third of a
+# second.
 _SYMBOL = struct.Struct("<IIIBBH")
+
+# What pyelftools raises, its own errors aside, when a header points to nowhere.
+_CORRUPT = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError,
+    TypeError, ValueError, struct.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,11 @@ class Section:
         name: for example ``".text"``.
         address: first byte, as the core sees it.
         size: bytes.
-        in_file: whether its contents are in the file (false for zero-initialised data).
     """
 
     name: str
     address: int
     size: int
-    in_file: bool
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,9 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Elf:
-    """An executable: where it starts, what it occupies, what it names."""
+    """An executable: what it occupies, what it names."""
 
     path: Path
-    entry: int
     sections: tuple[Section, ...]
     symbols: dict[str, Symbol]
 
@@ -74,47 +75,40 @@ def read_elf(path: Path) -> Elf:
     Raises:
         SimulationError: the file cannot be read, is something else, or is corrupt.
     """
+    from elftools.common.exceptions import ELFError
+
     try:
         data = path.read_bytes()
     except OSError as error:
         raise SimulationError(
             f"cannot read the program: {error.strerror}", where=str(path)
         ) from error
-    if len(data) < _FILE_HEADER.size or data[:6] != b"\x7fELF\x01\x01":
+    if data[:6] != b"\x7fELF\x01\x01":
         raise SimulationError("not a 32-bit little-endian ELF file", where=str(path))
     try:
         return _parse(path, data)
-    except (struct.error, IndexError, ValueError) as error:
+    except (ELFError, *_CORRUPT) as error:
         raise SimulationError("the ELF file is corrupt or truncated", where=str(path)) from error
 
 
 def _parse(path: Path, data: bytes) -> Elf:
-    header = _FILE_HEADER.unpack_from(data)
-    entry, table, header_size, count, names_index = (header[i] for i in (4, 6, 11, 12, 13))
-    headers = [_SECTION_HEADER.unpack_from(data, table + i * header_size) for i in range(count)]
-    names = _contents(data, headers[names_index]) if headers else b""
+    from elftools.elf.constants import SH_FLAGS
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(io.BytesIO(data))
     sections = tuple(
-        Section(_string(names, h[0]), h[3], h[5], h[1] != _SHT_NOBITS)
-        for h in headers
-        if h[2] & _SHF_ALLOC
+        Section(section.name, section["sh_addr"], section["sh_size"])
+        for section in elf.iter_sections()
+        if section["sh_flags"] & SH_FLAGS.SHF_ALLOC
     )
-    symbols: dict[str, Symbol] = {}
-    for h in headers:
-        if h[1] == _SHT_SYMTAB:
-            strings = _contents(data, headers[h[6]])
-            for name, address, size, *_ in _SYMBOL.iter_unpack(_contents(data, h)):
-                text = _string(strings, name)
-                if text:
-                    symbols[text] = Symbol(text, address, size)
-    return Elf(path, entry, sections, symbols)
-
-
-def _contents(data: bytes, header: tuple[int, ...]) -> bytes:
-    offset, size = header[4], header[5]
-    if offset + size > len(data):
-        raise ValueError("section outside of the file")
-    return data[offset : offset + size]
-
-
-def _string(table: bytes, offset: int) -> str:
-    return table[offset : table.index(b"\0", offset)].decode("utf-8", "replace")
+    table = elf.get_section_by_name(".symtab")
+    if table is None:
+        return Elf(path, sections, {})
+    strings = elf.get_section(table["sh_link"])
+    found = {name: place for name, *place in _SYMBOL.iter_unpack(table.data())}
+    symbols = {strings.get_string(name): place for name, place in found.items() if name}
+    return Elf(
+        path,
+        sections,
+        {name: Symbol(name, address, size) for name, (address, size, *_) in symbols.items()},
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,13 +127,14 @@ def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
 
 def native_code_bytes(path: Path) -> int:
     """Return the bytes of executable sections of a 64-bit ELF file, 0 for any other format."""
-    data = path.read_bytes()
-    if data[:6] != b"\x7fELF\x02\x01":
-        return 0
-    (table,) = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
-    total = 0
-    for index in range(count):
-        flags, _, _, length = struct.unpack_from("<4Q", data, table + index * size + 8)
-        total += length if flags & 4 else 0
-    return total
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.constants import SH_FLAGS
+    from elftools.elf.elffile import ELFFile
+
+    with path.open("rb") as file:
+        try:
+            elf = ELFFile(file)
+        except ELFError:
+            return 0
+        code = (s["sh_size"] for s in elf.iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_EXECINSTR)
+        return sum(code) if elf.elfclass == 64 else 0
