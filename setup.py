@@ -19,6 +19,8 @@ EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
 TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77", *EXPLORE]
 # Checks saved reports against the schema that they declare.
 TEST += ["jsonschema>=4.18,<5"]
+# Tests write TFLite files, and compare names of operators.
+TEST += ["flatbuffers>=24.3.25,<26", "tflite>=2.18,<3"]
 # What calibrates float networks; tests compare imported ONNX files with it, too.
 QUANTIZE = ["onnxruntime>=1.17,<2"]
 # The data that the zoo's digits networks are calibrated and demonstrated with.
@@ -72,8 +74,6 @@ setup(
         "numpy>=1.26,<3",
         # What ONNX files are read with.
         "onnx>=1.16,<2",
-        "tflite>=2.18,<3",
-        "flatbuffers>=24.3.25,<26",
         "jinja2>=3.1,<4",
         # Reads saved reports, and says where one is wrong.
         "msgspec>=0.19,<1",

@@ -11,7 +11,9 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 from patterns.reading.read import read_graph
+from tests.frontend import flatfile
 from tests.frontend.flatfile import FLOAT32, INT16, UINT8, Graph, small_network
 from tests.interpreter import interpret
 from tests.models import model_path
@@ -37,6 +39,19 @@ def test_the_sound_network_loads(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run_tvm(model.module, sample), made)
     assert model.name == "network"
     assert model.sources["softmax_0"] == "probabilities"
+
+
+def test_names_of_operators_are_those_of_the_schema() -> None:
+    from tflite import BuiltinOperator
+
+    codes = {name: code for name, code in vars(BuiltinOperator).items() if name.isupper()}
+    assert {name: code for code, name in enumerate(OPERATOR_NAMES)} == codes
+
+
+def test_an_operator_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(flatfile.CODES, "SOFTMAX", len(OPERATOR_NAMES))
+    with pytest.raises(ModelError, match=f"operator code {len(OPERATOR_NAMES)} does not exist"):
+        load(tmp_path, small_network().file())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers.layer import Array
 from htvm.frontend.tflite.flatbuffer import Buffer, Table
+from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 
 __all__ = ["TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
 
@@ -178,17 +179,14 @@ class _FileReader:
         return given
 
     def _code(self, table: Table) -> str:
-        from tflite import BuiltinOperator
-
         # Older files keep the code in eight bits, newer ones in both fields.
         short, code = table.integer(0, "b"), table.integer(3, "i")
         if code and short != min(code, 127):
             raise self._corrupt(f"operator codes {short} and {code} contradict each other")
         code = code or short
-        for name, value in vars(BuiltinOperator).items():
-            if value == code and not name.startswith("_"):
-                return str(name)
-        raise self._corrupt(f"operator code {code} does not exist")
+        if not 0 <= code < len(OPERATOR_NAMES):
+            raise self._corrupt(f"operator code {code} does not exist")
+        return OPERATOR_NAMES[code]
 
     def _tensor(self, index: int, table: Table, buffers: tuple[Table, ...]) -> TfliteTensor:
         name = table.string(3)

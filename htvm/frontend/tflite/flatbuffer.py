@@ -1,7 +1,8 @@
 """Reading a FlatBuffers file that may be damaged: every access is checked against its bounds.
 
-The generated accessors of the ``tflite`` package follow any offset they find, which in a damaged
-file ends in a crash, a wrong answer or an endless loop.  This reader raises `ModelError` instead.
+Generated accessors (the packages ``tflite`` and ``flatbuffers``) follow any offset they find, which
+in a damaged file ends in a crash, a wrong answer or an endless loop.  This reader raises
+`ModelError` instead.
 """
 
 from __future__ import annotations
