@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def _wrap(text: str, indent: str) -> str:
     return ("\n" + indent).join(lines)
 
 
+@cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
