@@ -82,27 +82,3 @@ def random_analog_layer(rng: np.random.Generator, name: str, largest: int = 20) 
     if size[0] + pads[0] + pads[2] < fy or size[1] + pads[1] + pads[3] < fx:
         return random_analog_layer(rng, name, largest)
     return analog_conv(rng, name, source, k, (fy, fx), stride, pads, clip)
-
-
-def run_analog(layer: Layer, x: np.ndarray) -> np.ndarray:
-    """int8 result, pass by pass, in Python's floor arithmetic."""
-    r = layer.requant
-    assert isinstance(r, AnalogRequant)
-    top, left, bottom, right = layer.pad
-    x = x.reshape(layer.C, layer.iy, layer.ix).astype(np.int64)
-    x = np.pad(x, ((0, 0), (top, bottom), (left, right)))
-    total = np.zeros((layer.K, layer.oy, layer.ox), np.int64)
-    each = r.rows // (layer.fy * layer.fx)
-    for first in range(0, layer.C, each):
-        sums = np.zeros_like(total)
-        for i in range(layer.fy):
-            for j in range(layer.fx):
-                rows = slice(i, i + (layer.oy - 1) * layer.stride[0] + 1, layer.stride[0])
-                columns = slice(j, j + (layer.ox - 1) * layer.stride[1] + 1, layer.stride[1])
-                part = x[first : first + each, rows, columns]
-                weight = layer.weight[:, first : first + each, i, j].astype(np.int64)
-                sums += np.tensordot(weight, part, axes=1)
-        total += np.clip(sums // r.gain, *r.adc)
-    mul, add = (np.broadcast_to(v, layer.K)[:, None, None] for v in (r.mul, r.add))
-    result = (total * mul + add) // (1 << r.shift)
-    return np.clip(result, *layer.clip).astype(np.int8).reshape(layer.output.shape)

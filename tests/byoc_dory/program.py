@@ -15,7 +15,7 @@ from byoc_dory.region import Constant, Region, RegionCode
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans
-from tests.byoc_dory.reference import run_layer
+from tests.reference.diana_layers import run_layer
 
 CORE = DIANA.accelerator("digital")
 HEADERS = ("diana_driver.h",)

@@ -35,8 +35,8 @@ from byoc_dory.layers.rowwise import (
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
-from tests import layer_reference
 from tests.byoc_dory.program import Case
+from tests.reference import matrix_layers
 
 __all__ = ["attention_layer", "case_of", "random_cluster_layer", "random_gemm", "try_case"]
 
@@ -175,13 +175,13 @@ def case_of(layers: tuple[Layer, ...], options: TilingOptions, prefix: str, home
         for tensor in entering.values()
     }
     for layer in layers:
-        values[layer.output.name] = layer_reference.evaluate(
+        values[layer.output.name] = matrix_layers.evaluate(
             layer, [values[t.name] for t in layer.inputs]
         )
     return Case(
         code,
-        tuple(layer_reference.stored(values[t.name]) for t in region.inputs),
-        tuple(layer_reference.stored(values[t.name]) for t in region.outputs),
+        tuple(matrix_layers.stored(values[t.name]) for t in region.inputs),
+        tuple(matrix_layers.stored(values[t.name]) for t in region.outputs),
     )
 
 

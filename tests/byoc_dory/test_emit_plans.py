@@ -24,7 +24,7 @@ from htvm.sim.rv32 import run_rv32
 from tests.byoc_dory.layers import NETWORKS, OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans, plan_of
 from tests.byoc_dory.program import _define
-from tests.byoc_dory.reference import from_l2, run_layer, to_l2
+from tests.reference.diana_layers import from_l2, run_layer, to_l2
 
 CORE = DIANA.accelerator("digital")
 ALIGNED = "_Alignas(16) int8_t"

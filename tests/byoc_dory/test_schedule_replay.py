@@ -19,10 +19,10 @@ from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.steps import Load, Queue
 from byoc_dory.tiling import Solution
-from tests.byoc_dory.core_model import Core
 from tests.byoc_dory.layers import OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans, may_stay, plan_of
-from tests.byoc_dory.reference import from_l2, run_layer, to_l2
+from tests.reference.diana_core import Core
+from tests.reference.diana_layers import from_l2, run_layer, to_l2
 
 CORE = DIANA.accelerator("digital")
 

@@ -18,8 +18,8 @@ from htvm.errors import TargetError
 from patterns.names import emit
 from patterns.ops.analog import analog_conv2d, analog_dense
 from tests.byoc_dory.analog import requant, seven_bits, ternary
-from tests.interpreter import interpret
 from tests.patterns.build import module_of
+from tests.reference.interpreter import interpret
 
 SHAPE = (1, 9, 10, 6)
 

@@ -14,8 +14,8 @@ from htvm.inputs import seeded_inputs
 from htvm.zoo.sketch import Scheme
 from patterns.reading.read import output_names, read_graph
 from tests.e2e.networks import random_network
-from tests.interpreter import interpret
 from tests.models import MODELS, golden
+from tests.reference.interpreter import interpret
 
 Platform = Literal["host", "rv32"]
 

@@ -16,7 +16,7 @@ from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add
 from patterns.ops.gemm import dense
 from patterns.ops.tflite.softmax import softmax
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 RNG = np.random.default_rng(31)
 Writer = Callable[..., Any]

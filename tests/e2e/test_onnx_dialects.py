@@ -10,8 +10,8 @@ import pytest
 
 import htvm
 from htvm.errors import L2OverflowError
-from tests.interpreter import interpret
 from tests.models_onnx import FILES, golden, onnx_path
+from tests.reference.interpreter import interpret
 
 # Compiled and run every day; the interpreter takes all but the large ones every day.
 EVERY_DAY = (

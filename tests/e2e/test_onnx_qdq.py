@@ -11,8 +11,8 @@ import pytest
 
 import htvm
 from htvm.quantization import retarget
-from tests.interpreter import interpret
 from tests.reference import onnx_session
+from tests.reference.interpreter import interpret
 
 Array = npt.NDArray[Any]
 

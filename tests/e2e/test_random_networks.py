@@ -25,7 +25,7 @@ from htvm.quantization import retarget
 from patterns.reading.read import read_graph
 from tests.e2e.draws import Scheme
 from tests.e2e.networks import Network, random_network
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 EVERYDAY = range(202, 227)
 MANY = range(1000, 1300)

@@ -15,8 +15,8 @@ from htvm.firmware.build import build_host
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.runner import run
 from tests.e2e.networks import random_network
-from tests.interpreter import interpret
 from tests.models_onnx import FILES, golden, onnx_path
+from tests.reference.interpreter import interpret
 
 EVERY_DAY = {
     "deeploy_kernels/Integer/Attention": ("snitch_ita", "rv32"),

@@ -9,7 +9,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-from tests.interpreter import Array
+from tests.reference.interpreter import Array
 
 FLOAT32, INT32, UINT8, INT16, INT8 = 0, 2, 3, 7, 9
 CODES = {

@@ -9,7 +9,7 @@ from tvm import relax
 from tvm.ir import IRModule
 from tvm.relax import op as R
 
-from tests.interpreter import Array
+from tests.reference.interpreter import Array
 
 
 class QdqBuilder:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontend.flatfile import FLOAT32, INT8, INT32, UINT8, Graph, Op, Options, Tensor
-from tests.interpreter import Array
+from tests.reference.interpreter import Array
 
 Rng = np.random.Generator
 

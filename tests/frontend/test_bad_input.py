@@ -15,9 +15,9 @@ from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 from patterns.reading.read import read_graph
 from tests.frontend import flatfile
 from tests.frontend.flatfile import FLOAT32, INT16, UINT8, Graph, small_network
-from tests.interpreter import interpret
 from tests.models import model_path
 from tests.patterns.build import run_tvm
+from tests.reference.interpreter import interpret
 
 
 def load(tmp_path: Path, data: bytes) -> htvm.Model:

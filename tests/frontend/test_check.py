@@ -21,8 +21,8 @@ from patterns.ops import elementwise, gemm
 from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import call_primitive, primitive
 from patterns.reading.read import read_graph
-from tests.interpreter import interpret
 from tests.patterns.build import module_of
+from tests.reference.interpreter import interpret
 
 WEIGHT = np.arange(-30, 30, dtype=np.int8).reshape(4, 15)
 BIAS = np.asarray([5, -7, 900, 0], np.int32)

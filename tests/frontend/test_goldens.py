@@ -11,8 +11,8 @@ from tvm import relax
 
 import htvm
 from patterns.reading.read import read_graph
-from tests.interpreter import interpret
 from tests.models import MODELS, golden, layer_outputs, model_path
+from tests.reference.interpreter import interpret
 
 # Operators of the file that TVM's importer, and hence the integer form, does not change in kind.
 _INSERTED = {"pad"}

@@ -17,7 +17,7 @@ from byoc_dory.layers import MulShift, Shift
 from htvm.errors import HtvmError, ModelError, UnsupportedError
 from patterns.reading.read import read_graph
 from tests.frontend.onnxfile import Array, model_of, node, requant, saved
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 RNG = np.random.default_rng(11)
 WEIGHT = RNG.integers(-128, 128, (4, 3, 3, 3)).astype(np.float32)

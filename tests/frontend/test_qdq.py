@@ -17,8 +17,8 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Weighted
 from patterns.reading.read import read_graph
 from tests.frontend.qdq import QdqBuilder
-from tests.interpreter import interpret
 from tests.patterns.build import run_tvm
+from tests.reference.interpreter import interpret
 
 SHAPE = {"NHWC": (1, 8, 6, 4), "NCHW": (1, 4, 8, 6)}
 

@@ -15,7 +15,7 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from tests.frontend.flatfile import FLOAT32, INT16, INT32, UINT8, Graph
 from tests.frontend.single import CASES, Sketch, inputs_of
 from tests.frontend.tflm import reference
-from tests.interpreter import Array, interpret
+from tests.reference.interpreter import Array, interpret
 
 Loader = Callable[[Graph], htvm.Model]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.frontend.flatfile import Graph
-from tests.interpreter import Array
+from tests.reference.interpreter import Array
 
 
 def reference(graph: Graph, inputs: Sequence[Array]) -> list[Array]:

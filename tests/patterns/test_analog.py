@@ -20,9 +20,10 @@ from patterns.names import emit
 from patterns.ops.analog import MAX_PASSES, analog_conv2d, analog_dense
 from patterns.ops.requantize import int_constant
 from patterns.reading.read import Node, output_names, read_graph
-from tests.byoc_dory.analog import run_analog, seven_bits, ternary
-from tests.interpreter import Array, interpret
+from tests.byoc_dory.analog import seven_bits, ternary
 from tests.patterns.build import Writer, module_of, run_tvm
+from tests.reference.diana_layers import run_analog
+from tests.reference.interpreter import Array, interpret
 
 RNG = np.random.default_rng(11)
 

@@ -121,7 +121,7 @@ def test_norms(dtype: str) -> None:
 
 
 def test_a_norm_of_equal_values_divides_by_one() -> None:
-    from tests.interpreter import interpret
+    from tests.reference.interpreter import interpret
 
     module = module_of(
         [ROWS],
@@ -156,7 +156,7 @@ def test_activations() -> None:
 
 def test_reals() -> None:
     import htvm
-    from tests.interpreter import interpret
+    from tests.reference.interpreter import interpret
 
     # Integers, so that sums are exact in any order.
     matrix = RNG.integers(-8, 8, (16, 5)).astype(np.float32)

@@ -12,9 +12,9 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops.pulp import ita
 from patterns.reading.read import read_graph
-from tests.interpreter import interpret
 from tests.patterns.build import run_tvm
 from tests.patterns.test_types import RNG, agree, module_of
+from tests.reference.interpreter import interpret
 
 PUBLISHED = ItaSoftmax()
 # Of the step 1/32, and so are its results.

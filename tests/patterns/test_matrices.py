@@ -22,10 +22,10 @@ from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
 from patterns.ops.pulp.softmax import integer_softmax
 from patterns.ops.rescale import rescale
-from tests.interpreter import interpret
-from tests.layer_reference import evaluate
 from tests.patterns.fake import cut, fake, layers_of, placed_on
 from tests.patterns.test_types import drawn, module_of
+from tests.reference.interpreter import interpret
+from tests.reference.matrix_layers import evaluate
 
 Array = npt.NDArray[Any]
 Types = list[tuple[tuple[int, ...], str]]

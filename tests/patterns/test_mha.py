@@ -19,12 +19,12 @@ from patterns.ops import elementwise, integer
 from patterns.ops.moves.transpose import Transpose
 from patterns.reading.graph import Graph
 from patterns.reading.read import output_names, read_graph
-from tests.interpreter import interpret
-from tests.layer_reference import evaluate
 from tests.models_onnx import onnx_path
 from tests.patterns.attention_nets import STYLES, Attention, polynomial
 from tests.patterns.fake import cut, fake, layers_of, placed_on
 from tests.patterns.test_types import drawn, module_of
+from tests.reference.interpreter import interpret
+from tests.reference.matrix_layers import evaluate
 
 SINGLE = ("dense", "add", "gemm", "matmul", "rows")
 

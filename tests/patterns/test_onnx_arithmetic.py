@@ -11,8 +11,8 @@ from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.reading.read import read_graph
-from tests.interpreter import interpret
 from tests.patterns.build import module_of, run_tvm
+from tests.reference.interpreter import interpret
 
 ALL = np.arange(-128, 128, dtype=np.int8)
 

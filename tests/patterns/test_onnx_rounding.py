@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import OnnxRequant
 from patterns.ops.onnxruntime.rounding import float_scale, onnx_requantize
-from tests.interpreter import Array
 from tests.patterns.build import module_of, run_tvm
+from tests.reference.interpreter import Array
 
 CHANNELS = 512
 

@@ -14,8 +14,8 @@ from patterns.ops.conv import conv2d
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 from patterns.reading.read import Node, read_graph
-from tests.interpreter import Array, interpret
 from tests.patterns.build import Writer, module_of, run_tvm
+from tests.reference.interpreter import Array, interpret
 
 RNG = np.random.default_rng(7)
 

@@ -10,8 +10,8 @@ import pytest
 
 import htvm
 from patterns.ops.float32.functions import exp_real, map_real, reduce_real, sqrt_real
-from tests.interpreter import interpret
 from tests.patterns.build import module_of
+from tests.reference.interpreter import interpret
 
 RNG = np.random.default_rng(5)
 

@@ -17,11 +17,11 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.pulp import norm as integer_norm
 from patterns.reading.read import output_names, read_graph
-from tests.interpreter import interpret
-from tests.layer_reference import evaluate
 from tests.models_onnx import golden, onnx_path
 from tests.patterns.fake import cut, fake, layers_of, soc_of
 from tests.patterns.test_types import drawn, module_of
+from tests.reference.interpreter import interpret
+from tests.reference.matrix_layers import evaluate
 
 RNG = np.random.default_rng(8)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import MulShift, Shift, TfliteRequant
 from patterns.ops.requantize import _tflite_requantize, fixed_point, requantize
-from tests import gemmlowp
-from tests.interpreter import Array
 from tests.patterns.build import module_of, run_tvm
+from tests.reference import gemmlowp
+from tests.reference.interpreter import Array
 
 CHANNELS = 4096
 EDGES = [0, 1, -1, 2, -2, 3, -3, 127, -128, 2**30, -(2**30), 2**31 - 1, -(2**31)]

@@ -7,9 +7,9 @@ import pytest
 
 from byoc_dory.errors import UnsupportedError
 from patterns.ops.tflite.softmax import exponential_table, softmax, softmax_multiplier
-from tests import gemmlowp
-from tests.interpreter import interpret
 from tests.patterns.build import module_of, run_tvm
+from tests.reference import gemmlowp
+from tests.reference.interpreter import interpret
 
 SCALES = [
     2.0**-20,

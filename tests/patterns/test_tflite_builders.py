@@ -24,8 +24,8 @@ from patterns.ops.table_map import Table, tabulate
 from patterns.ops.tflite.binary import TfliteBinary, TfliteMultiply
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.reading.read import Node, read_graph
-from tests.interpreter import Array, interpret
 from tests.patterns.build import module_of, run_tvm
+from tests.reference.interpreter import Array, interpret
 
 Rng = np.random.Generator
 Written = tuple[list[tuple[int, ...]], Callable[..., Any]]

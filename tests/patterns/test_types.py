@@ -16,7 +16,7 @@ from patterns.ops import elementwise, gemm, pool
 from patterns.ops.conv import conv2d
 from patterns.ops.moves.reshape import Reshape
 from patterns.reading.read import read_graph
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 Array = npt.NDArray[Any]
 

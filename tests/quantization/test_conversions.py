@@ -12,7 +12,7 @@ from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
 from htvm.quantization import retarget
 from patterns.ops.elementwise import convert
 from patterns.ops.gemm import dense
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 RNG = np.random.default_rng(8)
 TIMES_ONE = MulShift((256,), (8,), (128,))

@@ -11,7 +11,7 @@ import pytest
 import htvm
 from htvm.frontend.check import check
 from tests.frontend.onnx.affine_files import Array, File
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 SHAPE = (1, 8, 6, 6)
 

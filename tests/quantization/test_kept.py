@@ -15,7 +15,7 @@ from htvm.quantization.report import sqnr_db
 from tests.frontend.flatfile import INT32, Graph
 from tests.frontend.single import Sketch, inputs_of
 from tests.frontend.test_tflite_operators import everything
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 
 def convolution(sketch: Sketch, source: int, channels: int, zero: int = 0, fused: int = 0) -> int:

@@ -20,9 +20,9 @@ from htvm.quantization.forward import forward
 from htvm.quantization.mul_shift import multiplier_and_shift
 from htvm.quantization.read import read_net
 from patterns.reading.read import read_graph
-from tests.interpreter import interpret
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
+from tests.reference.interpreter import interpret
 
 TENSOR, CHANNEL = MulShiftScheme(), MulShiftScheme(per_channel=True)
 SCHEMES = {

@@ -18,9 +18,9 @@ from htvm.quantization.forward import forward
 from htvm.quantization.read import read_net
 from htvm.quantization.report import EXACT_DB, sqnr_db
 from patterns.reading.read import Node, read_graph
-from tests.interpreter import interpret
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
+from tests.reference.interpreter import interpret
 
 FEW = RetargetOptions(samples=48)
 

@@ -18,7 +18,7 @@ from htvm.quantization.tflite_float import HANDLERS, float_onnx
 from tests.frontend.flatfile import FLOAT32, Graph, Op, Tensor, small_network
 from tests.frontend.single import CASES, Sketch
 from tests.frontend.tflm import reference
-from tests.interpreter import Array
+from tests.reference.interpreter import Array
 
 # RESHAPE and MEAN are in the networks below.
 KINDS = ("add", "average_pool", "concat", "conv", "depthwise", "fully_connected", "logistic",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.description import soc as description
 from byoc_dory.soc.snitch_ita.ita_core import ITA as DESCRIBED
-from tests.ita_reference import Requant
+from tests.reference.ita import Requant
 from tests.runtime_c.models import Models, load
 
 Array = npt.NDArray[Any]

@@ -19,7 +19,7 @@ from byoc_dory.layers.rowwise import (
     TableMap,
     TableSoftmax,
 )
-from tests.layer_reference import evaluate, loaded, stored
+from tests.reference.matrix_layers import evaluate, loaded, stored
 from tests.runtime_c import cluster_kernels as c
 from tests.runtime_c.cluster_kernels import Array, Kernels
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import ita_reference as reference
-from tests.ita_reference import Requant
+from tests.reference import ita as reference
+from tests.reference.ita import Requant
 from tests.runtime_c import cluster as c
 from tests.runtime_c.cluster import ITA, Array, Cluster, bias_bytes
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from htvm.sim.causes import Timeline
-from tests.ita_reference import Requant
+from tests.reference.ita import Requant
 from tests.runtime_c import cluster as c
 from tests.runtime_c.cluster import CORE, DMA, DMA_ENGINE, ITA, L1, L2, Cluster
 

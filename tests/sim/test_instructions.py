@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htvm.sim.iss import IssResult, run_elf
-from tests.sim import rv32_model as rv
+from tests.reference import rv32 as rv
+from tests.reference.rv32 import Instruction, State
 from tests.sim.bare import RAM, make_elf
-from tests.sim.rv32_model import Instruction, State
 
 DATA = RAM + 0x30_0000  # what the instructions under test may load and store
 DATA_BYTES = 1024

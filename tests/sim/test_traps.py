@@ -12,7 +12,7 @@ import pytest
 from htvm.errors import SimulationError
 from htvm.firmware.machine import BARE
 from htvm.sim.iss import TrapError, main, run_elf
-from tests.sim import rv32_model as rv
+from tests.reference import rv32 as rv
 from tests.sim.bare import RAM, make_elf, words
 
 NOP = 0x13

@@ -28,7 +28,7 @@ from byoc_dory.soc.snitch_ita.cluster_work import (
     rowwise,
     transposition,
 )
-from tests.layer_reference import evaluate, stored
+from tests.reference.matrix_layers import evaluate, stored
 from tests.soc.cluster_cases import Array, Case
 
 CORES = 8

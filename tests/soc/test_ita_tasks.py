@@ -15,8 +15,8 @@ from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.rv32 import run_rv32
-from tests import ita_reference as reference
-from tests.ita_reference import Requant
+from tests.reference import ita as reference
+from tests.reference.ita import Requant
 from tests.runtime_c.cluster import CORE, SOC, bias_bytes
 
 PRODUCT, ATTENTION = 1, 2

@@ -235,7 +235,7 @@ def test_the_first_of_two_errors_is_named(tiled: Compiled) -> None:
 
 def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
     """Against the interpreter of the tests, which shares no code with the reference."""
-    from tests.interpreter import interpret
+    from tests.reference.interpreter import interpret
 
     statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
     work = broken(tiled, "cpu_source", lambda text: text.replace(statement, "out[i3] = -77;"))

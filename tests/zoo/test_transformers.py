@@ -15,7 +15,7 @@ from htvm import zoo
 from htvm.errors import ModelError
 from htvm.model import Model
 from patterns.reading.read import Node, read_graph
-from tests.interpreter import interpret
+from tests.reference.interpreter import interpret
 
 SMALL = {
     "sequence": 64,

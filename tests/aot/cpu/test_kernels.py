@@ -16,7 +16,7 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pool import average_pool2d, max_pool2d
 from patterns.ops.tflite.softmax import softmax
-from tests.aot.cpu import native, reference
+from tests.aot.cpu import native
 from tests.aot.cpu.modules import (
     Case,
     bias_of,
@@ -26,6 +26,7 @@ from tests.aot.cpu.modules import (
     requantized,
     tflite,
 )
+from tests.reference import cpu_kernels as reference
 
 MODES = ("scheduled", "default")
 

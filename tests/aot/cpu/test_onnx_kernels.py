@@ -14,8 +14,8 @@ from patterns.ops.onnxruntime.binary import OnnxAdd
 from patterns.ops.onnxruntime.rounding import float_scale
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8
-from tests.interpreter import interpret
 from tests.patterns.build import module_of
+from tests.reference.interpreter import interpret
 
 # TVM takes long over the arithmetic as it is defined.
 MODES = ("scheduled", pytest.param("default", marks=pytest.mark.slow))

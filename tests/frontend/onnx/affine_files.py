@@ -13,8 +13,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import htvm
-from tests.interpreter import interpret
 from tests.reference import onnx_session
+from tests.reference.interpreter import interpret
 
 Array = npt.NDArray[Any]
 

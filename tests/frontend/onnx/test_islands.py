@@ -75,7 +75,7 @@ def test_gelu_of_a_quantized_tensor_is_a_table(tmp_path) -> None:
 
 
 def names(path: Path) -> list[str]:
-    from tests.interpreter import interpret
+    from tests.reference.interpreter import interpret
 
     model = htvm.load(path)
     inputs = [np.zeros(item.shape, item.dtype) for item in model.inputs]

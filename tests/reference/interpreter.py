@@ -17,8 +17,8 @@ import numpy.typing as npt
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
-from tests import gemmlowp, integers, onnx_arithmetic, tflite_operators
-from tests.tflite_operators import scaled
+from tests.reference import gemmlowp, integers, onnx_arithmetic, tflite_operators
+from tests.reference.tflite_operators import scaled
 
 Array = npt.NDArray[Any]
 

@@ -1,6 +1,6 @@
 """Numpy definitions of the PrimFuncs of TFLite's operators, read by their attributes.
 
-Part of `tests.interpreter`; shares no code with the packages under test.
+Part of `tests.reference.interpreter`; shares no code with the packages under test.
 """
 
 from __future__ import annotations

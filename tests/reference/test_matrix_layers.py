@@ -27,7 +27,7 @@ from byoc_dory.layers.rowwise import (
     TableMap,
     TableSoftmax,
 )
-from tests.layer_reference import evaluate, loaded, stored
+from tests.reference.matrix_layers import evaluate, loaded, stored
 
 
 def int8(*rows: list[int]) -> np.ndarray:
