@@ -1,4 +1,4 @@
-"""The development models and their golden outputs, where they are at hand.
+"""Helper: the development models and their golden outputs, where they are at hand.
 
 They are data beside the repository; where they are absent the tests that need them are skipped.
 """

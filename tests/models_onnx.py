@@ -1,4 +1,4 @@
-"""The development models in ONNX with their golden inputs and outputs, where they are at hand."""
+"""Helper: the development models in ONNX with their goldens, where they are at hand."""
 
 from __future__ import annotations
 

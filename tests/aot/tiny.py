@@ -1,4 +1,4 @@
-"""A model made by hand: three CPU kernels, one region of two kernels, one reshape, one constant.
+"""Helper: a model made by hand: three kernels, a region of two, a reshape, a constant.
 
 x int8[1,4,8] -> scale (CPU, constant gain, int32 workspace) -> a
 a -> region "r" (prologue, layer; internal buffers) -> b

@@ -1,4 +1,4 @@
-"""Seeded random layers for the analog core, and what they mean, in plain numpy."""
+"""Helper: random layers for the analog core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded random layers and the four MLPerf Tiny topologies' layers (shapes only matter)."""
+"""Helper: random layers, and the layers of the four MLPerf Tiny topologies (only shapes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans for single layers: every kind of schedule, number of buffers and residency."""
+"""Helper: plans for single layers: every kind of schedule, number of buffers and residency."""
 
 from __future__ import annotations
 

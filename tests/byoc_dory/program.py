@@ -1,4 +1,4 @@
-"""Generated regions as one C program: what the later stages of the project do, in small."""
+"""Helper: generated regions as one C program: what the later stages do, in small."""
 
 from __future__ import annotations
 

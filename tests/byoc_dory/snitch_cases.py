@@ -1,4 +1,4 @@
-"""Random regions for the cluster and ITA, with the outputs they must give."""
+"""Helper: random regions for the cluster and ITA, with the outputs they must give."""
 
 from __future__ import annotations
 

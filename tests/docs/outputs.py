@@ -1,4 +1,4 @@
-"""Output shown on pages: run what a page says, and compare, or write it down anew.
+"""Helper: run what a page of the documentation says, and compare, or write it down anew.
 
 A fenced block ``console`` starts with ``$ htvm ...`` and continues with what that prints.  A block
 ``python`` may be followed by a block ``text`` with what it prints; the blocks of a page share their

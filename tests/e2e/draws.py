@@ -1,4 +1,4 @@
-"""Drawing the parts of random operators: requantizations, weights, geometry."""
+"""Helper: draw the parts of random operators: requantizations, weights, geometry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random small networks in the integer form, written by the builders of `patterns`.
+"""Helper: random small networks in the integer form, written by the builders of `patterns`.
 
 A network follows from its seed alone, operator by operator: the first n operators of a network are
 the network of the same seed with n operators, which is how a failing one is made smaller.

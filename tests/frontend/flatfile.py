@@ -1,4 +1,4 @@
-"""Writing TFLite files for tests, sound ones and others."""
+"""Helper: write TFLite files, sound ones and others."""
 
 from __future__ import annotations
 

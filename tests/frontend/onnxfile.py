@@ -1,4 +1,4 @@
-"""Small ONNX files for tests."""
+"""Helper: write small ONNX files."""
 
 from __future__ import annotations
 

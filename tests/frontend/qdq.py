@@ -1,4 +1,4 @@
-"""Building quantize/dequantize modules, the way TVM's importers write them."""
+"""Helper: build quantize/dequantize modules, the way TVM's importers write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of one TFLite operator, drawn at random: shapes, options, scales, zero points, data."""
+"""Helper: networks of one TFLite operator, drawn at random: shapes, options, scales, data."""
 
 from __future__ import annotations
 

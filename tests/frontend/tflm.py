@@ -1,4 +1,4 @@
-"""Running TFLite Micro's reference kernels, where its Python package is installed.
+"""Helper: run TFLite Micro's reference kernels, where its Python package is installed.
 
 The package is not needed for anything else.  Where it is absent, the tests that compare with it
 are skipped; the integer form's definitions are then held to the numpy interpreter alone.

@@ -1,4 +1,4 @@
-"""Attentions in the integer form, written in the ways in which files write them."""
+"""Helper: attentions in the integer form, written in the ways in which files write them."""
 
 from __future__ import annotations
 

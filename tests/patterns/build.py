@@ -1,4 +1,4 @@
-"""Small modules in the integer form, and running them through TVM."""
+"""Helper: small modules in the integer form, and running them through TVM."""
 
 from __future__ import annotations
 

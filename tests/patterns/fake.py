@@ -1,4 +1,4 @@
-"""An accelerator that takes whatever operators a test wants it to take."""
+"""Helper: an accelerator that takes whatever operators a test wants it to take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small random networks in TFLite's scheme: per-channel scales, zero points, all operators."""
+"""Helper: small random networks in TFLite's scheme: per-channel scales, all operators."""
 
 from __future__ import annotations
 

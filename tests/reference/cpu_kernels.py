@@ -1,4 +1,8 @@
-"""The integer operators in numpy, written from their definitions alone (no TVM)."""
+"""Integer operators of the host, in numpy.
+
+An independent definition, written from what the operators mean; it shares no code with the product
+and needs no TVM.
+"""
 
 from __future__ import annotations
 

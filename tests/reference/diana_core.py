@@ -1,8 +1,9 @@
-"""An independent model of DMA and digital core, on plain numpy bytes.
+"""A model of DIANA's DMA and digital core, on plain numpy bytes.
 
-It executes the steps of a `Schedule` the way the hardware would: physical bytes with each aligned
-group of four reversed, rows padded to 16, weights read out of the packed image by index.  It
-shares no code with packing or scheduling and complains about everything the hardware would.
+An independent definition: it shares no code with the product, neither its packing nor its
+scheduling.  It executes the steps of a `Schedule` the way the hardware would (physical bytes with
+each aligned group of four reversed, rows padded to 16, weights read out of the packed image by
+index) and complains about everything the hardware would.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a layer means, in plain numpy (no tiles, no layouts), and the accelerator's L2 layout."""
+"""Layers of DIANA's two cores in plain numpy, and the layout of activations in L2.
+
+An independent definition, without tiles; it shares no code with the product.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """gemmlowp's fixed-point arithmetic on Python integers, as its documentation defines it.
 
-Written from the definitions (saturation, nudge and truncation spelled out), not from the package's
-own code, whose shorter formulas are held to it.
+An independent definition, with saturation, nudge and truncation spelled out; it shares no code
+with the product, whose shorter formulas are held to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Second definitions, in numpy, of the operators of the integer research flows, and of reals.
+"""Operators of the integer research flows, and of reals, in numpy.
 
-They read a PrimFunc's attributes and arguments, and share no code with what they check.  Python's
-integers and int64 are used throughout; results are asserted to fit where the form promises it.
+An independent definition: it reads a PrimFunc's attributes and arguments, and shares no code with
+the product.  Python's integers and int64 are used throughout; results are asserted to fit where the
+form promises it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A numpy interpreter of the integer form.
 
-The second definition of every operator: it shares no code with the packages under test, reads
-PrimFuncs by their attributes instead of their bodies, and asserts what the form promises (no int32
-overflow).  Slow and plain on purpose.
+An independent definition of every operator: it shares no code with the product, reads PrimFuncs by
+their attributes instead of their bodies, and asserts what the form promises (no int32 overflow).
+Slow and plain on purpose.
 """
 
 from __future__ import annotations

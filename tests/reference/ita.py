@@ -1,7 +1,8 @@
-"""What the integer transformer accelerator computes, defined once more in numpy.
+"""What the integer transformer accelerator computes, in numpy.
 
-Shares no code with device model, driver or packages under test.  Everything is exact: integers in
-int64, of which the places where the accelerator has fewer bits are spelled out.
+An independent definition: it shares no code with the product, neither the device model nor the
+driver.  Everything is exact: integers in int64, and where the accelerator has fewer bits, the code
+says so.
 
 Sources: ITA (Islamoglu et al., ISLPED 2023) and its public golden model; I-BERT (Kim et al., ICML
 2021) for the polynomial behind GELU.

@@ -1,8 +1,9 @@
 """What a layer of matrices, or a sum, means: in plain numpy, without tiles.
 
-Shares no code with what it checks; `byoc_dory.layers`, `rowwise` and `attention` have the
-formulas. Arrays have the shapes of a layer's tensors, ``(columns, rows, 1)`` or ``(columns, B,
-rows)``; `stored` and `loaded` turn them into their bytes and back.
+An independent definition: it shares no code with the product.  The formulas stand with the
+classes in `byoc_dory.layers`.  Arrays have the shapes of a layer's tensors,
+``(columns, rows, 1)`` or ``(columns, B, rows)``; `stored` and `loaded` turn them into their bytes
+and back.
 """
 
 from __future__ import annotations

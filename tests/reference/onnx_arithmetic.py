@@ -1,4 +1,8 @@
-"""onnxruntime's arithmetic in numpy: float32 where that is exact, Python's rationals elsewhere."""
+"""onnxruntime's arithmetic in numpy: float32 where that is exact, Python's rationals elsewhere.
+
+An independent definition of the PrimFuncs that have it, read by their attributes; part of
+`tests.reference.interpreter`.  It shares no code with the product.
+"""
 
 from __future__ import annotations
 

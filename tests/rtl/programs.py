@@ -1,4 +1,4 @@
-"""Random assembly programs that end, for comparing two machines cycle for cycle.
+"""Helper: random assembly programs that end, to compare two machines cycle for cycle.
 
 A program runs counted loops over straight pieces with forward branches, calls, returns and
 computed jumps in between.  It hashes its registers and its buffer at the end and prints cycles,

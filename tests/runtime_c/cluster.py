@@ -1,4 +1,4 @@
-"""The cluster's device models as a shared library: Python plays memory, clock and driver."""
+"""Helper: the cluster's device models; Python plays memory, clock and driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster's kernels as a shared library: a loop plays the cores, and results have guards."""
+"""Helper: call the cluster's kernels; a loop plays the cores, and results have guards."""
 
 from __future__ import annotations
 

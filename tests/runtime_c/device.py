@@ -1,4 +1,4 @@
-"""DIANA's device models as a shared library, for tests: Python plays bus, clock and driver."""
+"""Helper: DIANA's device models; Python plays bus, clock and driver."""
 
 from __future__ import annotations
 

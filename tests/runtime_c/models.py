@@ -1,4 +1,4 @@
-"""A SoC's device models as a shared library, for tests: Python plays memory, clock and driver."""
+"""Helper: a SoC's device models as a shared library; Python plays memory, clock and driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bare-metal programs for tests: assembled from text, or made without any compiler."""
+"""Helper: bare-metal programs: assembled from text, or made without any compiler."""
 
 from __future__ import annotations
 

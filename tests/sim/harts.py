@@ -1,4 +1,4 @@
-"""Machines of many harts for tests, and programs for them assembled from text."""
+"""Helper: machines of many harts, and programs for them assembled from text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CV32E40P's timing as a table of micro-sequences, and the program that measures them.
+"""Helper: the CV32E40P's timing as a table of micro-sequences, and how to measure them.
 
 Each case is a rule, a sequence and its cycles.  A sequence is measured between two reads of
 ``mcycle``; the cycles of the read itself (4) are subtracted.  The table holds for the simulator

@@ -1,4 +1,4 @@
-"""Kernels of the cluster on the simulated harts: operands in L1, results and cycles.
+"""Helper: run kernels of the cluster on the simulated harts: operands in L1, results, cycles.
 
 On rv32 all fields of a kernel's arguments are words, in the order of snitch_kernels.h.
 """

@@ -1,4 +1,4 @@
-"""Cases of the cluster's kernels with random operands, what must come out, and how much it is."""
+"""Helper: cases of the cluster's kernels with random operands, and what must come out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small network that is tiled, and programs of it that are wrong on purpose."""
+"""Helper: a small network that is tiled, and programs of it that are wrong on purpose."""
 
 from __future__ import annotations
 

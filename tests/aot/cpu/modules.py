@@ -1,4 +1,4 @@
-"""Modules in the integer form of one operator (or a few), with random weights."""
+"""Helper: modules in the integer form of one operator (or a few), with random weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs CPU code natively: compiled into a shared library, called kernel by kernel."""
+"""Helper: run CPU code natively: compiled into a shared library, called kernel by kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small ONNX files with scales and zero points, made node by node, and running them."""
+"""Helper: write small ONNX files with scales and zero points, and run them."""
 
 from __future__ import annotations
 
