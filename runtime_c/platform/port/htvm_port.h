@@ -4,11 +4,19 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Clocks, power and whatever else must be on before the network runs. */
 void htvm_port_init(void);
 
 /* Tells the outcome: code is what the network's entry function returned, and, if that is 0,
  * `different` of `elements` output elements are not what they must be. */
 void htvm_port_result(int32_t code, uint32_t elements, uint32_t different);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -130,6 +130,24 @@ def test_the_cross_compiler_has_nothing_to_say(tmp_path: Path) -> None:
         Compiler.zig().compile_rv32([source], tmp_path / "out.o", includes, flags=(*STRICT, "-c"))
 
 
+def test_cplusplus_can_call_the_entry_function(tmp_path: Path) -> None:
+    """The header's names are C's there, too, and nothing in it is C alone."""
+    sources = _write(tmp_path, tiny.program())
+    caller = tmp_path / "caller.cpp"
+    caller.write_text(
+        '#include "tiny.h"\n'
+        'extern "C" int32_t call(const int8_t *in, int8_t *first, int8_t *second)\n'
+        "{\n    return tiny_run(in, first, second);\n}\n"
+    )
+    compiler, strict = Compiler.zig(), (*STRICT, "-std=c++11", "-c", "-fPIC")
+    made = compiler.compile_host([caller], tmp_path / "caller.o", [tmp_path], strict)
+    includes = [tmp_path, runtime_c() / "include"]
+    out = compiler.compile_host([*sources, made], tmp_path / "lib.so", includes, shared=True)
+    buffers = _buffers()
+    assert ctypes.CDLL(str(out)).call(*_pointers(buffers)) == 0
+    np.testing.assert_array_equal(buffers[2], tiny.reference(buffers[0])[1])
+
+
 def test_the_same_program_gives_the_same_text() -> None:
     assert model_sources(tiny.program()) == model_sources(tiny.program())
 

@@ -12,6 +12,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SMALL_ARENA_BYTES 528u /* no smaller one exists */
 #define SMALL_CONSTANT_BYTES 2160u
 #define SMALL_STEPS 11u
@@ -29,5 +33,9 @@ int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1);
 
 /* The same in an arena of the caller, SMALL_ARENA_BYTES at a 16-byte aligned address. */
 int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct {
     int32_t code;       /* what small_run returned; nothing was compared unless 0 */
     uint32_t elements;  /* of all outputs */
@@ -12,5 +16,9 @@ typedef struct {
 
 /* Runs the network on the sample and compares its outputs element by element. */
 small_golden_t small_golden_check(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
