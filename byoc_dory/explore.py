@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 from byoc_dory.errors import TargetError
 from byoc_dory.layers.layer import Layer
 from byoc_dory.options import TilingOptions, check_count
-from byoc_dory.plan import LayerPlan
-from byoc_dory.planning import alone
+from byoc_dory.plan import LayerPlan, alone
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Tiler
 from byoc_dory.soc.accelerator import Accelerator

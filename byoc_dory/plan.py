@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.tiling.problem import Solution
 
-__all__ = ["LayerPlan", "PlacedBuffer", "RegionPlan"]
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.tiling.problem import TilingProblem
+
+__all__ = ["LayerPlan", "PlacedBuffer", "RegionPlan", "alone"]
 
 
 @dataclass(frozen=True)
@@ -96,3 +103,32 @@ class RegionPlan:
     def gap(self) -> float:
         """By which part of the cycles another plan could at most be quicker; 0 is optimal."""
         return (self.cycles - self.bound) / self.cycles if self.cycles else 0.0
+
+
+def alone(
+    layer: Layer, solution: Solution, accelerator: str, problem: TilingProblem | None = None
+) -> LayerPlan:
+    """The plan of a layer that has L1 for itself, single-buffered, nothing resident.
+
+    ``problem`` says what else is in L1 where that is not only a tile of each operand and of the
+    result.
+    """
+    operands = len(layer.inputs)
+    further = () if problem is None else problem.whole_operands
+    tiled = operands - len(further)
+    sizes = [solution.l1_in // tiled] * tiled + [_aligned(size) for size in further]
+    ends = list(itertools.accumulate(sizes))
+    return LayerPlan(
+        accelerator=accelerator,
+        solution=solution,
+        buffers=1,
+        resident_inputs=(False,) * operands,
+        resident_output=False,
+        l1_inputs=(0, *ends[:-1]),
+        l1_output=ends[-1],
+        l1_weights=_aligned(ends[-1] + solution.l1_out),
+    )
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layers.layer import Layer
-from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan
+from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.base import Soc
 from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
 
-__all__ = ["alone", "cycles_like", "plan_region", "tile_layer"]
+__all__ = ["cycles_like", "plan_region", "tile_layer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -195,31 +193,6 @@ def cycles_like(
         if (choice.resident_inputs, choice.resident_output) == (find, leave)
     ]
     return min(same or [choice.cycles for choice in offer.choices])
-
-
-def alone(
-    layer: Layer, solution: Solution, accelerator: str, problem: TilingProblem | None = None
-) -> LayerPlan:
-    """The plan of a layer that has L1 for itself, single-buffered, nothing resident.
-
-    ``problem`` says what else is in L1 where that is not only a tile of each operand and of the
-    result.
-    """
-    operands = len(layer.inputs)
-    further = () if problem is None else problem.whole_operands
-    tiled = operands - len(further)
-    sizes = [solution.l1_in // tiled] * tiled + [round_up(size, ALIGNMENT) for size in further]
-    ends = list(itertools.accumulate(sizes))
-    return LayerPlan(
-        accelerator=accelerator,
-        solution=solution,
-        buffers=1,
-        resident_inputs=(False,) * operands,
-        resident_output=False,
-        l1_inputs=(0, *ends[:-1]),
-        l1_output=ends[-1],
-        l1_weights=round_up(ends[-1] + solution.l1_out, ALIGNMENT),
-    )
 
 
 def _require_accepted(layer: Layer, accelerator: Accelerator, soc: Soc) -> None:

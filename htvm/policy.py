@@ -18,7 +18,7 @@ from byoc_dory.layers import Layer, Weighted
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
-    from byoc_dory.soc.accelerator import Scheme
+    from byoc_dory.soc.arithmetic import Scheme
 
 __all__ = [
     "CPU",

@@ -46,9 +46,9 @@ def test_frame(found) -> None:
 
 
 def zoo_objectives() -> list[str]:
-    from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
+    from byoc_dory.soc.diana.description import DIGITAL
 
-    return list(OBJECTIVES)
+    return list(DIGITAL.objectives)
 
 
 def test_table_says_why_a_budget_is_hopeless(found) -> None:

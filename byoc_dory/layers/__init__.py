@@ -15,7 +15,7 @@ from byoc_dory.layers.attention import (
 from byoc_dory.layers.convolution import Convolution, conv2d_layer, depthwise_layer
 from byoc_dory.layers.dense import Dense, dense_layer
 from byoc_dory.layers.gemm import Gemm, gemm_layer
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers.layer import INT8, Layer
 from byoc_dory.layers.matmul import Matmul, matmul_layer
 from byoc_dory.layers.requantization import (
     AnalogRequant,
@@ -30,6 +30,7 @@ from byoc_dory.layers.tensor import Array, Layout, Tensor, matrix
 from byoc_dory.layers.weighted import Weighted
 
 __all__ = [
+    "INT8",
     "Add",
     "AnalogRequant",
     "Array",

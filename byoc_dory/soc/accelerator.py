@@ -1,72 +1,33 @@
-"""What an accelerator is: a place in a SoC, numbers, and the toolkit its author writes."""
+"""`Accelerator`: what the author of an accelerator writes, numbers and methods."""
 
 from __future__ import annotations
 
-import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING
 
+from byoc_dory.soc.arithmetic import Arithmetic, Scheme, ShiftArithmetic
 from byoc_dory.verdict import Rule, Verdict, judge
 
 if TYPE_CHECKING:
     from byoc_dory.emit import Emitter
-    from byoc_dory.layers.layer import Layer
+    from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Soc
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
-__all__ = ["Accelerator", "Expander", "Scheme", "Toolkit"]
-
-Scheme: TypeAlias = Literal["shift", "ternary", "mul_shift"]
-"""The arithmetic of an accelerator.  ``shift``: int8 weights, one right shift (`Shift`);
-``ternary``: weights -1, 0, 1 and converters behind the columns (`AnalogRequant`); ``mul_shift``:
-int8 weights, a multiplier of 8 bits before the right shift (`MulShift`, and so `Shift`)."""
-
-
-class Toolkit(Protocol):
-    """What the author of an accelerator writes besides numbers: a module with these names.
-
-    Attributes:
-        RULES: judged in order; the first refusal is the verdict.
-        OBJECTIVES: tiling objectives by name, each of named and weighted heuristics.
-
-    The functions get the accelerator they work for (``core``), so that a SoC may have several of
-    one kind.
-    """
-
-    RULES: tuple[Rule, ...]
-    OBJECTIVES: Mapping[str, Objective]
-
-    def tiling_problem(self, layer: Layer, core: Any, soc: Soc, l1_budget: int) -> TilingProblem:
-        """Return the tiling problem of ``layer`` with ``l1_budget`` bytes of L1."""
-
-    def cost(self, layer: Layer, tile: Tile, core: Any, soc: Soc, schedule: ScheduleKind) -> int:
-        """Return the predicted cycles of ``layer`` alone, with this tile and kind of schedule."""
-
-    def plan_cost(
-        self, layer: Layer, plan: LayerPlan, core: Any, soc: Soc, options: TilingOptions
-    ) -> int:
-        """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
-
-    def emitter(self, core: Any, soc: Soc) -> Emitter:
-        """Return what turns plans into C for ``core``."""
-
-
-class Expander(Protocol):
-    """What a toolkit may have besides: layers that are executed as several."""
-
-    def expand(self, layer: Layer, core: Any, soc: Soc) -> Sequence[tuple[Layer, str]]:
-        """Return the layers that ``layer`` is executed as, each with its accelerator's name.
-
-        They belong to the same family, and the last one has the output of ``layer``.
-        """
+__all__ = ["Accelerator"]
 
 
 @dataclass(frozen=True)
-class Accelerator:
-    """One accelerator: its place in the SoC and where its toolkit is found.
+class Accelerator(ABC):
+    """One accelerator of a SoC.
+
+    The author derives a class: fields for the accelerator's numbers, and the methods below.
+    Descriptions are compared and listed without a solver: modules that need one, or numpy, are
+    imported by the methods, not by the module of the class.
 
     Attributes:
         name: short name, unique in the SoC; composites are called "<name>.<op>".
@@ -75,8 +36,6 @@ class Accelerator:
         l1: name of the memory it works on.
         family: accelerators of one family share their L1 and the layout of activations in it, so
             that tensors pass between them as they are and one region may hold layers of both.
-        toolkit_module: importable module that satisfies :class:`Toolkit`.  Named, not held, so
-            that a description stays plain data that loads without a solver.
     """
 
     name: str
@@ -84,7 +43,8 @@ class Accelerator:
     registers: int
     l1: str
     family: str
-    toolkit_module: str
+
+    # ------------------------------------------------------------------ what it is
 
     @property
     def peak_macs(self) -> float | None:
@@ -92,9 +52,14 @@ class Accelerator:
         return None
 
     @property
-    def scheme(self) -> Scheme:
+    def arithmetic(self) -> Arithmetic:
         """The arithmetic it executes; retargeting writes its layers in that form."""
-        return "shift"
+        return ShiftArithmetic()
+
+    @property
+    def scheme(self) -> Scheme:
+        """Name of its arithmetic."""
+        return self.arithmetic.name
 
     @property
     def keeps_rows(self) -> bool:
@@ -102,55 +67,68 @@ class Accelerator:
         not care, is offered as one of vectors."""
         return False
 
-    @property
-    def multiplies_per_channel(self) -> bool:
-        """Whether its multipliers, if it has any, may differ from output channel to channel."""
-        return False
-
-    @property
-    def toolkit(self) -> Toolkit:
-        """The toolkit, imported on first use."""
-        return cast(Toolkit, importlib.import_module(self.toolkit_module))
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules a layer must pass, in the order in which they are judged."""
-        return self.toolkit.RULES
-
-    @property
-    def objectives(self) -> Mapping[str, Objective]:
-        """The tiling objectives by name."""
-        return self.toolkit.OBJECTIVES
-
-    def emitter(self, soc: Soc) -> Emitter:
-        """Return what turns plans into C."""
-        return self.toolkit.emitter(self, soc)
-
     def configured(self, options: TilingOptions) -> Accelerator:
         """Return the accelerator as these options want it used."""
         return self
 
-    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
-        """Return the layers that ``layer`` is executed as: itself, unless the toolkit expands it
-        (see `Expander`)."""
-        expander = getattr(self.toolkit, "expand", None)
-        if expander is None:
-            return ((layer, self.name),)
-        return cast(Expander, self.toolkit).expand(layer, self, soc)
+    def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
+        """Return device register -> value for a run with analog noise; empty where there is none.
+
+        Args:
+            deviation: standard deviation in steps of the converters.
+            seed: 32 bits.
+        """
+        return {}
+
+    # ------------------------------------------------------------------ what it takes
+
+    @property
+    @abstractmethod
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules a layer must pass, in the order in which they are judged."""
 
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
         return judge(layer, self, soc, self.rules)
 
+    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
+        """Return the layers that ``layer`` is executed as, each with its accelerator's name.
+
+        They belong to the same family, and the last one has the output of ``layer``.
+        """
+        return ((layer, self.name),)
+
+    # ------------------------------------------------------------------ tiles and cycles
+
+    @property
+    @abstractmethod
+    def objectives(self) -> Mapping[str, Objective]:
+        """The tiling objectives by name."""
+
+    @abstractmethod
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
-        """Return the tiling problem of ``layer``; the budget defaults to the whole L1."""
-        budget = soc.memory(self.l1).size if l1_budget is None else l1_budget
-        return self.toolkit.tiling_problem(layer, self, soc, budget)
+        """Return the tiling problem of ``layer``, with :meth:`budget` bytes of L1."""
 
-    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
-        """Return the predicted cycles of ``layer`` alone, with this tile and kind of schedule."""
-        return self.toolkit.cost(layer, tile, self, soc, schedule)
+    def budget(self, soc: Soc, l1_budget: int | None) -> int:
+        """Return how many bytes of L1 may be used: ``l1_budget``, or all where it is None."""
+        return soc.memory(self.l1).size if l1_budget is None else l1_budget
 
+    @abstractmethod
     def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
-        return self.toolkit.plan_cost(layer, plan, self, soc, options)
+
+    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
+        """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""
+        from byoc_dory.options import TilingOptions
+        from byoc_dory.plan import alone
+        from byoc_dory.tiling.problem import solution_of
+
+        problem = self.tiling_problem(layer, soc)
+        plan = alone(layer, solution_of(problem, tile), self.name, problem)
+        return self.plan_cost(layer, plan, soc, TilingOptions(schedule=schedule))
+
+    # ------------------------------------------------------------------ C
+
+    @abstractmethod
+    def emitter(self, soc: Soc) -> Emitter:
+        """Return what turns plans into C."""

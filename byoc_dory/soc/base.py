@@ -1,7 +1,7 @@
 """The vocabulary of SoC descriptions.
 
 A SoC is three things: data (the dataclasses of this module, of :mod:`byoc_dory.soc.cores` and of
-:mod:`byoc_dory.soc.accelerator`), rules and heuristics (a *toolkit*, see there), and C
+:mod:`byoc_dory.soc.accelerator`), rules and heuristics (methods of an accelerator), and C
 instructions with a device model (``runtime_c/soc/<driver>``, or a folder of the SoC's own
 package).  Every hardware number of the project lives in such data and nowhere else: tiler, cost
 model, device model and firmware read it from here, the C side through

@@ -9,11 +9,15 @@ installed knows them too.
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
 
 from byoc_dory.errors import TargetError
+from byoc_dory.soc.arithmetic import Arithmetic
 from byoc_dory.soc.base import Soc, Target
 
-__all__ = ["BUILT_IN", "GROUP", "resolve", "socs", "targets"]
+__all__ = ["BUILT_IN", "GROUP", "arithmetic", "resolve", "socs", "targets"]
+
+_Kind = TypeVar("_Kind", bound=Arithmetic)
 
 GROUP = "htvm.socs"
 
@@ -46,7 +50,7 @@ def _references() -> dict[str, EntryPoint]:
 def _load(point: EntryPoint) -> Soc:
     try:
         soc = point.load()()
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError) as error:
         raise TargetError(
             f"the SoC {point.name!r} cannot be loaded from {point.value}: {error}",
             where=f"entry-point group {GROUP}",
@@ -73,6 +77,19 @@ def socs() -> tuple[Soc, ...]:
 def targets() -> tuple[str, ...]:
     """Return the names of all targets, in the order of their SoCs."""
     return tuple(spec.name for soc in socs() for spec in soc.targets)
+
+
+def arithmetic(kind: type[_Kind]) -> _Kind:
+    """Return the arithmetic of the first accelerator that computes in this kind.
+
+    Raises:
+        TargetError: no known accelerator does.
+    """
+    for soc in map(_load, _references().values()):
+        for accelerator in soc.accelerators:
+            if isinstance(accelerator.arithmetic, kind):
+                return accelerator.arithmetic
+    raise TargetError(f"no known accelerator has a {kind.__name__}")
 
 
 def resolve(name: str, *, l2_bytes: int | None = None) -> Target:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import TilingError
 from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.explain.improvements import improvements
-from htvm.placement.offers import Estimator, executed_form
+from htvm.placement.offers import Estimator
 from htvm.policy import CPU
 from htvm.report.explain import Explanation, Offer, VerdictRow
 
@@ -98,7 +98,7 @@ class _Offers:
         accelerator = self._compiled.target.soc.accelerator(where)
         layer = self._compiled.dispatch.layers[name]
         if not self._compiled.planned.final:
-            layer = executed_form(layer, accelerator)
+            layer = accelerator.arithmetic.form_of(layer)
         try:
             return self._estimator.cycles(layer, accelerator)
         except TilingError:

@@ -23,7 +23,6 @@ from byoc_dory.planning import cycles_like
 from htvm.explain.removals import removals
 from htvm.explain.variants import is_resizable, resized
 from htvm.firmware.sizes import tensor_bytes
-from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.report.explain import Improvement
 
@@ -285,7 +284,7 @@ class _Judge:
             offers = tuple(entry for entry in offers if entry.name == place)
         for entry in offers:
             accelerator = entry.configured(self._options)
-            form = executed_form(changed, accelerator)
+            form = accelerator.arithmetic.form_of(changed)
             if not accelerator.judge(form, self._soc):
                 continue
             try:

@@ -14,7 +14,6 @@ from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
 from htvm.fitting.levels import l2_level, layer_demands, layer_levels
 from htvm.model import Model
 from htvm.pipeline import compile_model
-from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.progress import Progress
 from htvm.report.fit import Answer, Change, Fit, LayerDemand, Level
@@ -144,7 +143,7 @@ def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
             if offer.accepted or "fits" not in offer.rule:
                 continue
             accelerator = soc.accelerator(offer.name)
-            form = executed_form(compiled.dispatch.layers[name], accelerator)
+            form = accelerator.arithmetic.form_of(compiled.dispatch.layers[name])
             lacking = shortage_of(accelerator.tiling_problem(form, soc))
             if lacking is not None and lacking.error().what == offer.reason:
                 found.append((name, offer.name, offer.reason))

@@ -19,7 +19,6 @@ from byoc_dory.region import Region
 from byoc_dory.soc.registry import resolve, targets
 from htvm.explain.variants import is_resizable, resized
 from htvm.fitting.levels import constants_by_layer, too_full
-from htvm.placement.offers import executed_form
 from htvm.policy import CPU
 from htvm.report.fit import Answer, Change, Level
 
@@ -141,7 +140,7 @@ def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]
 
 def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
     """Bytes of the constants of a layer that the accelerator runs alone."""
-    form = executed_form(layer, accelerator)
+    form = accelerator.arithmetic.form_of(layer)
     inputs = tuple(replace(tensor, layout="CHW") for tensor in form.inputs)
     output = replace(form.output, layout="CHW")
     region = Region("alone", (replace(form, inputs=inputs, output=output),), inputs, (output,))
@@ -220,7 +219,7 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
     accelerator = compiled.target.soc.accelerator(compiled.dispatch.placement[layer.name])
 
     def least(channels: int) -> int:
-        form: Any = executed_form(resized(layer, C=channels), accelerator)
+        form: Any = accelerator.arithmetic.form_of(resized(layer, C=channels))
         problem = accelerator.tiling_problem(form, compiled.target.soc, level.limit)
         used_in, used_out, _ = problem.memory(problem.smallest)
         return problem.buffering * (used_in + used_out)

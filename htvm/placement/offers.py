@@ -1,62 +1,26 @@
 """Offers: what each accelerator says of a layer, and the cycles predicted there and on the CPU.
 
 A layer is judged before it is retargeted, in the form that retargeting would write for the
-accelerator (`executed_form`), with numbers that stand for any.
+accelerator (`Arithmetic.form_of`), with numbers that stand for any.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
 from byoc_dory.host_cost import cpu_cycles, layout_cycles
-from byoc_dory.layers import AnalogRequant, Layer, MulShift, Shift, Weighted
 from byoc_dory.planning import tile_layer
-from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, Candidate
 
 if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.soc.accelerator import Accelerator
     from byoc_dory.soc.base import Soc, Target
 
-__all__ = ["Estimator", "Offers", "executed_form"]
-
-
-def executed_form(layer: Layer, accelerator: Accelerator) -> Layer:
-    """A layer as retargeting would write it for an accelerator, with numbers that stand for any.
-
-    Shapes are the layer's own; types, weights, requantization and clip satisfy the arithmetic of
-    the accelerator's scheme, so that only rules about shapes can object.  Layers for which no such
-    form exists (an add has no ternary one) keep their shift form.  Layers of matrices are not
-    retargeted: their form is the one they have.
-    """
-    if layer.of_matrices:
-        return layer
-    rectified = layer.relu
-    requant = MulShift((1,), (0,)) if accelerator.scheme == "mul_shift" else Shift(0)
-    common: dict[str, Any] = {
-        "inputs": tuple(replace(tensor, dtype="int8") for tensor in layer.inputs),
-        "output": replace(layer.output, dtype="int8"),
-        "clip": (0, 127) if rectified else (-128, 127),
-    }
-    if not isinstance(layer, Weighted):
-        return replace(layer, requant=requant, **common)
-    if isinstance(accelerator, AnalogCore):
-        return replace(
-            layer,
-            weight=np.zeros(layer.weight.shape, np.int8),
-            bias=None,
-            requant=AnalogRequant(1, (1,), (0,), 0, accelerator.rows),
-            input_range=accelerator.activation_range,
-            **common,
-        )
-    return replace(layer, bias=np.zeros(layer.K, np.int32), requant=requant, **common)
-
+__all__ = ["Estimator", "Offers"]
 
 # ------------------------------------------------------------------------------ asking
 
@@ -126,7 +90,7 @@ class Offers:
 
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
         """What one accelerator says; `TilingError` where no tile to estimate fits."""
-        form = layer if self._final else executed_form(layer, accelerator)
+        form = layer if self._final else accelerator.arithmetic.form_of(layer)
         verdict = accelerator.judge(form, self._soc)
         name, scheme = accelerator.name, accelerator.scheme
         if isinstance(verdict, Refused):

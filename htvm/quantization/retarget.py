@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
+from byoc_dory.soc.arithmetic import MulShiftArithmetic, TernaryArithmetic
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Array, Net
@@ -121,7 +122,7 @@ def retarget(
         return Retargeted(model, unchanged(model.name, "it has ternary layers already"))
     homes = {entry.name: entry for entry in accelerators or ()}
     wanted = {name: homes[place] for name, place in (places or {}).items() if place in homes}
-    ternary = any(home.scheme == "ternary" for home in wanted.values())
+    ternary = any(isinstance(home.arithmetic, TernaryArithmetic) for home in wanted.values())
     if ternary and options.scheme is not None:
         raise InputError(
             "a multiply-shift scheme for layers that are placed on a ternary core",
@@ -135,9 +136,7 @@ def retarget(
             return Retargeted(
                 model, unchanged(model.name, "every layer multiplies and shifts already")
             )
-        # Of 8 bits, so that most products with a sum stay within 32 bits.
-        each = all(entry.multiplies_per_channel for entry in accelerators or ())
-        options = replace(options, scheme=MulShiftScheme(per_channel=each, multiplier_bits=8))
+        options = replace(options, scheme=_shared_scheme(accelerators or ()))
     inner, borders = inside(model, nodes)
     if borders is not None:
         converted = None if data is None else borders.converted(_named(model, data))
@@ -150,7 +149,18 @@ def retarget(
 
 def has_multipliers(accelerators: Sequence[Accelerator]) -> bool:
     """Whether all accelerators (and there are some) multiply before they shift."""
-    return {entry.scheme for entry in accelerators} == {"mul_shift"}
+    kinds = [isinstance(entry.arithmetic, MulShiftArithmetic) for entry in accelerators]
+    return bool(kinds) and all(kinds)
+
+
+def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
+    """The multipliers that all of these accelerators have."""
+    found = [entry.arithmetic for entry in accelerators]
+    kinds = [entry for entry in found if isinstance(entry, MulShiftArithmetic)]
+    return MulShiftScheme(
+        per_channel=all(entry.per_channel for entry in kinds),
+        multiplier_bits=min(entry.multiplier_bits for entry in kinds),
+    )
 
 
 def _retarget(

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, TargetError
-from byoc_dory.soc.diana.analog_core import AnalogCore
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
@@ -39,8 +38,7 @@ def noise_settings(target: Target, deviation: float, seed: int) -> dict[int, int
         return {}
     settings: dict[int, int] = {}
     for accelerator in target.accelerators:
-        if isinstance(accelerator, AnalogCore):
-            settings |= accelerator.noise_settings(deviation, seed)
+        settings |= accelerator.noise_settings(deviation, seed)
     if not settings:
         raise TargetError(
             "there is no in-memory array that could be noisy",

@@ -7,16 +7,25 @@ takes every input at its worst.  Weights are drawn such that usual sums are not 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers.layer import Array
-from byoc_dory.soc.diana.description import ANALOG
+from byoc_dory.soc.arithmetic import TernaryArithmetic
+from byoc_dory.soc.registry import arithmetic
 
-__all__ = ["Range", "narrowing", "passes", "peaked", "proven", "thinned"]
+__all__ = ["Range", "array", "narrowing", "passes", "peaked", "proven", "thinned"]
 
 Range: TypeAlias = tuple[int, int]
+
+
+@cache
+def array() -> TernaryArithmetic:
+    """The in-memory array that ternary layers are drawn for: the first that a known SoC has."""
+    return arithmetic(TernaryArithmetic)
+
 
 # Beyond so many inputs usual sums would hardly move below their bound; others get weight 0 (only
 # the 640 inputs of the autoencoder are more).
@@ -56,7 +65,7 @@ def narrowing(least: int, most: int, clip: Range, *, half: bool = False) -> tupl
         clip: inclusive range that the layer clips to.
         half: whether half a step is added before the shift.
     """
-    low, high = ANALOG.activation_range
+    low, high = array().activation_range
     shift = 0
     while True:
         more = (1 << shift) >> 1 if half else 0
@@ -84,5 +93,5 @@ def peaked(weight: Array) -> Array:
 
 def passes(weight: Array) -> list[slice]:
     """The input channels of each pass over the analog array."""
-    channels = ANALOG.rows // math.prod(weight.shape[2:])
+    channels = array().rows // math.prod(weight.shape[2:])
     return [slice(start, start + channels) for start in range(0, weight.shape[1], channels)]

@@ -30,9 +30,8 @@ import numpy as np
 
 from byoc_dory.errors import ModelError
 from byoc_dory.layers.layer import AnalogRequant, Array
-from byoc_dory.soc.diana.description import ANALOG
 from htvm.zoo import forward
-from htvm.zoo.narrow import Range, narrowing, passes, peaked, proven, thinned
+from htvm.zoo.narrow import Range, array, narrowing, passes, peaked, proven, thinned
 
 __all__ = ["SCHEMES", "Handle", "Place", "Scheme", "Sketch", "Step"]
 
@@ -125,7 +124,7 @@ class Sketch:
         self._ranges: list[Range] = [_INT8]
         self._wide = scheme == "8-bit"  # whether what follows is read by no analog core
         if scheme == "ternary":
-            limits = ANALOG.activation_range
+            limits = array().activation_range
             data = forward.requantize(self._data[0], 1, limits)
             self._record(Step("convert", (Handle(0),), shape, shift=1, clip=limits), data, limits)
 
@@ -221,8 +220,8 @@ class Sketch:
         assert step.weight is not None
         if ternary:
             sums = [accumulate(part) for part in passes(step.weight)]
-            gain = max(_shift(part, False, ANALOG.adc_bits) for part in sums)
-            acc = np.sum([np.clip(part >> gain, *ANALOG.adc_range) for part in sums], axis=0)
+            gain = max(_shift(part, False, array().adc_bits) for part in sums)
+            acc = np.sum([np.clip(part >> gain, *array().adc_range) for part in sums], axis=0)
             return self._analog(step, acc, 1 << gain, relu)
         acc = accumulate(slice(None))
         bias, shift = self._requantization(acc, relu, 8)
@@ -240,7 +239,7 @@ class Sketch:
 
     def _analog(self, step: Step, acc: Array, gain: int, relu: bool) -> Handle:
         """A ternary layer, whose converters give ``acc``."""
-        bits = 8 if self._wide else ANALOG.activation_bits
+        bits = 8 if self._wide else array().activation_bits
         mul = self._rng.integers(48, 129, acc.shape[1])
         scaled = acc * _along(mul, acc)
         add, shift = self._requantization(scaled, relu, bits)
@@ -249,7 +248,7 @@ class Sketch:
         top = (1 << (bits - 1)) - 1
         clip = (0 if relu else -top - 1, top)
         data = forward.requantize(scaled + _along(add, acc), shift, clip)
-        requant = AnalogRequant(gain, _ints(mul), _ints(add), shift, ANALOG.rows)
+        requant = AnalogRequant(gain, _ints(mul), _ints(add), shift, array().rows)
         made = replace(step, shape=data.shape[1:], clip=clip, analog=requant)
         return self._record(made, data, clip)
 

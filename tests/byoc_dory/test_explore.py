@@ -13,7 +13,6 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.digital_objectives import ARRAY
 from byoc_dory.tiling import Fill, Heuristic, Objective
 from tests.byoc_dory.layers import NETWORKS
 
@@ -81,7 +80,7 @@ def test_weights_are_swept() -> None:
         ("none", 1, None),
     ]  # fmt: skip
     # Other weights are the objective's own.
-    own = {term.name: term.weight for term in ARRAY.heuristics}
+    own = {term.name: term.weight for term in CORE.objectives["array"].heuristics}
     assert all(dict(row.betas)["whole rows"] == own["whole rows"] for row in rows[:4])
     assert len({row.tile for row in rows[:4]}) > 1
 

@@ -10,8 +10,8 @@ import pytest
 from byoc_dory.errors import TilingError
 from byoc_dory.layers.layer import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.plan import LayerPlan
-from byoc_dory.planning import alone, tile_layer
+from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_packing import pack_weights
 from byoc_dory.soc.diana.digital_schedule import schedule_layer

@@ -8,11 +8,11 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
 from byoc_dory.tiling import solve_milp
 from tests.byoc_dory.layers import NETWORKS
 
 CORE = DIANA.accelerator("digital")
+OBJECTIVES = CORE.objectives
 
 
 @pytest.mark.parametrize("budget", [64_000, 16_000, 8_000])

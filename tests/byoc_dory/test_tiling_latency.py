@@ -15,7 +15,8 @@ from byoc_dory.codegen import generate
 from byoc_dory.errors import TargetError, TilingError
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import alone, tile_layer
+from byoc_dory.plan import alone
+from byoc_dory.planning import tile_layer
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import (

@@ -12,7 +12,6 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layers import Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
 from byoc_dory.tiling import (
     Axis,
     Fill,
@@ -29,6 +28,7 @@ from byoc_dory.tiling import (
 from tests.byoc_dory.layers import OPS, random_layer
 
 CORE = DIANA.accelerator("digital")
+OBJECTIVES = CORE.objectives
 NODES = 20_000
 
 

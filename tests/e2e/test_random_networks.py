@@ -17,7 +17,7 @@ import pytest
 import htvm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Target
-from byoc_dory.soc.diana.digital_objectives import OBJECTIVES
+from byoc_dory.soc.diana.description import DIGITAL
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted
 from htvm.inputs import seeded_inputs
@@ -72,7 +72,7 @@ def case_of(seed: int) -> Case:
     rng = np.random.default_rng([seed, 5])
     scheme, target, platform, cpu_kernels = _WAYS[seed % len(_WAYS)]
     # Half of the builds are what a user gets who asks for nothing: joint, of least latency.
-    objective = str(rng.choice(list(OBJECTIVES))) if rng.random() < 0.5 else None
+    objective = str(rng.choice(list(DIGITAL.objectives))) if rng.random() < 0.5 else None
     tiling = TilingOptions(
         objective=objective,
         loop_order="yxk" if rng.random() < 0.5 else "kyx",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from byoc_dory.layers.layer import Layer
-from byoc_dory.soc.accelerator import Accelerator, Scheme
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.arithmetic import Arithmetic, MulShiftArithmetic
 from byoc_dory.soc.base import Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
 from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
@@ -22,7 +24,7 @@ class Fake(Accelerator):
     """Takes layers of some operators; its layout is row by row."""
 
     takes: tuple[str, ...] = ALL
-    form: Scheme = "mul_shift"
+    form: Arithmetic = MulShiftArithmetic()
 
     @property
     def keeps_rows(self) -> bool:
@@ -33,8 +35,21 @@ class Fake(Accelerator):
         return (operator_is_taken,)
 
     @property
-    def scheme(self) -> Scheme:
+    def arithmetic(self) -> Arithmetic:
         return self.form
+
+    @property
+    def objectives(self) -> Mapping[str, Any]:
+        return {}
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> Any:
+        raise NotImplementedError
+
+    def plan_cost(self, layer: Layer, plan: Any, soc: Soc, options: Any) -> int:
+        raise NotImplementedError
+
+    def emitter(self, soc: Soc) -> Any:
+        raise NotImplementedError
 
 
 def operator_is_taken(layer: Layer, core: Any, soc: Soc) -> Verdict:
@@ -45,7 +60,7 @@ def operator_is_taken(layer: Layer, core: Any, soc: Soc) -> Verdict:
 
 
 def fake(name: str = "cores", takes: tuple[str, ...] = ALL, family: str = "cluster") -> Fake:
-    return Fake(name, "a fake", 0x1000, "L1", family, "tests.patterns.fake", takes=takes)
+    return Fake(name, "a fake", 0x1000, "L1", family, takes=takes)
 
 
 def soc_of(*accelerators: Accelerator) -> Soc:

@@ -145,7 +145,7 @@ def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
 
     module = Net().finish(body)
     place = resolve("diana.digital")
-    monkeypatch.setattr(Accelerator, "rules", (_no_stride_two,))
+    monkeypatch.setattr(type(place.accelerators[0]), "rules", (_no_stride_two,))
     placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
     assert placed.placement == {"conv2d_0": CPU, "average_pool_0": CPU}
     conv, pool = placed.verdicts

@@ -10,9 +10,9 @@ import pytest
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers.layer import MulShift
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.arithmetic import ShiftArithmetic
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
-from htvm.placement.offers import executed_form
 from htvm.placement.plan import Placement, place
 from htvm.quantization import retarget
 from patterns.dispatch.dispatching import dispatch
@@ -82,9 +82,9 @@ def test_who_multiplies_gets_multiplications() -> None:
         assert isinstance(layer.requant, MulShift) and 0 < layer.requant.mul[0] < 256
     assert retarget(changed.model, target.accelerators).model is changed.model
     assert retarget(encoder(), target.accelerators).report.changed is False
-    form = executed_form(layers[0], PLAIN)
+    form = PLAIN.arithmetic.form_of(layers[0])
     assert isinstance(form.requant, MulShift)
-    shifting = replace(PLAIN, form="shift")
+    shifting = replace(PLAIN, form=ShiftArithmetic())
     assert retarget(source, (shifting,)).model.scheme == "shift"
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.description import soc as description
-from byoc_dory.soc.snitch_ita.ita_core import ITA as DESCRIBED
+from byoc_dory.soc.snitch_ita.ita import ITA as DESCRIBED
 from tests.reference.ita import Requant
 from tests.runtime_c.models import Models, load
 

@@ -14,11 +14,13 @@ import pytest
 
 import byoc_dory.soc.registry as registry
 from byoc_dory.errors import TargetError
+from byoc_dory.layers import Layer
+from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
-from byoc_dory.verdict import Refused
+from byoc_dory.verdict import Accepted, Refused, Verdict, judge
 
 
 def core() -> DigitalCore:
@@ -172,16 +174,31 @@ def test_round_up() -> None:
     assert [round_up(value, 16) for value in (0, 1, 16, 17)] == [0, 16, 16, 32]
 
 
-def test_rules_are_judged_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "toy_toolkit.py").write_text(
-        "from byoc_dory.verdict import Accepted, Refused\n"
-        "def yes(layer, core, soc):\n    'Always.'\n    return Accepted()\n"
-        "def no(layer, core, soc):\n    'Never.'\n    return Refused('first')\n"
-        "RULES = (yes, no, lambda layer, core, soc: Refused('second'))\n"
+def test_rules_are_judged_in_order() -> None:
+    def yes(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+        """Always."""
+        return Accepted()
+
+    def no(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+        """Never."""
+        return Refused("first")
+
+    rules = (yes, no, lambda layer, core, soc: Refused("second"))
+    assert judge(None, core(), DIANA, rules) == Refused("first", "Never.")  # type: ignore[arg-type]
+
+
+def test_an_accelerator_without_its_methods_is_a_typed_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "half_a_soc.py").write_text(
+        "from byoc_dory.soc.accelerator import Accelerator\n"
+        "def soc():\n    return Accelerator('mac', 'a mac', 0, 'L1', 'mac')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    toy = replace(core(), toolkit_module="toy_toolkit")
-    assert toy.judge(None, DIANA) == Refused("first", "Never.")  # type: ignore[arg-type]
+    point = importlib.metadata.EntryPoint("half", "half_a_soc:soc", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    with pytest.raises(TargetError, match="'half' cannot be loaded.*abstract.*emitter"):
+        registry.socs()
 
 
 def test_description_loads_without_a_solver() -> None:

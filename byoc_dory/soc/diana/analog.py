@@ -1,45 +1,59 @@
-"""The toolkit of DIANA's analog core: what it takes, what a tile needs, what it costs.
-
-Each rule's docstring is its public statement; it returns `Accepted`, or `Refused` with one
-sentence that holds the offending value.  Numbers come from the SoC's description only.
-"""
+"""DIANA's analog core as an accelerator: what it takes, what a tile needs, what it costs."""
 
 from __future__ import annotations
 
-from byoc_dory.layers.layer import Layer
-from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.plan import LayerPlan
-from byoc_dory.planning import alone
-from byoc_dory.soc.base import Soc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.analog_emit import AnalogEmitter
-from byoc_dory.soc.diana.analog_objectives import OBJECTIVES
-from byoc_dory.soc.diana.analog_rules import RULES
-from byoc_dory.soc.diana.analog_schedule import analog_schedule
-from byoc_dory.soc.diana.analog_tiles import tiling_problem
-from byoc_dory.soc.diana.cost import layer_cycles
-from byoc_dory.tiling.problem import Tile, solution_of
 
-__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.diana.analog_emit import AnalogEmitter
+    from byoc_dory.tiling import Objective, TilingProblem
+    from byoc_dory.verdict import Rule
 
-
-def cost(
-    layer: Layer, tile: Tile, core: AnalogCore, soc: Soc, schedule: ScheduleKind = "published"
-) -> int:
-    """Predicted cycles of the layer with this tile: DMA and passes with their driver code."""
-    problem = tiling_problem(layer, core, soc, soc.memory(core.l1).size)
-    plan = alone(layer, solution_of(problem, tile), core.name)
-    return layer_cycles(analog_schedule(layer, plan, core, schedule), soc, core)
+__all__ = ["AnalogAccelerator"]
 
 
-def plan_cost(
-    layer: Layer, plan: LayerPlan, core: AnalogCore, soc: Soc, options: TilingOptions
-) -> int:
-    """Predicted cycles of the layer under a plan: DMA and passes with their driver code."""
-    schedule = analog_schedule(layer, plan, core, options.schedule, options.loop_order)
-    return layer_cycles(schedule, soc, core)
+@dataclass(frozen=True)
+class AnalogAccelerator(AnalogCore):
+    """The analog core: its numbers with its rules, tiles, cycles and C."""
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What `analog_rules` has, in the order in which they are judged."""
+        from byoc_dory.soc.diana.analog_rules import RULES
 
-def emitter(core: AnalogCore, soc: Soc) -> AnalogEmitter:
-    """What turns plans into C for this core."""
-    return AnalogEmitter(core, soc)
+        return RULES
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """What `analog_objectives` has, by name."""
+        from byoc_dory.soc.diana.analog_objectives import objectives_of
+
+        return objectives_of(self)
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return what a tile needs of L1 and of the array."""
+        from byoc_dory.soc.diana.analog_tiles import tiling_problem
+
+        return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
+
+    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+        """Return the predicted cycles under a plan: DMA and passes with their driver code."""
+        from byoc_dory.soc.diana.analog_schedule import analog_schedule
+        from byoc_dory.soc.diana.cost import layer_cycles
+
+        made = analog_schedule(layer, plan, self, options.schedule, options.loop_order)
+        return layer_cycles(made, soc, self)
+
+    def emitter(self, soc: Soc) -> AnalogEmitter:
+        """Return what turns plans into C."""
+        from byoc_dory.soc.diana.analog_emit import AnalogEmitter
+
+        return AnalogEmitter(self, soc)

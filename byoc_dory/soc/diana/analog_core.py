@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.accelerator import Accelerator, Scheme
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.arithmetic import TernaryArithmetic
 from byoc_dory.soc.base import round_up
 
 if TYPE_CHECKING:
@@ -87,30 +88,20 @@ class AnalogCore(Accelerator):
         return self.rows * self.columns / self.position_cycles
 
     @property
-    def scheme(self) -> Scheme:
+    def arithmetic(self) -> TernaryArithmetic:
         """Ternary weights, converters, and one multiplier per column."""
-        return "ternary"
+        return TernaryArithmetic(
+            self.rows, self.activation_bits, self.adc_bits, self.max_gain, self.max_shift
+        )
 
     def configured(self, options: TilingOptions) -> AnalogCore:
         """The core with the output columns at a time that are asked for."""
         return replace(self, unroll=1 if options.schedule == "published" else options.unroll)
 
     @property
-    def activation_range(self) -> tuple[int, int]:
-        """Inclusive range of the inputs."""
-        half = 1 << (self.activation_bits - 1)
-        return -half, half - 1
-
-    @property
-    def adc_range(self) -> tuple[int, int]:
-        """Inclusive range of the converters."""
-        half = 1 << (self.adc_bits - 1)
-        return -half, half - 1
-
-    @property
     def output_ranges(self) -> tuple[tuple[int, int], ...]:
         """The ranges to which outputs can be clipped: int8 or what is input again, with ReLU."""
-        low, high = self.activation_range
+        low, high = self.arithmetic.activation_range
         return (-128, 127), (0, 127), (low, high), (0, high)
 
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:

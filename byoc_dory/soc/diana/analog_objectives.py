@@ -6,11 +6,13 @@ few tiles of many channels are good.  Otherwise as for the digital core (`digita
 
 from __future__ import annotations
 
-from byoc_dory.soc.diana.description import ANALOG
+from collections.abc import Mapping
+
+from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.digital_objectives import MEMORY
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
-__all__ = ["ARRAY", "OBJECTIVES", "PAPER"]
+__all__ = ["objectives_of"]
 
 # More than L1 and the array together.
 _UNIT = 800_000
@@ -41,22 +43,27 @@ ARRAY = Objective(
     ),
 )  # fmt: skip
 
-# public code: DORY's tiler for the analog core, 10^8 for each of (K - 1) mod 512 and (C - 1) mod
-# 128; a layer that fits is not tiled (HTVM paper III-B).  The paper's equations are the digital
-# core's.
-PAPER = Objective(
-    "paper",
-    (
-        Heuristic("untiled", Whole(("k", "y", "x")), 1_000 * _UNIT, "what fits is not tiled"),
-        Heuristic("columns", Fill("k", ANALOG.columns), _UNIT, "(K - 1) mod 512, as in DORY"),
-        Heuristic("channels", Fill("c", ANALOG.column_step), _UNIT, "(C - 1) mod 128, as in DORY"),
-    ),
-)
 
-OBJECTIVES = {
-    ARRAY.name: ARRAY,
-    PAPER.name: PAPER,
+def objectives_of(core: AnalogCore) -> Mapping[str, Objective]:
+    """The objectives of a core by name."""
+    paper = _paper(core)
     # What the paper leaves out of its equations is none of this core's.
-    "paper-pe": PAPER,
-    MEMORY.name: MEMORY,
-}
+    return {ARRAY.name: ARRAY, paper.name: paper, "paper-pe": paper, MEMORY.name: MEMORY}
+
+
+def _paper(core: AnalogCore) -> Objective:
+    """What DORY's tiler has for this core.
+
+    Public code: 10^8 for each of (K - 1) mod 512 and (C - 1) mod 128; a layer that fits is not
+    tiled (HTVM paper III-B).  The paper's equations are the digital core's.
+    """
+    return Objective(
+        "paper",
+        (
+            Heuristic("untiled", Whole(("k", "y", "x")), 1_000 * _UNIT, "what fits is not tiled"),
+            Heuristic("columns", Fill("k", core.columns), _UNIT, "(K - 1) mod 512, as in DORY"),
+            Heuristic(
+                "channels", Fill("c", core.column_step), _UNIT, "(C - 1) mod 128, as in DORY"
+            ),
+        ),
+    )

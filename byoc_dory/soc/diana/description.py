@@ -17,8 +17,8 @@ from byoc_dory.soc.base import (
     Soc,
     TargetSpec,
 )
-from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.digital_core import DigitalCore
+from byoc_dory.soc.diana.analog import AnalogAccelerator
+from byoc_dory.soc.diana.digital import DigitalAccelerator
 
 __all__ = ["soc"]
 
@@ -78,13 +78,12 @@ DMA = Dma(
     driver_next_cycles=17,
 )
 
-DIGITAL = DigitalCore(
+DIGITAL = DigitalAccelerator(
     name="digital",
     title="digital 16x16 array",
     registers=DIGITAL_REGISTERS,  # assumed
     l1="L1",
     family="cores",
-    toolkit_module="byoc_dory.soc.diana.digital",
     lanes=16,  # published: 16 rows = K (paper III-C)
     columns=16,  # published: 16 columns = ox
     row_pitch=16,  # published: ox and ix are rounded up to 16 in memory
@@ -114,13 +113,12 @@ DIGITAL = DigitalCore(
     dense_max_k=16,  # public code: DORY forces output tiles of dense to 16
 )
 
-ANALOG = AnalogCore(
+ANALOG = AnalogAccelerator(
     name="analog",
     title="analog 1152x512 in-memory array",
     registers=ANALOG_REGISTERS,  # assumed
     l1="L1",
     family="cores",
-    toolkit_module="byoc_dory.soc.diana.analog",
     rows=1152,  # published: 1152 rows of input, 512 columns of output (paper III-C)
     columns=512,
     weight_memory=147_456,  # published: 144 kB; 1152 * 512 cells of 2 bits

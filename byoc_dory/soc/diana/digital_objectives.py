@@ -11,42 +11,15 @@ a DMA command of its own.
 
 from __future__ import annotations
 
-from byoc_dory.soc.diana.description import DIGITAL
+from collections.abc import Mapping
+
+from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
-__all__ = ["ARRAY", "MEMORY", "OBJECTIVES", "PAPER", "PAPER_PE"]
+__all__ = ["MEMORY", "objectives_of"]
 
 # More than L1 and weight memory together (320 000 B).
 _UNIT = 400_000
-
-ARRAY = Objective(
-    "array",
-    (
-        Heuristic(
-            "fill rows of the array", Fill("k", DIGITAL.lanes, whole_is_full=True), _UNIT,
-            "output channels in multiples of 16 use all rows of the array; depthwise and add do "
-            "not spread channels over it",
-            scope="reducing",
-        ),
-        Heuristic(
-            "fill columns of the array", Fill("x", DIGITAL.columns, whole_is_full=True), _UNIT,
-            "output columns in multiples of 16 use all columns of the array",
-        ),
-        Heuristic(
-            "long DMA", Size("iy"), _UNIT,
-            "data are C-y-x: more rows per tile are fewer and longer DMA commands",
-        ),
-        Heuristic(
-            "whole maps", Whole(("y",)), 30 * _UNIT,
-            "tiles of whole maps are contiguous over channels: one DMA command",
-        ),
-        Heuristic(
-            # More than the rows and the filling of the largest images: whole rows come first.
-            "whole rows", Whole(("x",)), 1_000 * _UNIT,
-            "tiles of whole rows are contiguous over rows: one DMA command per channel",
-        ),
-    ),
-)  # fmt: skip
 
 # The paper's equations are taken with their printed modulus, whatever the description says.
 _PRINTED = 16
@@ -78,4 +51,39 @@ PAPER = Objective(
 
 MEMORY = Objective("none")
 
-OBJECTIVES = {entry.name: entry for entry in (ARRAY, PAPER, PAPER_PE, MEMORY)}
+
+def objectives_of(core: DigitalCore) -> Mapping[str, Objective]:
+    """The objectives of a core by name."""
+    return {entry.name: entry for entry in (_array(core), PAPER, PAPER_PE, MEMORY)}
+
+
+def _array(core: DigitalCore) -> Objective:
+    """Full rows and columns of the array, and long transfers."""
+    return Objective(
+        "array",
+        (
+            Heuristic(
+                "fill rows of the array", Fill("k", core.lanes, whole_is_full=True), _UNIT,
+                "output channels in multiples of 16 use all rows of the array; depthwise and add "
+                "do not spread channels over it",
+                scope="reducing",
+            ),
+            Heuristic(
+                "fill columns of the array", Fill("x", core.columns, whole_is_full=True), _UNIT,
+                "output columns in multiples of 16 use all columns of the array",
+            ),
+            Heuristic(
+                "long DMA", Size("iy"), _UNIT,
+                "data are C-y-x: more rows per tile are fewer and longer DMA commands",
+            ),
+            Heuristic(
+                "whole maps", Whole(("y",)), 30 * _UNIT,
+                "tiles of whole maps are contiguous over channels: one DMA command",
+            ),
+            Heuristic(
+                # More than the rows and the filling of the largest images: whole rows come first.
+                "whole rows", Whole(("x",)), 1_000 * _UNIT,
+                "tiles of whole rows are contiguous over rows: one DMA command per channel",
+            ),
+        ),
+    )  # fmt: skip

@@ -19,8 +19,8 @@ from byoc_dory.soc.base import (
     Soc,
     TargetSpec,
 )
-from byoc_dory.soc.snitch_ita.cluster_core import CLUSTER_CORES
-from byoc_dory.soc.snitch_ita.ita_core import ITA
+from byoc_dory.soc.snitch_ita.cluster import CLUSTER_CORES
+from byoc_dory.soc.snitch_ita.ita import ITA
 
 __all__ = ["soc"]
 

@@ -1,94 +1,142 @@
-"""The toolkit of ITA: what it takes, how attention is split, what a tile needs and costs."""
+"""ITA as an accelerator: what it takes, how attention is split, what a tile needs and costs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from byoc_dory.layers import Layer, MultiHeadAttention
-from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.plan import LayerPlan
-from byoc_dory.planning import alone
-from byoc_dory.soc.base import Soc
-from byoc_dory.soc.snitch_ita.heads import heads_of
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_cost import layer_cycles
-from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
-from byoc_dory.soc.snitch_ita.ita_rules import RULES
-from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem as _tiling_problem
-from byoc_dory.soc.snitch_ita.ita_tiles import walk_of
-from byoc_dory.tiling import Heuristic, Objective, Size
-from byoc_dory.tiling.problem import Tile, TilingProblem, solution_of
 
-__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "expand", "plan_cost", "tiling_problem"]
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import ScheduleKind, TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
+    from byoc_dory.tiling import Objective, Tile, TilingProblem
+    from byoc_dory.verdict import Rule
+
+__all__ = ["ITA", "ItaAccelerator"]
 
 _CORES = "cluster"
 
-OBJECTIVES: Mapping[str, Objective] = {
-    entry.name: entry
-    for entry in (
-        Objective("none"),
-        Objective(
-            "array",
-            (Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows"),),
-        ),
-    )
-}
+
+@dataclass(frozen=True)
+class ItaAccelerator(Ita):
+    """ITA: its numbers with its rules, tiles, cycles and C.
+
+    Attention is judged as a whole and executed as products, heads and sums.
+    """
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What `ita_rules` has, in the order in which they are judged."""
+        from byoc_dory.soc.snitch_ita.ita_rules import RULES
+
+        return RULES
+
+    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
+        """Return attention as products, heads and sums, and anything else as it is."""
+        from byoc_dory.layers import MultiHeadAttention
+        from byoc_dory.soc.snitch_ita.heads import heads_of
+
+        if isinstance(layer, MultiHeadAttention):
+            return heads_of(layer, self.name, _CORES)
+        return ((layer, self.name),)
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """``array`` wants many rows, ``none`` only what fits."""
+        from byoc_dory.tiling import Heuristic, Objective, Size
+
+        rows = Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows")
+        return {"none": Objective("none"), "array": Objective("array", (rows,))}
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return what a tile needs of L1; of whole attention, what its largest part does."""
+        from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
+
+        budget = self.budget(soc, l1_budget)
+        parts = self.expand(layer, soc)
+        if len(parts) == 1:
+            return tiling_problem(layer, self, soc, budget)
+        problems = [soc.accelerator(name).tiling_problem(part, soc, budget) for part, name in parts]
+        return max(problems, key=_smallest_bytes)
+
+    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
+        """Return the predicted cycles with this tile, alone in L1 with one buffer; of attention,
+        of its parts with the tiles they would have alone."""
+        parts = self.expand(layer, soc)
+        return self._cost_of(parts, soc) if len(parts) > 1 else super().cost(layer, tile, soc)
+
+    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+        """Return the predicted cycles under a plan: tasks, transfers, and what hides behind
+        what."""
+        from byoc_dory.soc.snitch_ita.ita_cost import layer_cycles
+        from byoc_dory.soc.snitch_ita.ita_tiles import walk_of
+
+        parts = self.expand(layer, soc)
+        if len(parts) > 1:
+            return self._cost_of(parts, soc)
+        return layer_cycles(layer, walk_of(layer, plan, self), self, soc)
+
+    def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc) -> int:
+        total = 0
+        for part, name in parts:
+            home = soc.accelerator(name)
+            problem = home.tiling_problem(part, soc)
+            tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
+            total += home.cost(part, tile, soc)
+        return total
+
+    def emitter(self, soc: Soc) -> ItaEmitter:
+        """Return what turns plans into C."""
+        from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
+
+        return ItaEmitter(self, soc)
 
 
-def expand(layer: Layer, core: Ita, soc: Soc) -> Sequence[tuple[Layer, str]]:
-    """Attention as products, heads and sums; anything else as it is."""
-    if not isinstance(layer, MultiHeadAttention):
-        return ((layer, core.name),)
-    return heads_of(layer, core.name, _CORES)
+def _smallest_bytes(problem: TilingProblem) -> int:
+    """Bytes of L1 that the smallest tile needs."""
+    tile = problem.smallest
+    return int(problem.l1_bytes(tile.k, tile.c, tile.y, tile.x))
 
 
-def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingProblem:
-    """What a tile of this layer needs of L1; of whole attention, what its largest part does."""
-    if not isinstance(layer, MultiHeadAttention):
-        return _tiling_problem(layer, core, soc, l1_budget)
-    problems = [
-        soc.accelerator(name).tiling_problem(part, soc, l1_budget)
-        for part, name in expand(layer, core, soc)
-    ]
-    smallest = [problem.smallest for problem in problems]
-    most = max(
-        range(len(problems)),
-        key=lambda n: int(
-            problems[n].l1_bytes(smallest[n].k, smallest[n].c, smallest[n].y, smallest[n].x)
-        ),
-    )
-    return problems[most]
-
-
-def cost(
-    layer: Layer, tile: Tile, core: Ita, soc: Soc, schedule: ScheduleKind = "published"
-) -> int:
-    """Predicted cycles of the layer with this tile, alone in L1 with one buffer; of attention,
-    of its parts with the tiles they would have alone."""
-    if isinstance(layer, MultiHeadAttention):
-        return _attention_cycles(layer, core, soc)
-    problem = tiling_problem(layer, core, soc, soc.memory(core.l1).size)
-    plan = alone(layer, solution_of(problem, tile), core.name, problem)
-    return layer_cycles(layer, walk_of(layer, plan, core), core, soc)
-
-
-def _attention_cycles(layer: Layer, core: Ita, soc: Soc) -> int:
-    total = 0
-    for part, name in expand(layer, core, soc):
-        home = soc.accelerator(name)
-        problem = home.tiling_problem(part, soc)
-        tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
-        total += home.cost(part, tile, soc)
-    return total
-
-
-def plan_cost(layer: Layer, plan: LayerPlan, core: Ita, soc: Soc, options: TilingOptions) -> int:
-    """Predicted cycles of the layer under a plan: tasks, transfers, and what hides behind what."""
-    if isinstance(layer, MultiHeadAttention):
-        return _attention_cycles(layer, core, soc)
-    return layer_cycles(layer, walk_of(layer, plan, core), core, soc)
-
-
-def emitter(core: Ita, soc: Soc) -> ItaEmitter:
-    """What turns plans into C for ITA."""
-    return ItaEmitter(core, soc)
+ITA = ItaAccelerator(
+    name="ita",
+    title="integer transformer accelerator 16x64",
+    registers=0x20001000,  # assumed
+    l1="L1",
+    family="cluster",
+    lanes=16,  # published: N = 16 dot products of M = 64 elements, D = 26 bits (paper IV-B)
+    vector=64,
+    accumulator_bits=26,
+    bias_bytes=3,  # published: 24-bit biases
+    tile=64,  # public code: PyITA pads all dimensions to multiples of 64
+    max_dim=512,  # published
+    align=8,  # assumed: ports of the TCDM are 64 bits wide
+    contexts=2,  # published: a dual-context register file
+    max_shift=31,  # assumed: registers have 8 bits; more than 31 leave nothing of a 26-bit sum
+    softmax_group=16,  # public code: as many columns as dot products
+    # public code: (distance + 16) >> 5 until November 2024, and the paper is from before that.
+    softmax_shift=5,
+    weight_bytes_per_cycle=128,  # published: 16 ports of 64 bits
+    tile_cycles=256,  # published: a tile takes at least 256 cycles
+    tile_overhead_cycles=56,  # derived: 82.1 % utilization of products (paper V-A) are 312
+    dividers=5,  # public code: NumDiv
+    divide_cycles=22,  # public code: a serial divider of 20 bits, with its handshake
+    # derived: what is left of the published 69.5 % of single-head attention with sequence 128,
+    # embedding 128, projection 64, when everything else is charged; it is not explained.
+    attention_cycles=400,
+    drain_cycles=21,  # public code: 7 stages of pipeline, 14 entries of the output's queue
+    softmax_numerator=65280,  # public code: 255 * 256
+    # derived: measured on our simulator, of our drivers and the code around them.
+    program_cycles=75,
+    constant_cycles=160,
+    order_cycles=53,
+    latency_cycles=32,
+    wait_cycles=8,
+    call_cycles=10,
+)
+"""ITA in numbers; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""

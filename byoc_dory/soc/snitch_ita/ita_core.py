@@ -1,12 +1,13 @@
-"""`Ita`: the integer transformer accelerator, its numbers and its cycle model."""
+"""`Ita`: the integer transformer accelerator, its kinds of numbers and its cycle model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.accelerator import Accelerator, Scheme
+from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.arithmetic import MulShiftArithmetic
 
-__all__ = ["ITA", "Ita"]
+__all__ = ["Ita"]
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ class Ita(Accelerator):
         return True
 
     @property
-    def scheme(self) -> Scheme:
+    def arithmetic(self) -> MulShiftArithmetic:
         """Multiplication, addition and shift, one each."""
-        return "mul_shift"
+        return MulShiftArithmetic()
 
     @property
     def peak_macs(self) -> float:
@@ -114,43 +115,3 @@ class Ita(Accelerator):
         """
         products = self.product_cycles(self.tile, length, proj) * 2
         return products + self.reciprocal_cycles + self.drain_cycles + self.attention_cycles
-
-
-ITA = Ita(
-    name="ita",
-    title="integer transformer accelerator 16x64",
-    registers=0x20001000,  # assumed
-    l1="L1",
-    family="cluster",
-    toolkit_module="byoc_dory.soc.snitch_ita.ita",
-    lanes=16,  # published: N = 16 dot products of M = 64 elements, D = 26 bits (paper IV-B)
-    vector=64,
-    accumulator_bits=26,
-    bias_bytes=3,  # published: 24-bit biases
-    tile=64,  # public code: PyITA pads all dimensions to multiples of 64
-    max_dim=512,  # published
-    align=8,  # assumed: ports of the TCDM are 64 bits wide
-    contexts=2,  # published: a dual-context register file
-    max_shift=31,  # assumed: registers have 8 bits; more than 31 leave nothing of a 26-bit sum
-    softmax_group=16,  # public code: as many columns as dot products
-    # public code: (distance + 16) >> 5 until November 2024, and the paper is from before that.
-    softmax_shift=5,
-    weight_bytes_per_cycle=128,  # published: 16 ports of 64 bits
-    tile_cycles=256,  # published: a tile takes at least 256 cycles
-    tile_overhead_cycles=56,  # derived: 82.1 % utilization of products (paper V-A) are 312
-    dividers=5,  # public code: NumDiv
-    divide_cycles=22,  # public code: a serial divider of 20 bits, with its handshake
-    # derived: what is left of the published 69.5 % of single-head attention with sequence 128,
-    # embedding 128, projection 64, when everything else is charged; it is not explained.
-    attention_cycles=400,
-    drain_cycles=21,  # public code: 7 stages of pipeline, 14 entries of the output's queue
-    softmax_numerator=65280,  # public code: 255 * 256
-    # derived: measured on our simulator, of our drivers and the code around them.
-    program_cycles=75,
-    constant_cycles=160,
-    order_cycles=53,
-    latency_cycles=32,
-    wait_cycles=8,
-    call_cycles=10,
-)
-"""ITA in numbers; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""

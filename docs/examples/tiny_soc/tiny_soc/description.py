@@ -7,10 +7,20 @@ Here they are assumed, as the SoC is invented, where nothing else is said.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.base import Host, HostCost, Memory, SimControl, Soc, TargetSpec
+
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.tiling import Objective, TilingProblem
+    from byoc_dory.verdict import Rule
+    from tiny_soc.emit import MacEmitter
 
 __all__ = ["Mac", "soc"]
 
@@ -19,7 +29,8 @@ __all__ = ["Mac", "soc"]
 class Mac(Accelerator):
     """Multiplies a matrix in L1 by weights in L1: ``lanes`` outputs, ``width`` products of each.
 
-    Every integer field is a constant in C, such as TINY_MAC_LANES.
+    Every integer field is a constant in C, such as TINY_MAC_LANES.  The methods import what they
+    need, so that a list of targets loads no solver.
 
     Attributes:
         lanes: outputs at a time.
@@ -50,6 +61,38 @@ class Mac(Accelerator):
         """Products per cycle."""
         return self.lanes * self.width
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules a layer must pass."""
+        from tiny_soc.mac import RULES
+
+        return RULES
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """What a good tile is, by name."""
+        from tiny_soc.mac import OBJECTIVES
+
+        return OBJECTIVES
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return what a tile needs of L1."""
+        from tiny_soc.mac import tiling_problem
+
+        return tiling_problem(layer, self, self.budget(soc, l1_budget))
+
+    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+        """Return the predicted cycles; nothing stays in L1, so the tile decides."""
+        from tiny_soc.mac import cycles
+
+        return cycles(layer, plan.solution.tile, self)
+
+    def emitter(self, soc: Soc) -> MacEmitter:
+        """Return what turns plans into C."""
+        from tiny_soc.emit import MacEmitter
+
+        return MacEmitter(self, soc)
+
 
 MAC = Mac(
     name="mac",
@@ -57,7 +100,6 @@ MAC = Mac(
     registers=0x40000000,
     l1="L1",
     family="mac",
-    toolkit_module="tiny_soc.mac",
     lanes=8,
     width=8,
     start_cycles=20,

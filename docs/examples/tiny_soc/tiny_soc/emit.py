@@ -8,7 +8,7 @@ import numpy as np
 
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.text import environment
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import Array, Layer, Tensor, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
@@ -20,9 +20,8 @@ __all__ = ["MacEmitter", "pack"]
 _ENVIRONMENT = environment("tiny_soc")
 
 
-def pack(layer: Layer, tile_k: int) -> Array:
+def pack(layer: Weighted, tile_k: int) -> Array:
     """The blocks of ``tile_k`` output channels: biases [k] int32, then weights [k][c]; uint8."""
-    assert layer.weight is not None
     weights = layer.weight.reshape(layer.K, layer.C)
     biases = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
     parts = []
@@ -55,6 +54,7 @@ class MacEmitter:
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""
+        assert isinstance(layer, Weighted)
         packed = pack(layer, plan.solution.tile.k)
         weights = Constant(f"{symbol}_weights", packed, f"biases and weights of {layer.name}")
         cycles = self.core.plan_cost(layer, plan, self.soc, options)

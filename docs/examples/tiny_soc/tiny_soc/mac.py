@@ -1,21 +1,15 @@
-"""The toolkit of the accelerator: what it takes, what a tile needs, what it costs.
-
-A toolkit is a module with the names of `byoc_dory.soc.accelerator.Toolkit`.
-"""
+"""What the accelerator takes, what a tile needs, what it costs."""
 
 from __future__ import annotations
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer, Shift
-from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.plan import LayerPlan
+from byoc_dory.layers import Convolution, Dense, Layer, Shift, Weighted
 from byoc_dory.soc.base import Soc
 from byoc_dory.tiling import Axis, Heuristic, Objective, Size, Tile, TilingProblem
 from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
 from tiny_soc.description import Mac
-from tiny_soc.emit import MacEmitter
 
-__all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_problem"]
+__all__ = ["OBJECTIVES", "RULES", "cycles", "tiling_problem"]
 
 # ---------------------------------------------------------------------- what it takes
 
@@ -25,7 +19,8 @@ __all__ = ["OBJECTIVES", "RULES", "cost", "emitter", "plan_cost", "tiling_proble
 
 def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
     """The operator is dense, or a 1x1 convolution of stride 1 without padding and groups."""
-    if layer.op not in ("dense", "conv2d"):
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    if depthwise or not isinstance(layer, Dense | Convolution):
         return Refused(f"the operator is {layer.op}")
     if (layer.fy, layer.fx) != (1, 1):
         return Refused(f"the kernel is {layer.fy}x{layer.fx}")
@@ -43,10 +38,11 @@ def data_are_int8(layer: Layer, core: Mac, soc: Soc) -> Verdict:
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype != "int8":
             return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if layer.weight is not None and layer.weight.dtype != "int8":
-        return Refused(f"the weights are {layer.weight.dtype}")
-    if layer.bias is not None and layer.bias.dtype != "int32":
-        return Refused(f"the bias is {layer.bias.dtype}")
+    if isinstance(layer, Weighted):
+        if layer.weight.dtype != "int8":
+            return Refused(f"the weights are {layer.weight.dtype}")
+        if layer.bias is not None and layer.bias.dtype != "int32":
+            return Refused(f"the bias is {layer.bias.dtype}")
     return Accepted()
 
 
@@ -78,7 +74,7 @@ RULES: tuple[Rule, ...] = (
 # ---------------------------------------------------------------------- tiles
 
 
-def tiling_problem(layer: Layer, core: Mac, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(layer: Layer, core: Mac, l1_budget: int) -> TilingProblem:
     """What a tile needs of L1: rows of pixels, and blocks of output channels with their weights.
 
     Input channels are never tiled, so that no sum has to be kept.  A block is biases of four bytes,
@@ -121,7 +117,7 @@ OBJECTIVES = {
 # ---------------------------------------------------------------------- cycles
 
 
-def cost(layer: Layer, tile: Tile, core: Mac, soc: Soc, schedule: ScheduleKind) -> int:
+def cycles(layer: Layer, tile: Tile, core: Mac) -> int:
     """Predicted cycles of the layer with this tile: the host copies and starts, then it waits."""
     total = 0
     for k in _parts(layer.K, tile.k):
@@ -137,22 +133,9 @@ def cost(layer: Layer, tile: Tile, core: Mac, soc: Soc, schedule: ScheduleKind) 
     return total
 
 
-def plan_cost(layer: Layer, plan: LayerPlan, core: Mac, soc: Soc, options: TilingOptions) -> int:
-    """Predicted cycles of the layer under a plan: nothing stays in L1, so its tile decides."""
-    return cost(layer, plan.solution.tile, core, soc, options.schedule)
-
-
 def _parts(size: int, tile: int) -> list[int]:
     return [min(tile, size - start) for start in range(0, size, tile)]
 
 
 def _copied(core: Mac, size: int) -> int:
     return core.copy_cycles + size * core.copy_block_cycles // core.copy_bytes
-
-
-# ---------------------------------------------------------------------- C
-
-
-def emitter(core: Mac, soc: Soc) -> MacEmitter:
-    """What turns plans into C."""
-    return MacEmitter(core, soc)
