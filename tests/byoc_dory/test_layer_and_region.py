@@ -10,13 +10,20 @@ import pytest
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import (
     Layer,
+    Scores,
     Shift,
     Tensor,
     add_layer,
+    attend_layer,
     conv2d_layer,
     dense_layer,
     depthwise_layer,
+    gemm_layer,
+    matmul_layer,
+    matrix,
+    rows_layer,
 )
+from byoc_dory.layers.rowwise import ItaSoftmax, TableMap
 from byoc_dory.region import Region
 
 
@@ -67,6 +74,69 @@ def test_builders_derive_the_output() -> None:
 def test_contradictions(change: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         replace(conv(), **change)
+
+
+def gemm(transposed: bool = False) -> Layer:
+    weight = np.zeros((6, 8), np.int8)
+    return gemm_layer("g", matrix("x", 5, 8), weight, None, requant=Shift(3), transposed=transposed)
+
+
+def matmul(batch: int = 1, transposed: bool = False) -> Layer:
+    b = matrix("b", batch * (6 if transposed else 8), 8 if transposed else 6)
+    a = matrix("a", batch * 5, 8)
+    return matmul_layer("m", a, b, requant=Shift(3), batch=batch, transposed=transposed)
+
+
+def rows() -> Layer:
+    return rows_layer("r", matrix("x", 5, 8), TableMap(np.zeros(256, np.uint8)))
+
+
+def attend() -> Layer:
+    scores = Scores((1, 0, 0), ItaSoftmax(), (1, 0, 0))
+    key, value = matrix("k", 7, 8), matrix("v", 8, 7)
+    return attend_layer("h", matrix("q", 5, 8), key, value, scores, heads=2)
+
+
+def test_sizes_follow_from_tensors_and_weights() -> None:
+    def sizes(layer: Layer) -> tuple[int, ...]:
+        return (layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox, layer.macs)
+
+    assert sizes(gemm()) == (6, 8, 5, 1, 5, 1, 240)
+    assert sizes(gemm(transposed=True)) == (6, 8, 5, 1, 5, 1, 240)
+    assert gemm(transposed=True).output.shape == (5, 6, 1)
+    assert sizes(matmul()) == (6, 8, 5, 1, 5, 1, 240)
+    assert sizes(matmul(batch=3)) == (6, 8, 15, 1, 15, 1, 720)
+    assert sizes(matmul(batch=3, transposed=True)) == (6, 8, 15, 1, 15, 1, 720)
+    assert sizes(rows()) == (8, 8, 5, 1, 5, 1, 0)
+    assert sizes(attend()) == (8, 8, 5, 1, 5, 1, 5 * 7 * 16)
+    vector = Tensor("v", (9,))
+    assert sizes(add_layer("a", vector, vector, "y", requant=Shift(0))) == (9, 9, 1, 1, 1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "change", "message"),
+    [
+        (gemm(), {"inputs": (matrix("x", 5, 7),)}, r"shape \(7, 5, 1\), not \(8, 5, 1\)"),
+        (gemm(), {"transposed": True}, r"shape \(6, 5, 1\), not \(5, 6, 1\)"),
+        (gemm(), {"weight": np.zeros((6, 8, 3, 1), np.int8)}, "a kernel of 3x1"),
+        (matmul(), {"inputs": (matrix("a", 5, 8),)}, "1 input tensors instead of 2"),
+        (matmul(), {"batch": 2}, "5 rows are not those of 2 matrices"),
+        (matmul(), {"transposed": True}, r"'b' has shape \(6, 8, 1\), not \(8, 6, 1\)"),
+        (rows(), {"output": matrix("r", 4, 8)}, r"shape \(8, 5, 1\), not \(8, 4, 1\)"),
+        (attend(), {"heads": 3}, "3 heads do not divide C=8 and K=8"),
+        (attend(), {"inputs": attend().inputs[:2]}, "2 input tensors instead of 3"),
+    ],
+)
+def test_contradictions_of_matrices(layer: Layer, change: dict, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        replace(layer, **change)
+
+
+def test_geometry_is_what_decides_about_cycles() -> None:
+    assert conv().geometry == replace(conv(), name="other", requant=Shift(1)).geometry
+    layers = [conv(), gemm(), gemm(True), matmul(), matmul(3), rows(), attend()]
+    layers += [replace(attend(), heads=1), replace(conv(), pad=(0, 2, 1, 1))]
+    assert len({layer.geometry for layer in layers}) == len(layers)
 
 
 def test_dense_takes_vectors_only() -> None:
