@@ -12,8 +12,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import plan_region
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["generate"]
 

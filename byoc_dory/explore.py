@@ -14,8 +14,7 @@ from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.plan import LayerPlan, alone
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Tiler
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling import (
     LATENCY,
     Objective,

@@ -13,8 +13,7 @@ from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Offer, Tiler
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused

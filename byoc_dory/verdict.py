@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Layer
-    from byoc_dory.soc.base import Soc
-
-__all__ = ["Accepted", "Refused", "Rule", "Verdict", "judge", "statement"]
+__all__ = ["Accepted", "Refused", "Verdict", "statement"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Refused:
 
     Attributes:
         reason: one sentence with the offending value.
-        rule: public statement of the rule that objects (filled in by `judge`).
+        rule: public statement of the rule that objects (filled in by `byoc_dory.soc.base.judge`).
     """
 
     reason: str
@@ -39,26 +37,6 @@ class Refused:
 Verdict: TypeAlias = Accepted | Refused
 
 
-class Rule(Protocol):
-    """A small function whose docstring is the public statement of what the accelerator takes."""
-
-    __name__: str
-    __doc__: str | None
-
-    def __call__(self, layer: Layer, core: Any, soc: Soc, /) -> Verdict:
-        """Judge one layer for the accelerator ``core`` of ``soc``."""
-        ...
-
-
-def statement(rule: Rule) -> str:
+def statement(rule: Callable[..., Verdict]) -> str:
     """The rule as the public reads it: the first line of its docstring."""
-    return (rule.__doc__ or rule.__name__).strip().splitlines()[0]
-
-
-def judge(layer: Layer, core: Any, soc: Soc, rules: tuple[Rule, ...]) -> Verdict:
-    """The first objection of the accelerator's rules in order, or acceptance."""
-    for rule in rules:
-        verdict = rule(layer, core, soc)
-        if isinstance(verdict, Refused):
-            return Refused(verdict.reason, statement(rule))
-    return Accepted()
+    return (inspect.getdoc(rule) or str(getattr(rule, "__name__", "a rule"))).splitlines()[0]

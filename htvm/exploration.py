@@ -20,8 +20,7 @@ from htvm.report.sweep import Exploration
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.soc.base import Accelerator, Soc, Target
     from byoc_dory.tiling import Objective
     from htvm.policy import Policy
 

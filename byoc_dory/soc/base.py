@@ -1,7 +1,7 @@
 """The vocabulary of SoC descriptions.
 
-A SoC is three things: data (the dataclasses of this module, of :mod:`byoc_dory.soc.cores` and of
-:mod:`byoc_dory.soc.accelerator`), rules and heuristics (methods of an accelerator), and C
+A SoC is three things: data (the dataclasses of this module, of :mod:`byoc_dory.soc.parts` and of
+:mod:`byoc_dory.soc.cores`), rules and heuristics (methods of an accelerator), and C
 instructions with a device model (``runtime_c/soc/<driver>``, or a folder of the SoC's own
 package).  Every hardware number of the project lives in such data and nowhere else: tiler, cost
 model, device model and firmware read it from here, the C side through
@@ -13,16 +13,26 @@ them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from byoc_dory.errors import TargetError
+from byoc_dory.soc.arithmetic import Arithmetic, Scheme, ShiftArithmetic
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
+from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
+from byoc_dory.verdict import Accepted, Refused, Verdict, statement
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.emit import Emitter
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import ScheduleKind, TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.tiling import Objective, Tile, TilingProblem
 
 __all__ = [
+    "Accelerator",
     "Cluster",
     "CoreTiming",
     "Dma",
@@ -30,140 +40,147 @@ __all__ = [
     "HostCost",
     "Memory",
     "Power",
+    "Rule",
     "SimControl",
     "Soc",
     "Target",
     "TargetSpec",
+    "judge",
     "round_up",
 ]
 
 
-def round_up(value: int, step: int) -> int:
-    """Return ``value`` rounded up to a multiple of ``step``."""
-    return -(-value // step) * step
+class Rule(Protocol):
+    """A small function whose docstring is the public statement of what the accelerator takes."""
+
+    __name__: str
+    __doc__: str | None
+
+    def __call__(self, layer: Layer, core: Any, soc: Soc, /) -> Verdict:
+        """Judge one layer for the accelerator ``core`` of ``soc``."""
+        ...
+
+
+def judge(layer: Layer, core: Any, soc: Soc, rules: tuple[Rule, ...]) -> Verdict:
+    """The first objection of the accelerator's rules in order, or acceptance."""
+    for rule in rules:
+        verdict = rule(layer, core, soc)
+        if isinstance(verdict, Refused):
+            return Refused(verdict.reason, statement(rule))
+    return Accepted()
 
 
 @dataclass(frozen=True)
-class Memory:
-    """One memory of the SoC.
+class Accelerator(ABC):
+    """One accelerator of a SoC.
+
+    The author derives a class: fields for the accelerator's numbers, and the methods below.
+    Descriptions are compared and listed without a solver: modules that need one, or numpy, are
+    imported by the methods, not by the module of the class.
 
     Attributes:
-        name: "L1", "L2", ...; accelerators and messages refer to it.
-        base: device address of its first byte.
-        size: usable bytes.
+        name: short name, unique in the SoC; composites are called "<name>.<op>".
         title: what it is called in reports.
-        mapped: whether harts load from it and store to it like L2; otherwise only devices reach
-            it.
-        reserved: bytes behind the usable ones that the runtime keeps for itself (stacks, queues).
+        registers: device address of the register block.
+        l1: name of the memory it works on.
+        family: accelerators of one family share their L1 and the layout of activations in it, so
+            that tensors pass between them as they are and one region may hold layers of both.
     """
 
     name: str
-    base: int
-    size: int
-    title: str = ""
-    mapped: bool = False
-    reserved: int = 0
+    title: str
+    registers: int
+    l1: str
+    family: str
+
+    # ------------------------------------------------------------------ what it is
 
     @property
-    def end(self) -> int:
-        """First device address behind the memory."""
-        return self.base + self.size
+    def peak_macs(self) -> float | None:
+        """Multiply-accumulates per cycle at best; None where there is no such figure."""
+        return None
 
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """The arithmetic it executes; retargeting writes its layers in that form."""
+        return ShiftArithmetic()
 
-@dataclass(frozen=True)
-class Dma:
-    """The DMA engine between L2 and L1: a queue of one-dimensional commands, executed in order.
+    @property
+    def scheme(self) -> Scheme:
+        """Name of its arithmetic."""
+        return self.arithmetic.name
 
-    A call of the driver moves a block; where its dimensions are contiguous in both memories the
-    driver collapses them.  A block that is one command costs ``call_cycles`` plus its bytes; one
-    of n > 1 commands costs ``call_cycles + n * command_cycles`` plus its bytes.  Both constants
-    include the host's driver code, whose measured share is ``driver_*``: the device itself is
-    busy for the difference.  A driver that waits for each command costs the sum; one that lets
-    them queue up while something else runs costs less.
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether matrices lie row by row in its layout.  Elsewhere a sum of matrices, which does
+        not care, is offered as one of vectors."""
+        return False
 
-    Attributes:
-        registers: device address of the register block.
-        bytes_per_cycle: width of the port.
-        granule: the bytes of each command are charged rounded up to this.
-        l1_align, l2_align: required alignment of each command's addresses.
-        queue_depth: commands that can be under way at once, the running one included.
-        call_cycles, command_cycles: see above.
-        driver_single_cycles: host cycles of a call that is one command.
-        driver_first_cycles: host cycles of a call of several commands, entry, exit and one
-            command (the device charges the rest of call + command with the first one).
-        driver_next_cycles: host cycles of each further command of such a call.
-    """
+    def configured(self, options: TilingOptions) -> Accelerator:
+        """Return the accelerator as these options want it used."""
+        return self
 
-    name: str
-    registers: int
-    bytes_per_cycle: int
-    granule: int
-    l1_align: int
-    l2_align: int
-    queue_depth: int
-    call_cycles: int
-    command_cycles: int
-    driver_single_cycles: int
-    driver_first_cycles: int
-    driver_next_cycles: int
-
-    def cycles(self, command_bytes: int, commands: int = 1) -> int:
-        """Return the cycles of one driver call.
+    def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
+        """Return device register -> value for a run with analog noise; empty where there is none.
 
         Args:
-            command_bytes: bytes of each 1-D command, after collapsing contiguous dimensions.
-            commands: how many such commands the call issues.
+            deviation: standard deviation in steps of the converters.
+            seed: 32 bits.
         """
-        moved = -(-round_up(command_bytes, self.granule) // self.bytes_per_cycle)
-        setup = self.call_cycles + (self.command_cycles * commands if commands > 1 else 0)
-        return setup + commands * moved
+        return {}
 
+    # ------------------------------------------------------------------ what it takes
 
-@dataclass(frozen=True)
-class SimControl:
-    """Registers of the simulator, not of any chip: print, end of run, trace marks.
+    @property
+    @abstractmethod
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules a layer must pass, in the order in which they are judged."""
 
-    Attributes:
-        putchar: a byte stored here is printed.
-        exit: a word stored here ends the run (how it carries the exit code: htvm.firmware.machine).
-        trace: a word stored here is a mark, (index << 1) | (0 begin, 1 end).
-    """
+    def judge(self, layer: Layer, soc: Soc) -> Verdict:
+        """Return the first refusal of :attr:`rules`, or acceptance."""
+        return judge(layer, self, soc, self.rules)
 
-    putchar: int
-    exit: int
-    trace: int
+    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
+        """Return the layers that ``layer`` is executed as, each with its accelerator's name.
 
+        They belong to the same family, and the last one has the output of ``layer``.
+        """
+        return ((layer, self.name),)
 
-@dataclass(frozen=True)
-class Power:
-    """An average power, with which the energy of what ran is estimated.
+    # ------------------------------------------------------------------ tiles and cycles
 
-    Attributes:
-        units: names of the accelerators at work ("cpu" for the host, or for cores that run
-            without one); the power is that of the whole while exactly these are.
-        milliwatts: average, at the SoC's clock.
-        source: kind (published, public code, derived, assumed) and where the figure is from.
-    """
+    @property
+    @abstractmethod
+    def objectives(self) -> Mapping[str, Objective]:
+        """The tiling objectives by name."""
 
-    units: tuple[str, ...]
-    milliwatts: float
-    source: str
+    @abstractmethod
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return the tiling problem of ``layer``, with :meth:`budget` bytes of L1."""
 
+    def budget(self, soc: Soc, l1_budget: int | None) -> int:
+        """Return how many bytes of L1 may be used: ``l1_budget``, or all where it is None."""
+        return soc.memory(self.l1).size if l1_budget is None else l1_budget
 
-@dataclass(frozen=True)
-class TargetSpec:
-    """A name a user can build for, and the accelerators it may use.
+    @abstractmethod
+    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+        """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
 
-    Attributes:
-        name: e.g. "diana.digital".
-        accelerators: names, in order of preference.
-        policy: name of the dispatch policy that decides between them, unless the user chooses
-            one (see `htvm.policy`).
-    """
+    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
+        """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""
+        from byoc_dory.options import TilingOptions
+        from byoc_dory.plan import alone
+        from byoc_dory.tiling.problem import solution_of
 
-    name: str
-    accelerators: tuple[str, ...]
-    policy: str = "bitwidth"
+        problem = self.tiling_problem(layer, soc)
+        plan = alone(layer, solution_of(problem, tile), self.name, problem)
+        return self.plan_cost(layer, plan, soc, TilingOptions(schedule=schedule))
+
+    # ------------------------------------------------------------------ C
+
+    @abstractmethod
+    def emitter(self, soc: Soc) -> Emitter:
+        """Return what turns plans into C."""
 
 
 @dataclass(frozen=True)

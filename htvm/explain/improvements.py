@@ -28,7 +28,7 @@ from htvm.report.explain import Improvement
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Accelerator
     from htvm.compiled import Compiled
 
 __all__ = ["Variant", "improvements", "variants_of"]

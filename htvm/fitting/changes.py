@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.memory.arena import BufferUse
     from byoc_dory.options import ScheduleKind
-    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Accelerator
     from htvm.compiled import BuildOptions, Compiled
 
 __all__ = ["Attempt", "changes_for_l1", "changes_for_l2", "nearest_first"]

@@ -17,8 +17,7 @@ from htvm.policy import CPU, Candidate
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.soc.base import Accelerator, Soc, Target
 
 __all__ = ["Estimator", "Offers"]
 

@@ -19,7 +19,7 @@ from byoc_dory.layers.layer import AnalogRequant, Array, MulShift, OnnxRequant, 
 from byoc_dory.soc.arithmetic import TernaryArithmetic
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Accelerator
     from patterns.op import Op
 
 __all__ = [

@@ -22,7 +22,7 @@ from htvm.quantization.rewrite import rewrite
 from htvm.quantization.search import Scales, choose_scales
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Accelerator
     from htvm.model import Model
 
 __all__ = ["Calibration", "RetargetOptions", "Retargeted", "has_multipliers", "retarget"]

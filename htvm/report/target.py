@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Accelerator
 from byoc_dory.verdict import statement
 from htvm.report.table import Column, Table, count, text
 

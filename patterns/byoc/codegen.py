@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from tvm.runtime import Module
 
     from byoc_dory.region import Region, RegionCode
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["Generated", "register_codegen", "run_codegen"]
 

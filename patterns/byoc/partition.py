@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Function, Var
 
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["Partition", "codegen_name", "partition"]
 

@@ -23,8 +23,7 @@ from patterns.ops.elementwise import has_table, read_table
 from patterns.reading.graph import Graph
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Accelerator, Soc
     from patterns.reading.node import Node
 
 __all__ = ["CPU", "Dispatch", "OperatorVerdict", "dispatch", "offers_of"]

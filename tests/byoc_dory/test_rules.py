@@ -21,10 +21,11 @@ from byoc_dory.layers import (
     depthwise_layer,
 )
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.base import judge
 from byoc_dory.soc.diana import digital_rules
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.generic.description import GENERIC
-from byoc_dory.verdict import Accepted, Refused, judge, statement
+from byoc_dory.verdict import Accepted, Refused, statement
 from tests.byoc_dory.layers import NETWORKS, OPS, int8, random_layer
 from tests.byoc_dory.program import region_of
 

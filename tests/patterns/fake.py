@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from byoc_dory.layers.layer import Layer
-from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.arithmetic import Arithmetic, MulShiftArithmetic
-from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.base import Accelerator, Rule, Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
-from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.byoc.partition import Partition, partition
 from patterns.dispatch.dispatching import Dispatch, dispatch
 from patterns.reading.read import output_names, read_graph

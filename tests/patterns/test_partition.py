@@ -11,8 +11,7 @@ from tvm import relax
 import htvm
 from byoc_dory.layers.layer import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.byoc.codegen import run_codegen

@@ -12,7 +12,7 @@ from tvm import relax
 import htvm
 from byoc_dory.layers.layer import Layer, Shift, TfliteRequant
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import PolicyError, TilingError

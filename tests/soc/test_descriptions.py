@@ -15,12 +15,11 @@ import pytest
 import byoc_dory.soc.registry as registry
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.base import Accelerator, Soc, judge, round_up
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
-from byoc_dory.verdict import Accepted, Refused, Verdict, judge
+from byoc_dory.verdict import Accepted, Refused, Verdict
 
 
 def core() -> DigitalCore:
@@ -191,7 +190,7 @@ def test_an_accelerator_without_its_methods_is_a_typed_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "half_a_soc.py").write_text(
-        "from byoc_dory.soc.accelerator import Accelerator\n"
+        "from byoc_dory.soc.base import Accelerator\n"
         "def soc():\n    return Accelerator('mac', 'a mac', 0, 'L1', 'mac')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))

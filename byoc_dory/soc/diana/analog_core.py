@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.arithmetic import TernaryArithmetic
-from byoc_dory.soc.base import round_up
+from byoc_dory.soc.base import Accelerator, round_up
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Convolution, Dense, Layer, Weighted
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.rules import (
     ACCEPTED,
@@ -14,7 +14,7 @@ from byoc_dory.soc.diana.rules import (
     smallest_tile_fits,
     tensors_are_int8,
 )
-from byoc_dory.verdict import Refused, Rule, Verdict
+from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
 

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.diana.digital_emit import DianaEmitter
     from byoc_dory.tiling import Objective, TilingProblem
-    from byoc_dory.verdict import Rule
 
 __all__ = ["DigitalAccelerator"]
 

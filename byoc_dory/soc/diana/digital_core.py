@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import round_up
+from byoc_dory.soc.base import Accelerator, round_up
 
 __all__ = ["DigitalCore"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.layers import Add, Convolution, Dense, Layer, Shift, Weighted
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.rules import (
     ACCEPTED,
@@ -12,7 +12,7 @@ from byoc_dory.soc.diana.rules import (
     smallest_tile_fits,
     tensors_are_int8,
 )
-from byoc_dory.verdict import Refused, Rule, Verdict
+from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
 

@@ -7,8 +7,7 @@ layer, tile, element and line.
 from __future__ import annotations
 
 from byoc_dory.errors import InputError
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["fault_settings"]
 

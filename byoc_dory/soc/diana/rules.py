@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer, Weighted
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.verdict import Accepted, Refused, Verdict
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.accelerator import Accelerator
 from byoc_dory.soc.arithmetic import MulShiftArithmetic
+from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.snitch_ita.cluster_work import Cycles
 
 __all__ = ["ClusterCores"]

@@ -11,7 +11,7 @@ from byoc_dory.layers import (
     Matmul,
     Rows,
 )
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.requant import mul_shift
 from byoc_dory.soc.snitch_ita.rules import (
@@ -20,7 +20,7 @@ from byoc_dory.soc.snitch_ita.rules import (
     padding_is_below_kernel,
     smallest_tile_fits,
 )
-from byoc_dory.verdict import Refused, Rule, Verdict
+from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
 

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
     from byoc_dory.tiling import Objective, Tile, TilingProblem
-    from byoc_dory.verdict import Rule
 
 __all__ = ["ITA", "ItaAccelerator"]
 

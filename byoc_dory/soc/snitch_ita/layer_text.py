@@ -9,7 +9,7 @@ from byoc_dory.emit.text import environment
 from byoc_dory.layers.layer import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
-from byoc_dory.soc.accelerator import Accelerator
+from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.snitch_ita.view import WalkView
 from byoc_dory.soc.snitch_ita.walk import Walk
 

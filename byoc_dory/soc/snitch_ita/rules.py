@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.layers import Layer, Matmul, Weighted
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling.shortage import shortage_of
 from byoc_dory.verdict import Accepted, Refused, Verdict
 

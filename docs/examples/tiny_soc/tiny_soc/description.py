@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.accelerator import Accelerator
-from byoc_dory.soc.base import Host, HostCost, Memory, SimControl, Soc, TargetSpec
+from byoc_dory.soc.base import Accelerator, Host, HostCost, Memory, SimControl, Soc, TargetSpec
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.base import Rule
     from byoc_dory.tiling import Objective, TilingProblem
-    from byoc_dory.verdict import Rule
     from tiny_soc.emit import MacEmitter
 
 __all__ = ["Mac", "soc"]

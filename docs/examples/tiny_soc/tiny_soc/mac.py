@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Convolution, Dense, Layer, Shift, Weighted
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.tiling import Axis, Heuristic, Objective, Size, Tile, TilingProblem
-from byoc_dory.verdict import Accepted, Refused, Rule, Verdict
+from byoc_dory.verdict import Accepted, Refused, Verdict
 from tiny_soc.description import Mac
 
 __all__ = ["OBJECTIVES", "RULES", "cycles", "tiling_problem"]
