@@ -18,7 +18,7 @@ from byoc_dory.layers import Layer, Weighted
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
-    from byoc_dory.soc.arithmetic import Scheme
+    from byoc_dory.soc.schemes import SchemeName
 
 __all__ = [
     "CPU",
@@ -92,11 +92,11 @@ class Candidate:
     accepted: bool
     reason: str = ""
     rule: str = ""
-    scheme: Scheme | None = None
+    scheme: SchemeName | None = None
     cycles: int | None = None
 
 
-_EIGHT_BITS: tuple[Scheme, ...] = ("shift", "mul_shift")
+_EIGHT_BITS: tuple[SchemeName, ...] = ("shift", "mul_shift")
 _CPU_ERROR = 1.4  # tests/soc/test_host_cost.py holds the estimates to 40 %
 
 Decide: TypeAlias = Callable[[LayerInfo, Sequence[Candidate]], str]
@@ -134,7 +134,7 @@ def mixed(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
     convolutions, additions and dense layers on the digital core.  In a network without
     convolutions the dense layers are what convolutions are elsewhere.
     """
-    scheme: Scheme = "ternary" if layer.product and not layer.border else "shift"
+    scheme: SchemeName = "ternary" if layer.product and not layer.border else "shift"
     return _preferring(candidates, scheme)
 
 
@@ -142,15 +142,15 @@ POLICIES: Mapping[str, Decide] = {"bitwidth": bitwidth, "latency": latency, "mix
 """The built-in policies by name."""
 
 
-def _preferring(candidates: Sequence[Candidate], scheme: Scheme) -> str:
+def _preferring(candidates: Sequence[Candidate], scheme: SchemeName) -> str:
     """The first candidate of a scheme that accepts, else one that keeps at least as many bits.
 
     Eight bits hold ternary weights, but not the other way round: only a target without any core
     of 8 bits gives those layers to a ternary one.
     """
     kinds = {c.scheme for c in candidates}
-    eight_bits: list[Scheme] = [kind for kind in _EIGHT_BITS if kind in kinds]
-    ternary: list[Scheme] = ["ternary"]
+    eight_bits: list[SchemeName] = [kind for kind in _EIGHT_BITS if kind in kinds]
+    ternary: list[SchemeName] = ["ternary"]
     first = eight_bits if scheme == "shift" else [scheme]
     for wanted in (*first, *(eight_bits or ternary)):
         for candidate in candidates:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from byoc_dory.errors import TargetError
-from byoc_dory.soc.arithmetic import Arithmetic, Scheme, ShiftArithmetic
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
+from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict, statement
 
 if TYPE_CHECKING:
@@ -101,14 +101,9 @@ class Accelerator(ABC):
         return None
 
     @property
-    def arithmetic(self) -> Arithmetic:
+    def scheme(self) -> NumberScheme:
         """The arithmetic it executes; retargeting writes its layers in that form."""
-        return ShiftArithmetic()
-
-    @property
-    def scheme(self) -> Scheme:
-        """Name of its arithmetic."""
-        return self.arithmetic.name
+        return ShiftScheme()
 
     @property
     def keeps_rows(self) -> bool:

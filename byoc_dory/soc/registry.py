@@ -12,12 +12,12 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from byoc_dory.errors import TargetError
-from byoc_dory.soc.arithmetic import Arithmetic
 from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.schemes import NumberScheme
 
-__all__ = ["BUILT_IN", "GROUP", "arithmetic", "resolve", "socs", "targets"]
+__all__ = ["BUILT_IN", "GROUP", "resolve", "scheme_of", "socs", "targets"]
 
-_Kind = TypeVar("_Kind", bound=Arithmetic)
+_Kind = TypeVar("_Kind", bound=NumberScheme)
 
 GROUP = "htvm.socs"
 
@@ -79,16 +79,16 @@ def targets() -> tuple[str, ...]:
     return tuple(spec.name for soc in socs() for spec in soc.targets)
 
 
-def arithmetic(kind: type[_Kind]) -> _Kind:
-    """Return the arithmetic of the first accelerator that computes in this kind.
+def scheme_of(kind: type[_Kind]) -> _Kind:
+    """Return the number scheme of the first accelerator that has one of this kind.
 
     Raises:
         TargetError: no known accelerator does.
     """
     for soc in map(_load, _references().values()):
         for accelerator in soc.accelerators:
-            if isinstance(accelerator.arithmetic, kind):
-                return accelerator.arithmetic
+            if isinstance(accelerator.scheme, kind):
+                return accelerator.scheme
     raise TargetError(f"no known accelerator has a {kind.__name__}")
 
 

@@ -98,7 +98,7 @@ class _Offers:
         accelerator = self._compiled.target.soc.accelerator(where)
         layer = self._compiled.dispatch.layers[name]
         if not self._compiled.planned.final:
-            layer = accelerator.arithmetic.form_of(layer)
+            layer = accelerator.scheme.form_of(layer)
         try:
             return self._estimator.cycles(layer, accelerator)
         except TilingError:

@@ -284,7 +284,7 @@ class _Judge:
             offers = tuple(entry for entry in offers if entry.name == place)
         for entry in offers:
             accelerator = entry.configured(self._options)
-            form = accelerator.arithmetic.form_of(changed)
+            form = accelerator.scheme.form_of(changed)
             if not accelerator.judge(form, self._soc):
                 continue
             try:

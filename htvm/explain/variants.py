@@ -1,7 +1,7 @@
 """A layer of other sizes: what rules, packing and the cost model are asked about changed models.
 
 Weights are zeros, because sizes decide; the arithmetic is that of one shift, until
-`byoc_dory.soc.arithmetic.Arithmetic.form_of` writes it for an accelerator.
+`byoc_dory.soc.schemes.NumberScheme.form_of` writes it for an accelerator.
 """
 
 from __future__ import annotations

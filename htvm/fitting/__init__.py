@@ -143,7 +143,7 @@ def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
             if offer.accepted or "fits" not in offer.rule:
                 continue
             accelerator = soc.accelerator(offer.name)
-            form = accelerator.arithmetic.form_of(compiled.dispatch.layers[name])
+            form = accelerator.scheme.form_of(compiled.dispatch.layers[name])
             lacking = shortage_of(accelerator.tiling_problem(form, soc))
             if lacking is not None and lacking.error().what == offer.reason:
                 found.append((name, offer.name, offer.reason))

@@ -140,7 +140,7 @@ def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]
 
 def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
     """Bytes of the constants of a layer that the accelerator runs alone."""
-    form = accelerator.arithmetic.form_of(layer)
+    form = accelerator.scheme.form_of(layer)
     inputs = tuple(replace(tensor, layout="CHW") for tensor in form.inputs)
     output = replace(form.output, layout="CHW")
     region = Region("alone", (replace(form, inputs=inputs, output=output),), inputs, (output,))
@@ -219,7 +219,7 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
     accelerator = compiled.target.soc.accelerator(compiled.dispatch.placement[layer.name])
 
     def least(channels: int) -> int:
-        form: Any = accelerator.arithmetic.form_of(resized(layer, C=channels))
+        form: Any = accelerator.scheme.form_of(resized(layer, C=channels))
         problem = accelerator.tiling_problem(form, compiled.target.soc, level.limit)
         used_in, used_out, _ = problem.memory(problem.smallest)
         return problem.buffering * (used_in + used_out)

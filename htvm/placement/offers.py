@@ -1,7 +1,7 @@
 """Offers: what each accelerator says of a layer, and the cycles predicted there and on the CPU.
 
 A layer is judged before it is retargeted, in the form that retargeting would write for the
-accelerator (`Arithmetic.form_of`), with numbers that stand for any.
+accelerator (`NumberScheme.form_of`), with numbers that stand for any.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Offers:
             except TilingError as error:
                 errors.append(error)
                 offers.append(
-                    Candidate(entry.name, False, error.what, "A tile fits L1.", entry.scheme)
+                    Candidate(entry.name, False, error.what, "A tile fits L1.", entry.scheme.name)
                 )
         if errors and not any(offer.accepted for offer in offers):
             raise errors[0]
@@ -89,9 +89,9 @@ class Offers:
 
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
         """What one accelerator says; `TilingError` where no tile to estimate fits."""
-        form = layer if self._final else accelerator.arithmetic.form_of(layer)
+        form = layer if self._final else accelerator.scheme.form_of(layer)
         verdict = accelerator.judge(form, self._soc)
-        name, scheme = accelerator.name, accelerator.scheme
+        name, scheme = accelerator.name, accelerator.scheme.name
         if isinstance(verdict, Refused):
             return Candidate(name, False, verdict.reason, verdict.rule, scheme)
         cycles = self._estimator.cycles(form, accelerator) if estimates else None

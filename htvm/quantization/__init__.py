@@ -6,8 +6,8 @@ number schemes.
 
 from __future__ import annotations
 
+from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.float_model import calibrated, quantize
-from htvm.quantization.mul_shift import MulShiftScheme
 from htvm.quantization.report import LayerCost, RetargetReport
 from htvm.quantization.retarget import Calibration, Retargeted, RetargetOptions, retarget
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from byoc_dory.layers.layer import AnalogRequant, Array, MulShift, OnnxRequant, Shift
-from byoc_dory.soc.arithmetic import TernaryArithmetic
+from byoc_dory.soc.schemes import TernaryScheme
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
@@ -206,10 +206,10 @@ class Operator:
         return self.clip[0] == self.zero_point
 
     @property
-    def core(self) -> TernaryArithmetic | None:
-        """The arithmetic of the ternary core that shall run it, if one shall."""
-        arithmetic = None if self.home is None else self.home.arithmetic
-        return arithmetic if isinstance(arithmetic, TernaryArithmetic) else None
+    def core(self) -> TernaryScheme | None:
+        """The number scheme of the ternary core that shall run it, if one shall."""
+        scheme = None if self.home is None else self.home.scheme
+        return scheme if isinstance(scheme, TernaryScheme) else None
 
     @property
     def clips_freely(self) -> bool:

@@ -9,48 +9,18 @@ lets the weights fill their 8 bits whatever the scales of the activations are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.errors import InputError
 from htvm.quantization.graph import Array, MulShift
 
-__all__ = ["GRID", "MulShiftScheme", "multiplier_and_shift", "row_units"]
+__all__ = ["GRID", "multiplier_and_shift", "row_units"]
 
 GRID = 0.25
 """Octaves between the steps of weights that are tried."""
-_MOST_BITS = 31  # multipliers are written as int32
 _MOST_SHIFT = 31
 _LARGEST_WEIGHT = 127
 _INT32_MAX = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class MulShiftScheme:
-    """A number scheme of accelerators that requantize by `byoc_dory.layers.layer.MulShift`.
-
-    Weights are symmetric int8; zero points and rounding are part of the biases.
-
-    Attributes:
-        per_channel: a multiplier for each output channel of a layer with weights; otherwise one
-            for the tensor.
-        multiplier_bits: of an unsigned multiplier, 1 to 31.
-
-    Raises:
-        InputError: for other numbers of bits.
-    """
-
-    per_channel: bool = False
-    multiplier_bits: int = 8
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.multiplier_bits <= _MOST_BITS:
-            raise InputError(
-                f"multipliers of {self.multiplier_bits} bits",
-                where="option 'multiplier_bits'",
-                hint=f"give 1 to {_MOST_BITS}",
-            )
 
 
 def multiplier_and_shift(units: Array, bits: int) -> MulShift:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
-from byoc_dory.soc.arithmetic import MulShiftArithmetic, TernaryArithmetic
+from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Array, Net
-from htvm.quantization.mul_shift import GRID, MulShiftScheme
+from htvm.quantization.mul_shift import GRID
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
@@ -122,7 +122,7 @@ def retarget(
         return Retargeted(model, unchanged(model.name, "it has ternary layers already"))
     homes = {entry.name: entry for entry in accelerators or ()}
     wanted = {name: homes[place] for name, place in (places or {}).items() if place in homes}
-    ternary = any(isinstance(home.arithmetic, TernaryArithmetic) for home in wanted.values())
+    ternary = any(isinstance(home.scheme, TernaryScheme) for home in wanted.values())
     if ternary and options.scheme is not None:
         raise InputError(
             "a multiply-shift scheme for layers that are placed on a ternary core",
@@ -149,14 +149,14 @@ def retarget(
 
 def has_multipliers(accelerators: Sequence[Accelerator]) -> bool:
     """Whether all accelerators (and there are some) multiply before they shift."""
-    kinds = [isinstance(entry.arithmetic, MulShiftArithmetic) for entry in accelerators]
+    kinds = [isinstance(entry.scheme, MulShiftScheme) for entry in accelerators]
     return bool(kinds) and all(kinds)
 
 
 def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
     """The multipliers that all of these accelerators have."""
-    found = [entry.arithmetic for entry in accelerators]
-    kinds = [entry for entry in found if isinstance(entry, MulShiftArithmetic)]
+    found = [entry.scheme for entry in accelerators]
+    kinds = [entry for entry in found if isinstance(entry, MulShiftScheme)]
     return MulShiftScheme(
         per_channel=all(entry.per_channel for entry in kinds),
         multiplier_bits=min(entry.multiplier_bits for entry in kinds),

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.folding import fold_tables
 from htvm.quantization.forward import run_operator
 from htvm.quantization.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
-from htvm.quantization.mul_shift import MulShiftScheme, multiplier_and_shift, row_units
+from htvm.quantization.mul_shift import multiplier_and_shift, row_units
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales
 from htvm.quantization.sums import accumulate

@@ -20,7 +20,7 @@ from htvm.quantization.graph import AnalogRequant, Array, Net, Operator
 from htvm.quantization.sums import accumulate, converted, pass_sums
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.arithmetic import TernaryArithmetic
+    from byoc_dory.soc.schemes import TernaryScheme
     from htvm.quantization.search import Scales
 
 __all__ = ["ternarize", "ternary_layer"]
@@ -114,7 +114,7 @@ def ternary_layer(
     return replace(written, requant=requant)
 
 
-def _requantization(sums: list[Array], goal: _Goal, core: TernaryArithmetic) -> AnalogRequant:
+def _requantization(sums: list[Array], goal: _Goal, core: TernaryScheme) -> AnalogRequant:
     """The gain of the least error, and the multipliers that go with it."""
     low, high = goal.clip
     target = np.clip(goal.wanted, low, high)
@@ -134,7 +134,7 @@ def _requantization(sums: list[Array], goal: _Goal, core: TernaryArithmetic) -> 
     return best[1]
 
 
-def _exponents(sums: list[Array], core: TernaryArithmetic) -> range:
+def _exponents(sums: list[Array], core: TernaryScheme) -> range:
     """The gains worth trying: from most sums clipped to none."""
     most = max(float(np.abs(part).max()) for part in sums)
     usual = max(float(np.sqrt(np.square(part).mean())) for part in sums)
@@ -162,7 +162,7 @@ def _integers(
     gain: int,
     passes: int,
     clip: tuple[int, int],
-    core: TernaryArithmetic,
+    core: TernaryScheme,
 ) -> AnalogRequant:
     """16-bit multipliers and addends, with the largest shift that holds all."""
     reach = np.abs(slope) * max(map(abs, core.adc_range)) * passes + 2

@@ -49,7 +49,7 @@ def _accelerator(entry: Accelerator) -> dict[str, Any]:
         "title": entry.title,
         "works_on": entry.l1,
         "family": entry.family,
-        "scheme": entry.scheme,
+        "scheme": entry.scheme.name,
         "peak_macs_per_cycle": entry.peak_macs,
         "constants": {name: constants[name] for name in constants if name not in _ELSEWHERE},
         "rules": [statement(rule) for rule in entry.rules],

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_dory.layers.layer import Array
-from byoc_dory.soc.arithmetic import TernaryArithmetic
-from byoc_dory.soc.registry import arithmetic
+from byoc_dory.soc.registry import scheme_of
+from byoc_dory.soc.schemes import TernaryScheme
 
 __all__ = ["Range", "array", "narrowing", "passes", "peaked", "proven", "thinned"]
 
@@ -22,9 +22,9 @@ Range: TypeAlias = tuple[int, int]
 
 
 @cache
-def array() -> TernaryArithmetic:
+def array() -> TernaryScheme:
     """The in-memory array that ternary layers are drawn for: the first that a known SoC has."""
-    return arithmetic(TernaryArithmetic)
+    return scheme_of(TernaryScheme)
 
 
 # Beyond so many inputs usual sums would hardly move below their bound; others get weight 0 (only

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from byoc_dory.layers.layer import Layer
-from byoc_dory.soc.arithmetic import Arithmetic, MulShiftArithmetic
 from byoc_dory.soc.base import Accelerator, Rule, Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
+from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.byoc.partition import Partition, partition
 from patterns.dispatch.dispatching import Dispatch, dispatch
@@ -23,7 +23,7 @@ class Fake(Accelerator):
     """Takes layers of some operators; its layout is row by row."""
 
     takes: tuple[str, ...] = ALL
-    form: Arithmetic = MulShiftArithmetic()
+    form: NumberScheme = MulShiftScheme()
 
     @property
     def keeps_rows(self) -> bool:
@@ -34,7 +34,7 @@ class Fake(Accelerator):
         return (operator_is_taken,)
 
     @property
-    def arithmetic(self) -> Arithmetic:
+    def scheme(self) -> NumberScheme:
         return self.form
 
     @property

@@ -10,8 +10,8 @@ import pytest
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers.layer import MulShift
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.arithmetic import ShiftArithmetic
 from byoc_dory.soc.registry import resolve
+from byoc_dory.soc.schemes import ShiftScheme
 from htvm import zoo
 from htvm.placement.plan import Placement, place
 from htvm.quantization import retarget
@@ -82,9 +82,9 @@ def test_who_multiplies_gets_multiplications() -> None:
         assert isinstance(layer.requant, MulShift) and 0 < layer.requant.mul[0] < 256
     assert retarget(changed.model, target.accelerators).model is changed.model
     assert retarget(encoder(), target.accelerators).report.changed is False
-    form = PLAIN.arithmetic.form_of(layers[0])
+    form = PLAIN.scheme.form_of(layers[0])
     assert isinstance(form.requant, MulShift)
-    shifting = replace(PLAIN, form=ShiftArithmetic())
+    shifting = replace(PLAIN, form=ShiftScheme())
     assert retarget(source, (shifting,)).model.scheme == "shift"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.arithmetic import TernaryArithmetic
 from byoc_dory.soc.base import Accelerator, round_up
+from byoc_dory.soc.schemes import TernaryScheme
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -87,9 +87,9 @@ class AnalogCore(Accelerator):
         return self.rows * self.columns / self.position_cycles
 
     @property
-    def arithmetic(self) -> TernaryArithmetic:
+    def scheme(self) -> TernaryScheme:
         """Ternary weights, converters, and one multiplier per column."""
-        return TernaryArithmetic(
+        return TernaryScheme(
             self.rows, self.activation_bits, self.adc_bits, self.max_gain, self.max_shift
         )
 
@@ -100,7 +100,7 @@ class AnalogCore(Accelerator):
     @property
     def output_ranges(self) -> tuple[tuple[int, int], ...]:
         """The ranges to which outputs can be clipped: int8 or what is input again, with ReLU."""
-        low, high = self.arithmetic.activation_range
+        low, high = self.scheme.activation_range
         return (-128, 127), (0, 127), (low, high), (0, high)
 
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:

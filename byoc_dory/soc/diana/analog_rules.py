@@ -47,7 +47,7 @@ def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
 
 def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """The input is known to lie in [-64, 63]."""
-    (low, high), (lowest, highest) = layer.input_range, core.arithmetic.activation_range
+    (low, high), (lowest, highest) = layer.input_range, core.scheme.activation_range
     if low < lowest or high > highest:
         return Refused(
             f"the input lies in [{low}, {high}], which has more than {core.activation_bits} bits"
@@ -76,7 +76,7 @@ def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
 def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """Each pass is clipped to [-32, 31], the range of the converter."""
     low, high = _requant(layer).adc
-    if (low, high) != core.arithmetic.adc_range:
+    if (low, high) != core.scheme.adc_range:
         return Refused(f"a pass is clipped to [{low}, {high}]")
     return ACCEPTED
 
@@ -90,7 +90,7 @@ def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     if each == 0:
         return Refused(f"a channel has {layer.fy * layer.fx} rows")
     passes = -(-layer.C // each)
-    if passes * core.arithmetic.adc_range[0] < _INT16[0]:
+    if passes * core.scheme.adc_range[0] < _INT16[0]:
         return Refused(f"{passes} passes may leave 16 bits")
     return ACCEPTED
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.arithmetic import MulShiftArithmetic
 from byoc_dory.soc.base import Accelerator
+from byoc_dory.soc.schemes import MulShiftScheme
 from byoc_dory.soc.snitch_ita.cluster_work import Cycles
 
 __all__ = ["ClusterCores"]
@@ -61,6 +61,6 @@ class ClusterCores(Accelerator):
         return True
 
     @property
-    def arithmetic(self) -> MulShiftArithmetic:
+    def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, per tensor or per channel."""
-        return MulShiftArithmetic(per_channel=True)
+        return MulShiftScheme(per_channel=True)

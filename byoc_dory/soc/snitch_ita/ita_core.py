@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.soc.arithmetic import MulShiftArithmetic
 from byoc_dory.soc.base import Accelerator
+from byoc_dory.soc.schemes import MulShiftScheme
 
 __all__ = ["Ita"]
 
@@ -82,9 +82,9 @@ class Ita(Accelerator):
         return True
 
     @property
-    def arithmetic(self) -> MulShiftArithmetic:
+    def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, one each."""
-        return MulShiftArithmetic()
+        return MulShiftScheme()
 
     @property
     def peak_macs(self) -> float:

@@ -1,4 +1,4 @@
-"""The arithmetic of an accelerator: what form layers must have so that it computes them exactly.
+"""Number schemes: what form layers must have so that an accelerator computes them exactly.
 
 Retargeting writes layers in that form; whoever judges a layer before it is retargeted asks for a
 form with numbers that stand for any.
@@ -10,22 +10,26 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from byoc_dory.errors import InputError
+
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer, Requant
 
-__all__ = ["Arithmetic", "MulShiftArithmetic", "Scheme", "ShiftArithmetic", "TernaryArithmetic"]
+__all__ = ["NumberScheme", "MulShiftScheme", "SchemeName", "ShiftScheme", "TernaryScheme"]
 
-Scheme: TypeAlias = Literal["shift", "ternary", "mul_shift"]
-"""Name of an arithmetic, as users and reports know it."""
+SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift"]
+"""Name of a number scheme, as users and reports know it."""
+
+_MOST_BITS = 31  # multipliers are written as int32
 
 
 @dataclass(frozen=True)
-class Arithmetic(ABC):
-    """How an accelerator computes; there is a class for each way."""
+class NumberScheme(ABC):
+    """The arithmetic of an accelerator; there is a class for each."""
 
     @property
     @abstractmethod
-    def name(self) -> Scheme:
+    def name(self) -> SchemeName:
         """Its name in reports and policies."""
 
     def form_of(self, layer: Layer) -> Layer:
@@ -61,11 +65,11 @@ class Arithmetic(ABC):
 
 
 @dataclass(frozen=True)
-class ShiftArithmetic(Arithmetic):
+class ShiftScheme(NumberScheme):
     """int8 weights and one right shift (`Shift`)."""
 
     @property
-    def name(self) -> Scheme:
+    def name(self) -> SchemeName:
         """``shift``."""
         return "shift"
 
@@ -76,20 +80,34 @@ class ShiftArithmetic(Arithmetic):
 
 
 @dataclass(frozen=True)
-class MulShiftArithmetic(Arithmetic):
+class MulShiftScheme(NumberScheme):
     """int8 weights, and a multiplier before the right shift (`MulShift`, and so `Shift`).
 
+    Weights are symmetric; zero points and rounding are part of the biases.
+
     Attributes:
-        per_channel: whether multipliers may differ from output channel to channel.
-        multiplier_bits: of the multipliers that retargeting writes, unsigned; with 8, most products
-            with a sum stay within 32 bits.
+        per_channel: a multiplier for each output channel of a layer with weights; otherwise one
+            for the tensor.
+        multiplier_bits: of the unsigned multipliers that retargeting writes, 1 to 31; with 8, most
+            products with a sum stay within 32 bits.
+
+    Raises:
+        InputError: for other numbers of bits.
     """
 
     per_channel: bool = False
     multiplier_bits: int = 8
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.multiplier_bits <= _MOST_BITS:
+            raise InputError(
+                f"multipliers of {self.multiplier_bits} bits",
+                where="option 'multiplier_bits'",
+                hint=f"give 1 to {_MOST_BITS}",
+            )
+
     @property
-    def name(self) -> Scheme:
+    def name(self) -> SchemeName:
         """``mul_shift``."""
         return "mul_shift"
 
@@ -100,7 +118,7 @@ class MulShiftArithmetic(Arithmetic):
 
 
 @dataclass(frozen=True)
-class TernaryArithmetic(Arithmetic):
+class TernaryScheme(NumberScheme):
     """Weights -1, 0, 1 in an array with converters behind its columns (`AnalogRequant`).
 
     Attributes:
@@ -118,7 +136,7 @@ class TernaryArithmetic(Arithmetic):
     max_shift: int
 
     @property
-    def name(self) -> Scheme:
+    def name(self) -> SchemeName:
         """``ternary``."""
         return "ternary"
 
