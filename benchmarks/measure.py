@@ -15,6 +15,7 @@ import numpy as np
 
 import htvm
 from byoc_dory.errors import L2OverflowError
+from byoc_dory.layers import Dense, Weighted
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.digital_core import DigitalCore
@@ -211,7 +212,7 @@ def _taken_apart(network: str, module: Module, run: RunResult, exact: bool) -> M
 
 
 def _dense_excess(kernel: Kernel) -> int:
-    if kernel.layer is None or kernel.layer.op != "dense" or kernel.accelerator != DIGITAL.name:
+    if not isinstance(kernel.layer, Dense) or kernel.accelerator != DIGITAL.name:
         return 0
     more = -(-kernel.layer.K // DIGITAL.dense_max_k) - 1
     return more * (DIGITAL.dense_trigger_cycles - DIGITAL.dense_ahead_cycles)
@@ -231,7 +232,7 @@ def _constant_padding(kernels: Sequence[Kernel]) -> list[Padding]:
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for kernel in kernels:
         layer = kernel.layer
-        if layer is None or layer.weight is None:
+        if not isinstance(layer, Weighted):
             continue
         bits = 2 if kernel.accelerator == "analog" else 8
         payload = -(-layer.weight.size * bits // 8) + 4 * layer.K
