@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.tiling_layers import BUDGETS, SHAPES, Shape
 from byoc_dory.explore import Sweep, explore_layer
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of

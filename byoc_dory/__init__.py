@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from byoc_dory.codegen import generate
-    from byoc_dory.layers.layer import Layer, Shift, Tensor
+    from byoc_dory.layers import Layer, Shift, Tensor
     from byoc_dory.options import TilingOptions
     from byoc_dory.region import Region, RegionCode
 
 __all__ = ["Layer", "Region", "RegionCode", "Shift", "Tensor", "TilingOptions", "generate"]
 
 _HOMES = {
-    "Layer": "byoc_dory.layers.layer",
+    "Layer": "byoc_dory.layers",
     "Region": "byoc_dory.region",
     "RegionCode": "byoc_dory.region",
-    "Shift": "byoc_dory.layers.layer",
-    "Tensor": "byoc_dory.layers.layer",
+    "Shift": "byoc_dory.layers",
+    "Tensor": "byoc_dory.layers",
     "TilingOptions": "byoc_dory.options",
     "generate": "byoc_dory.codegen",
 }

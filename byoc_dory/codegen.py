@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import TargetError, UnsupportedError
-from byoc_dory.layers.layer import Layer, Tensor
+from byoc_dory.layers import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.planning import plan_region

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from byoc_dory.errors import TargetError
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.plan import LayerPlan, alone
 from byoc_dory.residency import plan_jointly

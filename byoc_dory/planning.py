@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byoc_dory.errors import TargetError, UnsupportedError
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
 from byoc_dory.region import Region

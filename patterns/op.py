@@ -25,7 +25,7 @@ from patterns.fields import check_fields, key_of
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.layer import Layer, Layout
+    from byoc_dory.layers import Layer, Layout
 
 __all__ = ["INT8", "Op", "Range", "Scale", "TensorType", "Work", "operator", "union"]
 

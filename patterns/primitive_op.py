@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
     from tvm.tirx import PrimFunc
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["Argument", "PrimitiveOp", "read_primitive", "type_of"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Kernel

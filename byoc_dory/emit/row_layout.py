@@ -12,7 +12,7 @@ import numpy as np
 
 from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.emit.text import environment
-from byoc_dory.layers.tensor import Array, Tensor
+from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 
 __all__ = ["epilogue", "native", "offsets", "prologue"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.residency.choices import Offer, Tiler

@@ -8,7 +8,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.layer import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
+from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
 from htvm.frontend.operators import Activation, Step

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.errors import DependencyError, ModelError
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["quantize_file"]
 

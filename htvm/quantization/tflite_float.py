@@ -15,7 +15,7 @@ import numpy as np
 from onnx import ModelProto
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Pads, Pair
 from htvm.frontend.tflite import read_tflite
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader
 

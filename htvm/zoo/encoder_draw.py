@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers import Attention, Projection, Scores
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array, Attention, Projection, Scores
 from byoc_dory.layers.rowwise import AffineNorm, ItaGelu, ItaSoftmax
 from htvm.zoo import forward
 

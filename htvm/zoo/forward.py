@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaSoftmax
 
 __all__ = ["average_pool", "conv2d", "dense", "ita_softmax", "matmul", "requantize"]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from byoc_dory.soc.registry import scheme_of
 from byoc_dory.soc.schemes import TernaryScheme
 

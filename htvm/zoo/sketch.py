@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.layer import AnalogRequant, Array
+from byoc_dory.layers import AnalogRequant, Array
 from htvm.zoo import forward
 from htvm.zoo.narrow import Range, array, narrowing, passes, peaked, proven, thinned
 

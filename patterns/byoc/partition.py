@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Layer, Tensor
+from byoc_dory.layers import Layer, Tensor
 from byoc_dory.region import BorderMap, Region
 from patterns.byoc.composite import Shape, shapes_of
 from patterns.byoc.table import LAYER_ATTRIBUTE, pattern_table

@@ -17,7 +17,7 @@ from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 

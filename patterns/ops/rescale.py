@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["PRIMITIVES", "broadcast_load", "cast", "constant_of", "read_rescale", "rescale"]
 

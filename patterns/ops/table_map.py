@@ -15,7 +15,7 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array
 from patterns.op import Range, Scale, TensorType, Work, operator
 from patterns.primitive_op import Argument, PrimitiveOp
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from byoc_dory.codegen import generate
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer, Tensor
+from byoc_dory.layers import Layer, Tensor
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Constant, Region, RegionCode

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
+from byoc_dory.layers import MulShift, Requant, Shift, TfliteRequant
 from patterns.ops.requantize import fixed_point
 
 Array = Any

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.layer import OnnxRequant
+from byoc_dory.layers import OnnxRequant
 from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
 from patterns.ops.onnxruntime.rounding import float_scale

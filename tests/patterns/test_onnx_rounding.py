@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import OnnxRequant
+from byoc_dory.layers import OnnxRequant
 from patterns.ops.onnxruntime.rounding import float_scale, onnx_requantize
 from tests.patterns.build import module_of, run_tvm
 from tests.reference.interpreter import Array

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array
 from patterns.fields import decode, encode
 from patterns.op import Op, operator
 from patterns.ops import classes

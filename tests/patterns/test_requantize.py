@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import MulShift, Shift, TfliteRequant
+from byoc_dory.layers import MulShift, Shift, TfliteRequant
 from patterns.ops.requantize import _tflite_requantize, fixed_point, requantize
 from tests.patterns.build import module_of, run_tvm
 from tests.reference import gemmlowp

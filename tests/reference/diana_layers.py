@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.layers.layer import AnalogRequant, Layer
+from byoc_dory.layers import AnalogRequant, Layer
 
 
 def run_layer(layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.layers.layer import Layer, MulShift, Shift
+from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
 from htvm.firmware.host import driver_sources, sanitizing

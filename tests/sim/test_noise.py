@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import InputError, SimulationError, TargetError
-from byoc_dory.layers.layer import Tensor
+from byoc_dory.layers import Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.base import Target

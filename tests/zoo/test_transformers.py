@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.layers.layer import MulShift
+from byoc_dory.layers import MulShift
 from htvm import zoo
 from htvm.errors import ModelError
 from htvm.model import Model

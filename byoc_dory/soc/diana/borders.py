@@ -7,7 +7,7 @@ from typing import Any, Literal
 from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import Tensor
+from byoc_dory.layers import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array
 from byoc_dory.soc.base import round_up
 
 __all__ = ["Map", "stored_bytes", "stored_offsets"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers import Convolution, Gemm, Layer, Weighted
+from byoc_dory.layers import Array, Convolution, Gemm, Layer, Weighted
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -22,7 +22,6 @@ from byoc_dory.layers.rowwise import (
     TableMap,
     TableSoftmax,
 )
-from byoc_dory.layers.tensor import Array
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.snitch_ita.requant import mul_shift
 

@@ -16,7 +16,7 @@ from htvm.frontend.onnx.tensors import array_of, dtype_name
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["read_file"]
 

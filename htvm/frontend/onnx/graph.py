@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 
 __all__ = ["Attribute", "Graph", "Node", "TensorType"]
 

@@ -13,7 +13,7 @@ from byoc_dory.errors import ModelError, UnsupportedError
 if TYPE_CHECKING:
     from onnx import TensorProto
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["array_of", "dtype_name"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.graph import Graph
 from htvm.frontend.onnx.network import Options
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import (
     BIAS_TOLERANCE,
     Activation,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.tflite.flatbuffer import Buffer, Table
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 

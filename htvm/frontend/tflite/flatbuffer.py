@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 
 __all__ = ["Buffer", "Table"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import (
     BIAS_TOLERANCE,
     Activation,

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Operator, Pair, Step
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array
 from patterns.op import Op, Range, Scale, Work, union
 
 __all__ = ["Filling", "Move", "y_axis"]

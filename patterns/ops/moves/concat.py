@@ -18,7 +18,7 @@ from patterns.primitive_op import Argument, PrimitiveOp
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-    from byoc_dory.layers.tensor import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["Concat"]
 

@@ -17,7 +17,7 @@ from patterns.ops.moves.base import Filling, y_axis
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
 
-    from byoc_dory.layers.tensor import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["Pad"]
 

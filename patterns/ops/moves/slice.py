@@ -16,7 +16,7 @@ from patterns.primitive import extents
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.tensor import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["Slice"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Array, OnnxRequant
+from byoc_dory.layers import Array, OnnxRequant
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
 from patterns.ops.rescale import broadcast_load
 from patterns.primitive import call_primitive, extents, primitive, shape_of

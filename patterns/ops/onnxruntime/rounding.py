@@ -20,13 +20,13 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import OnnxRequant
+from byoc_dory.layers import OnnxRequant
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = [
     "EXACT_BELOW",

@@ -19,7 +19,7 @@ from patterns.primitive import call_primitive, extents, primitive, shape_of
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = ["PRIMITIVES", "exponentials", "onnx_softmax"]
 

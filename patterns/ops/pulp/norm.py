@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tvm.relax import BlockBuilder, Call, Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = [
     "PRIMITIVES",

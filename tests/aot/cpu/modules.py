@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layers.layer import MulShift, Shift, TfliteRequant
+from byoc_dory.layers import MulShift, Shift, TfliteRequant
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tiny_soc.description import soc
 
 import htvm
 from byoc_dory.errors import SimulationError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from byoc_dory.options import TilingOptions
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler

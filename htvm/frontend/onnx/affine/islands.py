@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer

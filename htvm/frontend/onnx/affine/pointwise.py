@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array, OnnxRequant
+from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.unary import limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View

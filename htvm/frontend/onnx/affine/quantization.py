@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.reader import Reader, offset_of
 from htvm.frontend.onnx.affine.values import (
     Constant,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.values import (
     Constant,
     Pending,

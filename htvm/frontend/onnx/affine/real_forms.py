@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.pointwise import combined
 from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.operators import Activation, Applied

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Clip, Step
 
 __all__ = ["INT8", "Bound", "Constant", "Pending", "Quantized", "Real", "Sums", "Value", "View"]

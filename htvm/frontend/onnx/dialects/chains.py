@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import converted, write_analog
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import (

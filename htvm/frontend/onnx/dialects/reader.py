@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import write_converted
 from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
 from htvm.frontend.onnx.dialects.write import write_products, write_sum

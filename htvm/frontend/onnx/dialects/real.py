@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects import real_maps
 from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator

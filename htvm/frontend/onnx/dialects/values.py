@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Activation, Pads, Pair, Write
 
