@@ -25,7 +25,6 @@ from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger, DenseTrigge
 from byoc_dory.steps import Load, Store
 from htvm import zoo
 from htvm.inputs import seeded_inputs
-from patterns.reading.read import read_graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -301,7 +300,7 @@ def _drivers(kernel: Kernel) -> int:
 
 
 def _host_published(network: str, module: Module) -> float:
-    nodes = read_graph(module.compiled.retargeted.model.module)
+    nodes = module.compiled.retargeted.model.graph.in_order
     on_cpu = [node for node in nodes if module.placement[node.name] == "cpu"]
     kernels = sum(_kernel_cycles(node) for node in on_cpu)
     return kernels + PUBLISHED_HOST.layout_byte * _border_bytes(network, module, nodes)

@@ -34,7 +34,6 @@ from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.sums import windows
 from htvm.report.table import Column, Table, text
-from patterns.reading.read import read_graph
 
 _ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
@@ -135,13 +134,13 @@ def row(
     model = load(path)
     data = None
     if label.endswith("calibration data"):
-        data = inputs_of(read_net(model, read_graph(model.module)), DATA_COUNT, DATA_SEED)
+        data = inputs_of(read_net(model), DATA_COUNT, DATA_SEED)
     start = time.perf_counter()
     result = retarget(model, data=data, options=options)
     if layers:
         print(result.report, end="\n\n")
     seconds = time.perf_counter() - start
-    nets = [read_net(m, read_graph(m.module)) for m in (model, result.model)]
+    nets = [read_net(m) for m in (model, result.model)]
     zero = last_of(nets[0]).zero_point
     with np.load(path.with_name("golden.npz")) as arrays:
         wanted = arrays["logits_tflm" if "logits_tflm" in arrays else "out_tflm"][:, 0]

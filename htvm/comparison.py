@@ -245,6 +245,4 @@ def _is_classifier(info: TensorInfo) -> bool:
 
 
 def _macs(source: Model) -> int:
-    from patterns.reading.read import read_graph
-
-    return sum(node.layer.macs for node in read_graph(source.module) if node.layer is not None)
+    return sum(node.layer.macs for node in source.graph.in_order if node.layer is not None)

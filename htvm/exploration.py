@@ -192,16 +192,12 @@ def _of_model(
     from htvm.placement.plan import place
     from htvm.quantization import retarget
     from patterns.dispatch.dispatching import dispatch
-    from patterns.reading.read import output_names, read_graph
 
     with progress.stage("placing layers"):
-        planned = place(read_graph(source.module), target, options, policy)
+        planned = place(source.graph, target, options, policy)
     with progress.stage("retargeting"):
-        module = retarget(source, target.accelerators, places=planned.places).model.module
-    placed = dispatch(
-        read_graph(module), output_names(module), target.soc, target.accelerators,
-        planned.places, planned.binding,
-    )  # fmt: skip
+        model = retarget(source, target.accelerators, places=planned.places).model
+    placed = dispatch(model.graph, target.soc, target.accelerators, planned.places, planned.binding)
     homes = {accelerator.name: accelerator for accelerator in target.accelerators}
     return [
         (placed.layers[name], homes[home])

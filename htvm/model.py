@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.emit.text import c_identifier
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from byoc_dory.layers.layer import Array
+    from patterns.reading.graph import Graph
 
 __all__ = ["Model", "TensorInfo", "model_name"]
 
@@ -61,6 +63,13 @@ class Model:
     scheme: str = "tflite"
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     calibration: Mapping[str, Array] | None = None
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The operators of the module, which is read when this is first asked for."""
+        from patterns.reading.read import graph_of
+
+        return graph_of(self.module)
 
     def __repr__(self) -> str:
         def brief(infos: tuple[TensorInfo, ...]) -> str:

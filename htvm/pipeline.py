@@ -138,7 +138,6 @@ def compile_model(
     from patterns.byoc.codegen import run_codegen
     from patterns.byoc.partition import partition
     from patterns.dispatch.dispatching import dispatch
-    from patterns.reading.read import output_names, read_graph
 
     progress = progress or Progress()
     resolved = resolve(target, l2_bytes=options.l2_bytes)
@@ -148,16 +147,13 @@ def compile_model(
         source = model if isinstance(model, Model) else load(model)
         _check_name(source.name, soc)
     with progress.stage("placing layers", (2, _STAGES)):
-        planned = place(read_graph(source.module), resolved, options.tiling, options.policy)
+        planned = place(source.graph, resolved, options.tiling, options.policy)
     with progress.stage("retargeting", (3, _STAGES)):
         retargeted = retarget(source, accelerators, places=planned.places, data=data)
-    module = retargeted.model.module
     with progress.stage("partitioning", (4, _STAGES)):
-        placed = dispatch(
-            read_graph(module), output_names(module), soc, accelerators,
-            planned.places, planned.binding,
-        )  # fmt: skip
-        parts = partition(module, placed, soc, accelerators)
+        executed = retargeted.model
+        placed = dispatch(executed.graph, soc, accelerators, planned.places, planned.binding)
+        parts = partition(executed.module, placed, soc, accelerators)
     with progress.stage("generating accelerator code", (5, _STAGES)):
         generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
     with progress.stage("compiling CPU kernels", (6, _STAGES)):

@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from byoc_dory.errors import InputError
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Layer, Requant
+    from collections.abc import Sequence
 
-__all__ = ["NumberScheme", "MulShiftScheme", "SchemeName", "ShiftScheme", "TernaryScheme"]
+    from byoc_dory.layers import Layer, Requant
+    from byoc_dory.soc.base import Accelerator
+
+__all__ = [
+    "NumberScheme",
+    "MulShiftScheme",
+    "SchemeName",
+    "ShiftScheme",
+    "TernaryScheme",
+    "all_multiply",
+]
 
 SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift"]
 """Name of a number scheme, as users and reports know it."""
@@ -166,6 +176,12 @@ class TernaryScheme(NumberScheme):
             "requant": AnalogRequant(1, (1,), (0,), 0, self.rows),
             "input_range": self.activation_range,
         }
+
+
+def all_multiply(accelerators: Sequence[Accelerator]) -> bool:
+    """Whether all accelerators (and there are some) multiply before they shift."""
+    kinds = [isinstance(entry.scheme, MulShiftScheme) for entry in accelerators]
+    return bool(kinds) and all(kinds)
 
 
 def _signed(bits: int) -> tuple[int, int]:

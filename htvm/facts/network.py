@@ -15,8 +15,6 @@ __all__ = ["machine_of", "network_graph"]
 
 def network_graph(compiled: Compiled) -> tuple[Node, ...]:
     """Return the operators of the model as built, in execution order."""
-    from patterns.reading.read import read_graph
-
     placement = compiled.dispatch.placement
     return tuple(
         Node(
@@ -26,7 +24,7 @@ def network_graph(compiled: Compiled) -> tuple[Node, ...]:
             inputs=tuple(dict.fromkeys(node.inputs)),
             macs=0 if node.layer is None else node.layer.macs,
         )
-        for node in read_graph(compiled.retargeted.model.module)
+        for node in compiled.retargeted.model.graph.in_order
     )
 
 

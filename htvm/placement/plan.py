@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Convolution, Dense, Layer
+from byoc_dory.soc.schemes import all_multiply
 from htvm.placement.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
-from htvm.quantization.read import is_mul_shift_scheme, is_ternary_scheme
-from htvm.quantization.retarget import has_multipliers
 from patterns.dispatch.dispatching import offers_of
 from patterns.dispatch.groups import Group
-from patterns.reading.graph import Graph
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
-    from patterns.reading.read import Node
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
 
 __all__ = ["Placement", "place"]
 
@@ -54,7 +53,7 @@ class Placement:
 
 
 def place(
-    nodes: Sequence[Node],
+    graph: Graph,
     target: Target,
     options: TilingOptions,
     policy: Policy | None = None,
@@ -62,7 +61,7 @@ def place(
     """Plan who runs each layer of a model.
 
     Args:
-        nodes: of the source model, as `patterns.reading.read.read_graph` gives them.
+        graph: of the source model.
         target: whose accelerators are asked.
         options: of the tiler, whose tiles are estimated.
         policy: name, function or table; the target's own by default.  What accelerators take
@@ -76,8 +75,9 @@ def place(
     """
     chosen = target.policy if policy is None else policy
     check_policy(chosen)
+    nodes = graph.in_order
     layers = _layers(nodes)
-    final = _is_final(tuple(nodes), target)
+    final = _is_final(graph, target)
     asked = Offers(target, Estimator(target.soc, options), final=final)
     estimates = callable(chosen) or "latency" in (chosen, target.policy)
     asked_about = {name: asked.candidates(layer, estimates) for name, layer in layers.items()}
@@ -89,7 +89,7 @@ def place(
     }
     together = [
         (group, candidates)
-        for group in _groups(nodes, target)
+        for group in _groups(graph, target)
         if _is_taken(candidates := asked.candidates(group.layer, estimates))
     ]
     if isinstance(chosen, Mapping):
@@ -126,10 +126,10 @@ def _is_taken(candidates: Sequence[Candidate]) -> bool:
     return any(candidate.accepted for candidate in candidates if candidate.name != CPU)
 
 
-def _groups(nodes: Sequence[Node], target: Target) -> Iterator[Group]:
+def _groups(graph: Graph, target: Target) -> Iterator[Group]:
     """Operators that are offered together, as `patterns.dispatch.dispatching` will offer them."""
     if target.accelerators:
-        for found in offers_of(Graph(nodes, ())):
+        for found in offers_of(graph):
             if isinstance(found, Group):
                 yield found
 
@@ -159,12 +159,10 @@ def _decider(chosen: Policy, default: str, final: bool) -> Decide:
     )
 
 
-def _is_final(nodes: tuple[Node, ...], target: Target) -> bool:
+def _is_final(graph: Graph, target: Target) -> bool:
     """Whether retargeting leaves every layer as it is, by what its form is."""
     # Layers in a ternary core's form cannot be retargeted again.
-    return is_ternary_scheme(nodes) or (
-        has_multipliers(target.accelerators) and is_mul_shift_scheme(nodes)
-    )
+    return graph.has_ternary or (all_multiply(target.accelerators) and graph.has_mul_shifts)
 
 
 def _named(policy: str, final: bool) -> Decide:

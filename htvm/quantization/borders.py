@@ -85,28 +85,27 @@ def _quantized(array: Array, attrs: Mapping[str, Any]) -> Array:
     return np.clip(rounded, -128, 127).astype("int8")
 
 
-def inside(model: Model, nodes: tuple[Node, ...]) -> tuple[Model, Borders | None]:
+def inside(model: Model) -> tuple[Model, Borders | None]:
     """The network between the conversions, and these; ``None`` if there are none.
 
     Args:
         model: in the integer form.
-        nodes: its operators.
 
     Raises:
         UnsupportedError: if an input is neither int8 nor converted to it at once.
     """
-    from patterns.reading.read import main_of, output_names
+    from patterns.reading.read import main_of
 
+    nodes, results = model.graph.in_order, model.graph.results
     by_name = {node.name: node for node in nodes}
     params = [str(var.name) for var in main_of(model.module).params]
     firsts = [_first(name, info, nodes) for name, info in zip(params, model.inputs, strict=True)]
     inputs = tuple(node for node, _ in firsts)
     moves = {node.name: names for node, names in firsts if node is not None}
     outputs = tuple(
-        _last(by_name.get(name), info)
-        for name, info in zip(output_names(model.module), model.outputs, strict=True)
+        _last(by_name.get(name), info) for name, info in zip(results, model.outputs, strict=True)
     )
-    for name in set(output_names(model.module)) & {n for names in moves.values() for n in names}:
+    for name in set(results) & {n for names in moves.values() for n in names}:
         raise UnsupportedError(
             "an output that is an input in another shape",
             where=f"operator '{name}'",

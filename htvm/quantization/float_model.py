@@ -117,9 +117,8 @@ def _retargeted(model: Model, target: Target) -> Retargeted:
     from byoc_dory.options import TilingOptions
     from htvm.placement.plan import place
     from htvm.quantization.retarget import retarget
-    from patterns.reading.read import read_graph
 
-    planned = place(read_graph(model.module), target, TilingOptions(), None)
+    planned = place(model.graph, target, TilingOptions(), None)
     return retarget(model, target.accelerators, places=planned.places)
 
 

@@ -44,43 +44,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "channel_last",
-    "is_mul_shift_scheme",
-    "is_shift_scheme",
-    "is_ternary_scheme",
     "read_net",
 ]
 
 
-def is_shift_scheme(nodes: tuple[Node, ...]) -> bool:
-    """Whether every layer is requantized by one right shift already."""
-    return all(isinstance(n.scaled.requant, Shift) for n in nodes if n.scaled is not None)
-
-
-def is_mul_shift_scheme(nodes: tuple[Node, ...]) -> bool:
-    """Whether every layer is requantized by a multiplication and a shift, or a shift, already."""
-    return all(
-        isinstance(n.scaled.requant, Shift | MulShift) for n in nodes if n.scaled is not None
-    )
-
-
-def is_ternary_scheme(nodes: tuple[Node, ...]) -> bool:
-    """Whether some layer is in a ternary core's form already."""
-    return any(n.layer is not None and isinstance(n.layer.requant, AnalogRequant) for n in nodes)
-
-
-def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
+def read_net(model: Model) -> Net:
     """The network of a model.
 
     Args:
         model: in the integer form.
-        nodes: its operators, as `patterns.reading.read.read_graph` gives them.
 
     Raises:
         UnsupportedError: if retargeting does not know an operator, or a padding stands for
             something else than the number zero.
     """
-    from patterns.reading.read import main_of, output_names
+    from patterns.reading.read import main_of
 
+    nodes, outputs = model.graph.in_order, model.graph.results
     params = [str(var.name) for var in main_of(model.module).params]
     for info in model.inputs:
         if info.dtype != "int8":
@@ -89,7 +69,6 @@ def read_net(model: Model, nodes: tuple[Node, ...]) -> Net:
                 where=f"input '{info.name}'",
                 hint="only int8 models can be retargeted",
             )
-    outputs = output_names(model.module)
     reader = _Reader(model.module, _is_channel_first(nodes), nodes, outputs)
     for name, info in zip(params, model.inputs, strict=True):
         reader.zero[name] = info.zero_point or 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
-from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme
+from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import LINEAR, Array, Net
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from htvm.model import Model
 
-__all__ = ["Calibration", "RetargetOptions", "Retargeted", "has_multipliers", "retarget"]
+__all__ = ["Calibration", "RetargetOptions", "Retargeted", "retarget"]
 
 _log = logging.getLogger(__name__)
 
@@ -105,20 +105,13 @@ def retarget(
         InputError: if ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
-    from htvm.quantization.read import (
-        is_mul_shift_scheme,
-        is_shift_scheme,
-        is_ternary_scheme,
-        read_net,
-    )
-    from patterns.reading.read import read_graph
+    from htvm.quantization.read import read_net
 
     options = options or RetargetOptions()
     data = model.calibration if data is None else data
     if accelerators is not None and not accelerators:
         return Retargeted(model, unchanged(model.name, "the target has no accelerator"))
-    nodes = read_graph(model.module)
-    if is_ternary_scheme(nodes):
+    if model.graph.has_ternary:
         return Retargeted(model, unchanged(model.name, "it has ternary layers already"))
     homes = {entry.name: entry for entry in accelerators or ()}
     wanted = {name: homes[place] for name, place in (places or {}).items() if place in homes}
@@ -129,28 +122,22 @@ def retarget(
             where="option 'scheme'",
             hint="leave out 'places', or the scheme",
         )
-    if is_shift_scheme(nodes) and not ternary and options.scheme is None:
+    if model.graph.has_shifts and not ternary and options.scheme is None:
         return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
-    if has_multipliers(accelerators or ()) and options.scheme is None:
-        if is_mul_shift_scheme(nodes):
+    if all_multiply(accelerators or ()) and options.scheme is None:
+        if model.graph.has_mul_shifts:
             return Retargeted(
                 model, unchanged(model.name, "every layer multiplies and shifts already")
             )
         options = replace(options, scheme=_shared_scheme(accelerators or ()))
-    inner, borders = inside(model, nodes)
+    inner, borders = inside(model)
     if borders is not None:
         converted = None if data is None else borders.converted(_named(model, data))
         found = retarget(inner, accelerators, places=places, data=converted, options=options)
         return replace(found, model=outside(found.model, borders))
-    net = read_net(model, nodes).at(wanted)
+    net = read_net(model).at(wanted)
     calibration, held_out, words = _inputs(model, net, data, options)
     return _retarget(model, net, calibration, held_out, words, options)
-
-
-def has_multipliers(accelerators: Sequence[Accelerator]) -> bool:
-    """Whether all accelerators (and there are some) multiply before they shift."""
-    kinds = [isinstance(entry.scheme, MulShiftScheme) for entry in accelerators]
-    return bool(kinds) and all(kinds)
 
 
 def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:

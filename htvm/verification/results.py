@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from byoc_dory.emit import Locating
 from byoc_dory.soc.diana.schedule import Schedule
-from patterns.reading.read import output_names
 
 if TYPE_CHECKING:
     from byoc_dory.layers.layer import Tensor
@@ -92,7 +91,7 @@ class _Finder:
         # An operator may take several kernels; the last one makes its result.
         self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}
         self.lives = {use.name: use.last for use in compiled.program.buffers}
-        self.output_names = output_names(compiled.retargeted.model.module)
+        self.output_names = compiled.retargeted.model.graph.results
         self.outputs = {
             arg.name: i
             for i, step in enumerate(self.steps)

@@ -20,10 +20,10 @@ from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group, groups_of
 from patterns.dispatch.mha import NoAttention, attentions
 from patterns.ops.elementwise import has_table, read_table
-from patterns.reading.graph import Graph
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
+    from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
 __all__ = ["CPU", "Dispatch", "OperatorVerdict", "dispatch", "offers_of"]
@@ -92,8 +92,7 @@ class Dispatch:
 
 
 def dispatch(
-    nodes: Sequence[Node],
-    results: Sequence[str],
+    graph: Graph,
     soc: Soc,
     accelerators: Sequence[Accelerator],
     wanted: Mapping[str, str] | None = None,
@@ -102,9 +101,8 @@ def dispatch(
     """Judge every operator, and place it where it is wanted or on the first that accepts it.
 
     Args:
-        nodes: the operators of a module in integer form, as `patterns.reading.read.read_graph`
-        gives them. results: what the module returns, as `patterns.reading.read.output_names` gives
-        it. soc: passed to the rules.
+        graph: the operators, and what the module returns.
+        soc: passed to the rules.
         accelerators: in order of preference; none places everything on the CPU.
         wanted: operator -> accelerator or "cpu", as a plan made before retargeting has it.  Where
             that accelerator refuses what was written, the first that accepts gets the operator.
@@ -114,7 +112,7 @@ def dispatch(
         PolicyError: an operator that must run on an accelerator is refused by it.
     """
     wanted = wanted or {}
-    graph = Graph(nodes, results)
+    nodes, results = graph.in_order, graph.results
     offered = _Offered(graph, soc, accelerators, wanted)
     turned = _channels_first(nodes)
     placement: dict[str, str] = {}

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from byoc_dory.layers import AnalogRequant, MulShift, Shift
+
 if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
     from patterns.reading.node import Node
 
 __all__ = ["Graph", "is_plain_reshape"]
 
 
+@dataclass(frozen=True, eq=False)
 class Graph:
-    """The operators of a module in the integer form.
-
-    Args:
-        nodes: in execution order.
-        results: names of the tensors the module returns.
+    """The operators of a module in the integer form, as `patterns.reading.read.graph_of` reads it.
 
     Attributes:
-        nodes: by name, in execution order.
-        readers: the operators that read a tensor, in execution order.
+        in_order: the operators, in execution order.
+        results: names of the tensors the module returns, in order.
     """
 
-    def __init__(self, nodes: Sequence[Node], results: Sequence[str]) -> None:
-        self.nodes = {node.name: node for node in nodes}
-        self.readers: dict[str, list[Node]] = {}
-        for node in nodes:
+    in_order: tuple[Node, ...]
+    results: tuple[str, ...]
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """The operators by name, in execution order."""
+        return {node.name: node for node in self.in_order}
+
+    @cached_property
+    def readers(self) -> Mapping[str, Sequence[Node]]:
+        """The operators that read a tensor, in execution order, by its name."""
+        found: dict[str, list[Node]] = {}
+        for node in self.in_order:
             for name in dict.fromkeys(node.inputs):
-                self.readers.setdefault(name, []).append(node)
-        self._results = frozenset(results)
+                found.setdefault(name, []).append(node)
+        return found
 
     def is_result(self, name: str) -> bool:
         """Whether the module returns the tensor."""
-        return name in self._results
+        return name in self.results
 
     def read_by(self, name: str) -> tuple[Node, ...]:
         """The operators that read a tensor."""
@@ -55,6 +66,26 @@ class Graph:
             passed.append(name)
             name = node.inputs[0]
         return name, tuple(passed)
+
+    @property
+    def has_shifts(self) -> bool:
+        """Whether every layer is requantized by one right shift."""
+        return all(isinstance(layer.requant, Shift) for layer in self._scaled)
+
+    @property
+    def has_mul_shifts(self) -> bool:
+        """Whether every layer is requantized by a multiplication and a shift, or by a shift."""
+        return all(isinstance(layer.requant, Shift | MulShift) for layer in self._scaled)
+
+    @property
+    def has_ternary(self) -> bool:
+        """Whether some layer is in a ternary core's form."""
+        layers = (node.layer for node in self.in_order if node.layer is not None)
+        return any(isinstance(layer.requant, AnalogRequant) for layer in layers)
+
+    @property
+    def _scaled(self) -> Iterator[Layer]:
+        return (node.scaled for node in self.in_order if node.scaled is not None)
 
 
 def is_plain_reshape(node: Node) -> bool:

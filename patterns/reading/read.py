@@ -16,6 +16,7 @@ from patterns.names import name_of, tensor_name
 from patterns.op import Op, TensorType
 from patterns.primitive import dtype_of, shape_of
 from patterns.reading.attributes import layer_and_attrs
+from patterns.reading.graph import Graph
 from patterns.reading.layout import with_layouts
 from patterns.reading.matrix import Operand
 from patterns.reading.node import Attribute, Node, Unclassed
@@ -33,6 +34,7 @@ __all__ = [
     "Operator",
     "bindings_of",
     "dtype_of",
+    "graph_of",
     "kind_of_operator",
     "main_of",
     "operators",
@@ -51,6 +53,17 @@ def read_graph(module: IRModule) -> tuple[Node, ...]:
     values = dict(bindings_of(main_of(module)))
     nodes = [read_node(module, operator, values) for operator in operators(module)]
     return with_ranges(with_layouts(nodes))
+
+
+def graph_of(module: IRModule) -> Graph:
+    """The operators of ``main`` and what it returns.
+
+    Stages hand this on with the module, so that none reads the module again.
+
+    Raises:
+        IntegerFormError: if an operator is none of the integer form, or carries no name.
+    """
+    return Graph(read_graph(module), output_names(module))
 
 
 def output_names(module: IRModule) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.byoc.partition import Partition, partition
 from patterns.dispatch.dispatching import Dispatch, dispatch
-from patterns.reading.read import output_names, read_graph
+from patterns.reading.read import graph_of
 
 ALL = ("conv2d", "depthwise", "dense", "add", "gemm", "matmul", "rows", "mha")
 
@@ -74,7 +74,7 @@ def placed_on(
     module: Any, *accelerators: Accelerator, wanted: dict[str, str] | None = None
 ) -> Dispatch:
     soc = soc_of(*accelerators)
-    return dispatch(read_graph(module), output_names(module), soc, accelerators, wanted)
+    return dispatch(graph_of(module), soc, accelerators, wanted)
 
 
 def cut(

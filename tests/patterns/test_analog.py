@@ -19,6 +19,7 @@ from patterns.dispatch.dispatching import dispatch
 from patterns.names import emit
 from patterns.ops.analog import MAX_PASSES, analog_conv2d, analog_dense
 from patterns.ops.requantize import int_constant
+from patterns.reading.graph import Graph
 from patterns.reading.read import Node, output_names, read_graph
 from tests.byoc_dory.analog import seven_bits, ternary
 from tests.patterns.build import Writer, module_of, run_tvm
@@ -128,7 +129,7 @@ def test_partition_finds_all_passes() -> None:
     analog = DIANA.accelerator("analog")
     nodes = read_graph(module)
     nodes = tuple(_with_range(node) if node.name == "first" else node for node in nodes)
-    placed = dispatch(nodes, output_names(module), DIANA, (analog,))
+    placed = dispatch(Graph(nodes, output_names(module)), DIANA, (analog,))
     assert {name: place for name, place in placed.placement.items() if place == "analog"} == {
         "first": "analog", "second": "analog", "head": "analog",
     }  # fmt: skip
@@ -156,7 +157,7 @@ def test_a_wrong_converter_is_read_and_refused() -> None:
         [(1, 3, 3, 5)], lambda bb, x: analog_conv2d(bb, x, weight, requant, name="layer")
     )
     (node,) = read_graph(module)
-    placed = dispatch([_with_range(node)], ["layer"], DIANA, DIANA.accelerators)
+    placed = dispatch(Graph((_with_range(node),), ("layer",)), DIANA, DIANA.accelerators)
     assert placed.placement == {"layer": "cpu"}
     reasons = {verdict.accelerator: verdict.reason for verdict in placed.verdicts}
     assert reasons["analog"] == "a pass is clipped to [-16, 15]"

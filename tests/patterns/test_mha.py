@@ -17,8 +17,7 @@ from patterns.dispatch.groups import Group
 from patterns.dispatch.mha import NoAttention, attentions
 from patterns.ops import elementwise, integer
 from patterns.ops.moves.transpose import Transpose
-from patterns.reading.graph import Graph
-from patterns.reading.read import output_names, read_graph
+from patterns.reading.read import graph_of
 from tests.models_onnx import onnx_path
 from tests.patterns.attention_nets import STYLES, Attention, polynomial
 from tests.patterns.fake import cut, fake, layers_of, placed_on
@@ -30,7 +29,7 @@ SINGLE = ("dense", "add", "gemm", "matmul", "rows")
 
 
 def found_in(module: Any) -> list[Group | NoAttention]:
-    return list(attentions(Graph(read_graph(module), output_names(module))))
+    return list(attentions(graph_of(module)))
 
 
 def one_layer_means_what_was_written(spec: Attention) -> Layer:

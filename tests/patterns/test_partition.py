@@ -20,7 +20,7 @@ from patterns.dispatch.dispatching import CPU, dispatch
 from patterns.ops.conv import conv2d
 from patterns.ops.elementwise import add, convert
 from patterns.ops.pool import average_pool2d
-from patterns.reading.read import output_names, read_graph
+from patterns.reading.read import graph_of
 
 RNG = np.random.default_rng(3)
 
@@ -52,7 +52,7 @@ class Net:
 
 def cut(module: relax.IRModule, target: str = "diana.digital") -> Partition:
     place = resolve(target)
-    placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
+    placed = dispatch(graph_of(module), place.soc, place.accelerators)
     return partition(module, placed, place.soc, place.accelerators)
 
 
@@ -145,7 +145,7 @@ def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
     module = Net().finish(body)
     place = resolve("diana.digital")
     monkeypatch.setattr(type(place.accelerators[0]), "rules", (_no_stride_two,))
-    placed = dispatch(read_graph(module), output_names(module), place.soc, place.accelerators)
+    placed = dispatch(graph_of(module), place.soc, place.accelerators)
     assert placed.placement == {"conv2d_0": CPU, "average_pool_0": CPU}
     conv, pool = placed.verdicts
     assert (conv.accepted, conv.reason, conv.rule) == (False, "stride is 2x2", "Stride is 1x1.")
@@ -158,7 +158,7 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     (core,) = place.accelerators
     twin = replace(core, name="twin")
     soc = replace(place.soc, accelerators=(twin, core))
-    placed = dispatch(read_graph(module), output_names(module), soc, (twin, core))
+    placed = dispatch(graph_of(module), soc, (twin, core))
     assert placed.placement == {"conv2d_0": "twin"}
     parts = partition(module, placed, soc, (twin, core))
     assert [set(region.homes) for region in parts.regions.values()] == [{"twin"}]

@@ -16,7 +16,6 @@ from patterns.ops.gemm import dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.pulp import norm as integer_norm
-from patterns.reading.read import output_names, read_graph
 from tests.models_onnx import golden, onnx_path
 from tests.patterns.fake import cut, fake, layers_of, soc_of
 from tests.patterns.test_types import drawn, module_of
@@ -162,7 +161,7 @@ def test_a_network_from_a_file() -> None:
     model = htvm.load(onnx_path(name))
     inputs, _ = golden(name, model)
     soc, cores = soc_of(fake()), (fake(takes=("gemm", "rows", "mha", "add", "matmul")),)
-    placed = dispatch(read_graph(model.module), output_names(model.module), soc, cores)
+    placed = dispatch(model.graph, soc, cores)
     from patterns.byoc.partition import partition
 
     parts = partition(model.module, placed, soc, cores)

@@ -9,6 +9,7 @@ import pytest
 from byoc_dory.layers import Shift, add_layer, matrix
 from byoc_dory.soc.registry import resolve
 from patterns.dispatch.dispatching import dispatch
+from patterns.reading.graph import Graph
 from patterns.reading.node import Node, Unclassed
 
 
@@ -20,7 +21,7 @@ def test_a_sum_of_matrices(target: str, shape: tuple[int, ...]) -> None:
     layer = replace(layer, output=matrix("s", 8, 16))
     node = Node("s", Unclassed(name="add"), ("a", "b"), "s", ((8, 16), (8, 16)), (8, 16), layer)
     found = resolve(target)
-    placed = dispatch([node], ["s"], found.soc, found.accelerators)
+    placed = dispatch(Graph((node,), ("s",)), found.soc, found.accelerators)
     assert placed.placement["s"] == found.accelerators[0].name
     tensors = (*placed.layers["s"].inputs, placed.layers["s"].output)
     assert {tensor.shape for tensor in tensors} == {shape}

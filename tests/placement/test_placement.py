@@ -23,12 +23,13 @@ from htvm.zoo.sketch import Scheme
 from patterns.dispatch.dispatching import CPU, dispatch
 from patterns.names import emit
 from patterns.ops.conv import conv2d
-from patterns.reading.read import Node, output_names, read_graph
+from patterns.reading.graph import Graph
+from patterns.reading.read import graph_of
 
 
 @cache
-def nodes_of(name: str, scheme: Scheme = "8-bit") -> tuple[Node, ...]:
-    return read_graph(zoo.build(name, scheme=scheme).module)
+def graph_of_zoo(name: str, scheme: Scheme = "8-bit") -> Graph:
+    return zoo.build(name, scheme=scheme).graph
 
 
 def planned(
@@ -37,7 +38,7 @@ def planned(
     target: str = "diana",
     scheme: Scheme = "8-bit",
 ) -> Placement:
-    return place(nodes_of(name, scheme), resolve(target), TilingOptions(), policy)
+    return place(graph_of_zoo(name, scheme), resolve(target), TilingOptions(), policy)
 
 
 def where(plan: Placement, home: str) -> list[str]:
@@ -94,7 +95,7 @@ def test_a_form_that_one_core_has_decides(target: str, scheme: Scheme) -> None:
     plan = planned("resnet8", target=target, scheme=scheme)
     assert plan.final == (scheme != "8-bit")
     if plan.final:
-        for node in nodes_of("resnet8", scheme):
+        for node in graph_of_zoo("resnet8", scheme).in_order:
             if node.scaled is not None:
                 ternary = not isinstance(node.scaled.requant, Shift)
                 assert plan.places[node.name] == ("analog" if ternary else "digital")
@@ -120,10 +121,10 @@ def test_the_cheapest_is_never_slower_than_one_core(name: str) -> None:
 
 
 def test_a_budget_too_small_for_any_core_is_reported() -> None:
-    nodes, target = nodes_of("resnet8"), resolve("diana")
+    graph, target = graph_of_zoo("resnet8"), resolve("diana")
 
     def planned_with(budget: int) -> Placement:
-        return place(nodes, target, TilingOptions(l1_budget=budget), "latency")
+        return place(graph, target, TilingOptions(l1_budget=budget), "latency")
 
     with pytest.raises(TilingError, match="conv2d_0"):
         planned_with(64)
@@ -227,7 +228,7 @@ def test_a_padding_before_a_convolution_belongs_to_it() -> None:
         seen.append(layer)
         return CPU
 
-    place(read_graph(bb.get()), resolve("diana"), TilingOptions(), ours)
+    place(graph_of(bb.get()), resolve("diana"), TilingOptions(), ours)
     (info,) = seen
     assert (info.iy, info.ix, info.oy, info.ox) == (8, 8, 7, 9)
 
@@ -236,12 +237,11 @@ def test_a_padding_before_a_convolution_belongs_to_it() -> None:
 
 
 def test_dispatch_follows_the_plan_and_says_what_is_impossible() -> None:
-    module = zoo.build("resnet8").module
+    graph = graph_of_zoo("resnet8")
     target = resolve("diana")
 
     def placed(wanted: dict[str, str], binding: tuple[str, ...] = ()) -> dict[str, str]:
-        nodes, results = read_graph(module), output_names(module)
-        found = dispatch(nodes, results, target.soc, target.accelerators, wanted, binding)
+        found = dispatch(graph, target.soc, target.accelerators, wanted, binding)
         return dict(found.placement)
 
     assert placed({})["conv2d_0"] == "digital"

@@ -16,7 +16,7 @@ from htvm import zoo
 from htvm.placement.plan import Placement, place
 from htvm.quantization import retarget
 from patterns.dispatch.dispatching import dispatch
-from patterns.reading.read import output_names, read_graph
+from patterns.reading.read import read_graph
 from tests.patterns.fake import fake, target_of
 from tests.quantization.sources import residual
 
@@ -30,18 +30,13 @@ def encoder() -> Any:
 
 
 def planned(policy: Any = None) -> Placement:
-    nodes = read_graph(encoder().module)
-    return place(nodes, target_of(SPECIAL, PLAIN), TilingOptions(), policy)
+    return place(encoder().graph, target_of(SPECIAL, PLAIN), TilingOptions(), policy)
 
 
 def confirmed(plan: Placement) -> dict[str, str]:
     """Where operators run after dispatch, which confirms the plan."""
-    module = encoder().module
     target = target_of(SPECIAL, PLAIN)
-    placed = dispatch(
-        read_graph(module), output_names(module), target.soc, target.accelerators,
-        plan.places, plan.binding,
-    )  # fmt: skip
+    placed = dispatch(encoder().graph, target.soc, target.accelerators, plan.places, plan.binding)
     assert {name: placed.placement[name] for name in plan.places} == dict(plan.places)
     return dict(placed.placement)
 
@@ -90,13 +85,12 @@ def test_who_multiplies_gets_multiplications() -> None:
 
 def test_the_other_core_says_no() -> None:
     target = resolve("diana")
-    nodes = read_graph(encoder().module)
-    results = output_names(encoder().module)
-    placed = dispatch(nodes, results, target.soc, target.accelerators)
+    graph = encoder().graph
+    placed = dispatch(graph, target.soc, target.accelerators)
     assert set(placed.placement.values()) == {"cpu"}
     said = {verdict.reason for verdict in placed.verdicts if verdict.accelerator == "digital"}
     assert "attention of 2 heads: the operator is mha" in said
     assert {"the operator is gemm", "the operator is matmul", "the operator is rows"} <= said
     assert "the requantization is MulShift, not one shift" in said
-    plan = place(nodes, target, TilingOptions())
+    plan = place(graph, target, TilingOptions())
     assert set(plan.places.values()) <= {"digital"}

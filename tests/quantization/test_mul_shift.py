@@ -19,7 +19,6 @@ from htvm.quantization import MulShiftScheme, RetargetOptions, RetargetReport, r
 from htvm.quantization.forward import forward
 from htvm.quantization.mul_shift import multiplier_and_shift
 from htvm.quantization.read import read_net
-from patterns.reading.read import read_graph
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
 from tests.reference.interpreter import interpret
@@ -66,7 +65,7 @@ def test_emitted_module_is_the_network_that_was_measured(scheme: str) -> None:
     drawn = residual(3)
     result = retarget(drawn.model(), options=with_scheme(SCHEMES[scheme])).model
     assert_form(result, SCHEMES[scheme])
-    net = read_net(result, read_graph(result.module))
+    net = read_net(result)
     x = drawn.inputs(2, 7)
     ours = forward(net, {"input": x[:, 0]})
     for index in range(len(x)):

@@ -22,13 +22,12 @@ from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.sums import accumulate, requantize
 from htvm.quantization.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
-from patterns.reading.read import read_graph
 from tests.quantization.sources import Source, encoder, mobile, residual
 
 
 def net_of(drawn: Source) -> Net:
     model = drawn.model()
-    return read_net(model, read_graph(model.module))
+    return read_net(model)
 
 
 def scales_of(net: Net, samples: int = 24) -> tuple[Scales, Any]:

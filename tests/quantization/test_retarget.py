@@ -62,7 +62,7 @@ def test_emitted_module_is_the_network_that_was_measured(family: str, layout: st
     # The interpreter also asserts that no int32 overflows.
     drawn = FAMILIES[family](3, layout)  # type: ignore[operator]
     result = retarget(drawn.model(), options=FEW).model
-    net = read_net(result, read_graph(result.module))
+    net = read_net(result)
     x = drawn.inputs(4, 7)
     last = x[:, 0] if layout == "NHWC" else np.moveaxis(x[:, 0], 1, -1)
     ours = forward(net, {"input": last})
@@ -81,7 +81,7 @@ def test_emitted_module_is_the_network_that_was_measured(family: str, layout: st
 def test_source_forward_equals_the_interpreter(layout: str) -> None:
     for drawn in (mobile(4, layout), residual(4, layout)):
         model = drawn.model()
-        net = read_net(model, read_graph(model.module))
+        net = read_net(model)
         x = drawn.inputs(3, 8)
         last = x[:, 0] if layout == "NHWC" else np.moveaxis(x[:, 0], 1, -1)
         ours = forward(net, {"input": last})
@@ -99,7 +99,7 @@ def output_sqnr(drawn: Source, options: RetargetOptions) -> float:
     source = drawn.model()
     result = retarget(source, options=options).model
     last = [name for name in nodes_of(source) if name.startswith("dense")][-1]
-    nets = [read_net(model, read_graph(model.module)) for model in (source, result)]
+    nets = [read_net(model) for model in (source, result)]
     x = drawn.inputs(64, 99)
     before, after = (forward(net, {"input": x[:, 0]})[last].astype(float) for net in nets)
     zero = nets[0].zero_point(last)

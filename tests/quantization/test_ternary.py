@@ -22,7 +22,6 @@ from htvm.quantization.report import measure
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ternary import ternarize
-from patterns.reading.read import read_graph
 from tests.quantization.sources import FAMILIES, Source
 
 # ------------------------------------------------------------------------------ weights
@@ -105,7 +104,7 @@ def places(net: Net, scheme: str) -> Net:
 
 def retargeted(drawn: Source, scheme: str) -> tuple[Net, Scales, Rewritten]:
     model = drawn.model()
-    net = places(read_net(model, read_graph(model.module)), scheme)
+    net = places(read_net(model), scheme)
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = widen(net, choose_scales(net, NoiseModel(net, statistics)))
     return net, scales, rewrite(net, scales, statistics.tensors)
@@ -150,7 +149,7 @@ def test_only_tensors_that_a_ternary_core_reads_are_narrow() -> None:
     drawn.add(first, second)
     last = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    net = read_net(model, read_graph(model.module)).at({last: ANALOG})
+    net = read_net(model).at({last: ANALOG})
     assert net.limits("add_0") == (-64, 63)
     assert net.limits(first) == net.limits(second) == (-128, 127), "the CPU clips the sum"
     net = net.at({last: ANALOG, "add_0": DIGITAL})
@@ -164,7 +163,7 @@ def test_an_eight_bit_layer_before_a_ternary_one_is_proved_small() -> None:
     first = drawn.linear("conv2d", 8, 3, pad=(1, 1, 1, 1))
     last = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    plain = read_net(model, read_graph(model.module))
+    plain = read_net(model)
     net = plain.at({first: DIGITAL, last: ANALOG})
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     result = rewrite(
@@ -187,7 +186,7 @@ def test_a_layer_whose_input_cannot_be_kept_small_is_written_for_eight_bits() ->
     first = drawn.linear("conv2d", 8, 3, pad=(1, 1, 1, 1), relu=False, zero=0)
     second = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    net = read_net(model, read_graph(model.module)).at({first: DIGITAL, second: ANALOG})
+    net = read_net(model).at({first: DIGITAL, second: ANALOG})
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = widen(net, choose_scales(net, NoiseModel(net, statistics)))
     assert readers_of_wide(net, scales) == ()
@@ -220,7 +219,7 @@ def test_ternary_weights_come_out_of_a_network_as_they_went_in() -> None:
 
 def test_networks_without_a_ternary_core_are_written_as_before() -> None:
     model = FAMILIES["mobile"](3).model()
-    net = read_net(model, read_graph(model.module))
+    net = read_net(model)
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = choose_scales(net, NoiseModel(net, statistics))
     plain = rewrite(net, scales, statistics.tensors).net

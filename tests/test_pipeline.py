@@ -1,0 +1,31 @@
+"""The stages of a build, as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm.ir import IRModule
+
+import htvm
+from patterns.reading import read
+from tests.quantization.sources import residual
+
+
+def test_a_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[IRModule] = []
+    read_graph = read.read_graph
+
+    def counted(module: IRModule) -> tuple[read.Node, ...]:
+        seen.append(module)
+        return read_graph(module)
+
+    monkeypatch.setattr(read, "read_graph", counted)
+    source = residual(3).model()
+    module = htvm.build(source, "diana", platform="host")
+    module.report()
+    module.explain()
+    zeros = [np.zeros(info.shape, info.dtype) for info in source.inputs]
+    module.verify(zeros)
+    assert module.model is not source  # it was written anew, in the digital core's scheme
+    assert len(seen) == 2
+    assert seen[0] is source.module and seen[1] is module.model.module
