@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Array, Layer, MultiHeadAttention, Tensor
 from byoc_dory.verdict import Refused
-from patterns.byoc.renames import renames
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group, groups_of
 from patterns.dispatch.mha import NoAttention, attentions
+from patterns.dispatch.renames import renames
 from patterns.ops.elementwise import has_table, read_table
 
 if TYPE_CHECKING:
