@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from byoc_dory.soc.base import (
     Dma,
-    Host,
-    HostCost,
     Memory,
     Power,
     SimControl,
@@ -19,6 +17,7 @@ from byoc_dory.soc.base import (
 )
 from byoc_dory.soc.diana.analog import AnalogAccelerator
 from byoc_dory.soc.diana.digital import DigitalAccelerator
+from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["soc"]
 
@@ -37,29 +36,9 @@ L1_BYTES = 256_000
 
 ODIMO = "public code: ODiMO's average powers of DIANA"
 
-HOST = Host(
-    # published: RV32IMCF + XpulpV2 (paper III-C).  assumed: the simulated host runs RV32IMC with
-    # the timing of CV32E40P, the successor of the chip's core family, without its SIMD.
-    name="RV32IMC host (CV32E40P timing)",
-    isa="rv32imc",
-    # assumed: generous for generated code, which recurses nowhere.
-    stack=4_096,
-    # derived: measured on the simulated host, our schedules (tests/soc/test_host_cost.py); add:
-    # fitted to the published CPU column (compiled with XpulpV2), as ours are fused into convs.
-    cost=HostCost(
-        conv_mac=3.0,
-        pointwise_mac=3.0,
-        dense_mac=3.3,
-        depthwise_mac=4.7,
-        add_element=7.8,
-        pool_element=3.0,
-        softmax_element=60.0,
-        move_element=6.0,
-        # Derived on the simulated host: dequantize 130, quantize 440 (no floating-point unit).
-        real_element=260.0,
-        layout_byte=3.8,
-    ),
-)
+# published: RV32IMCF + XpulpV2 (paper III-C).  assumed: the simulated host runs RV32IMC with the
+# timing of CV32E40P, the successor of the chip's core family, without its SIMD.
+HOST = CV32E40P
 
 DMA = Dma(
     name="DMA",

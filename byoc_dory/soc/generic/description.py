@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
-from byoc_dory.soc.diana.description import HOST
+from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["soc"]
 
@@ -22,7 +22,7 @@ GENERIC = Soc(
     clock_hz=260_000_000,  # assumed: DIANA's clock, so that times compare
     memories=(Memory("L2", L2_BASE, L2_BYTES, "L2: code, constants, arena, stack"),),
     # assumed: a larger stack than DIANA's, memory is no constraint here.
-    host=replace(HOST, stack=16_384),
+    host=replace(CV32E40P, stack=16_384),
     sim=SimControl(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
     ),

@@ -26,12 +26,10 @@ def command(shell: str, as_json: bool) -> None:
     """Print the script with which SHELL completes verbs, options, targets and models."""
     from click.shell_completion import get_completion_class
 
-    from htvm.cli.app import app
-
     maker = get_completion_class(shell)
     assert maker is not None, shell
     # Not `source`, which looks for the shell on this machine first.
-    completion = maker(app, {}, _NAME, _VARIABLE)
+    completion = maker(click.get_current_context().find_root().command, {}, _NAME, _VARIABLE)
     script = completion.source_template % completion.source_vars()
     if as_json:
         print_json("completion", {"shell": shell, "script": script})
