@@ -6,7 +6,7 @@
 #   make test       lint and the everyday tests
 #   make test-slow  the tests a developer does not wait for
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
-#   make lint       ruff and mypy
+#   make lint       ruff, mypy and the import contracts
 #   make notebooks  executes the notebooks
 #   make docs       the site of the documentation: build/site/index.html
 #   make bench      every published table and figure beside ours: docs/results.md
@@ -52,6 +52,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+	$(BIN)/lint-imports --no-logo
 
 notebooks: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "" --durations 0 tests/notebooks

