@@ -19,7 +19,7 @@ from byoc_dory.layers.layer import TfliteRequant
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
-from htvm.aot.program import assemble
+from htvm.aot.program import Assembly, assemble
 from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
 from htvm.sim.runner import run
@@ -96,7 +96,16 @@ def measure(name: str, scheme: str, kernels: Any) -> None:
     )
     outputs = (TensorInfo("output", last.shape, last.dtype),)
     program = assemble(
-        name, (info,), outputs, code.calls, code.results, code.kernels, {}, code.constants
+        Assembly(
+            name=name,
+            inputs=(info,),
+            outputs=outputs,
+            calls=code.calls,
+            results=code.results,
+            cpu_kernels=code.kernels,
+            regions={},
+            constants=code.constants,
+        )
     )
     built = build_rv32(program, resolve("generic.cpu").soc)
     data = np.random.default_rng(1).integers(-128, 128, info.shape).astype("int8")

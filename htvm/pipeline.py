@@ -131,7 +131,7 @@ def compile_model(
     """Do all stages of `build` before the C compiler; arguments and errors as there."""
     from htvm.aot.cpu import compile_cpu
     from htvm.aot.parallel import cores_of
-    from htvm.aot.program import assemble
+    from htvm.aot.program import Assembly, assemble
     from htvm.frontend import load
     from htvm.placement.plan import place
     from htvm.quantization import retarget
@@ -161,11 +161,26 @@ def compile_model(
         cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels, cores=cores)
     with progress.stage("assembling", (7, _STAGES)):
         program = assemble(
-            source.name, source.inputs, source.outputs, cpu.calls, cpu.results,
-            cpu.kernels, generated.code, cpu.constants,
-            [str(parameter.name) for parameter in cpu.module["main"].params],
-        )  # fmt: skip
+            Assembly(
+                name=source.name,
+                inputs=source.inputs,
+                outputs=source.outputs,
+                calls=cpu.calls,
+                results=cpu.results,
+                cpu_kernels=cpu.kernels,
+                regions=generated.code,
+                constants=cpu.constants,
+                parameters=[str(parameter.name) for parameter in cpu.module["main"].params],
+            )
+        )
     return Compiled(
-        source, resolved, options, planned, retargeted, placed, generated.code, cpu.kernels,
-        program,
-    )  # fmt: skip
+        source=source,
+        target=resolved,
+        options=options,
+        planned=planned,
+        retargeted=retargeted,
+        dispatch=placed,
+        regions=generated.code,
+        cpu_kernels=cpu.kernels,
+        program=program,
+    )

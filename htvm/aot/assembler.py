@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from byoc_dory.region import Constant
 from htvm.aot.steps import (
     Alias,
     Call,
-    CpuCode,
+    KernelCode,
     Operand,
     Step,
     TensorLike,
@@ -31,7 +31,7 @@ from htvm.aot.steps import (
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
 
-__all__ = ["Assembler"]
+__all__ = ["Assembler", "Assembly"]
 
 
 # Names of locals: a tensor that a tool named after all it was fused from must not fill the page.
@@ -65,29 +65,50 @@ class _Storage:
     last: int = -1
 
 
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """What a program is assembled from.
+
+    Attributes:
+        name: C identifier, prefix of all external symbols.
+        inputs, outputs: of the model.
+        calls: in execution order.
+        results: for each output, the tensor (or input, or constant) that is returned.
+        cpu_kernels: each called any number of times, by ``symbol``.
+        regions: by the name calls use.
+        constants: arrays that calls pass to CPU kernels, by the name calls use.  Their C symbol
+            is the constant's own name, with the model's name put before it where missing.
+        parameters: the names calls use for the inputs; ``None`` if these are the inputs' own.
+    """
+
+    name: str
+    inputs: Sequence[TensorLike]
+    outputs: Sequence[TensorLike]
+    calls: Sequence[Call | Alias]
+    results: Sequence[str]
+    cpu_kernels: Sequence[KernelCode] = ()
+    regions: Mapping[str, RegionCode] = field(default_factory=dict[str, "RegionCode"])
+    constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+    parameters: Sequence[str] | None = None
+
+
 class Assembler:
     """Walks the calls once; tensors are looked up through :meth:`root`, which folds aliases."""
 
-    def __init__(
-        self,
-        name: str,
-        inputs: Sequence[TensorLike],
-        outputs: Sequence[TensorLike],
-        results: Sequence[str],
-        constants: Mapping[str, Constant],
-        parameters: Sequence[str],
-    ) -> None:
-        self.name = name
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
+    def __init__(self, given: Assembly) -> None:
+        self.name = given.name
+        self.inputs = tuple(given.inputs)
+        self.outputs = tuple(given.outputs)
         self.steps: list[Step] = []
         self.storages: dict[str, _Storage] = {}
         self.shapes: dict[str, Value] = {}
         self.aliases: dict[str, str] = {}
         self.constants: dict[str, Constant] = {}
         self._pending: list[list[str | Operand]] = []
-        self._model_constants = dict(constants)
-        self._results = tuple(results)
+        self._model_constants = given.constants
+        self._results = tuple(given.results)
+        names = given.parameters
+        parameters = [info.name for info in self.inputs] if names is None else names
         for index, (info, parameter) in enumerate(zip(self.inputs, parameters, strict=True)):
             value = Value(parameter, tuple(info.shape), info.dtype)
             self.define(value, Operand("input", f"input_{index}"))
@@ -174,7 +195,7 @@ class Assembler:
         self._pending.append([self.touch(tensor) for tensor in tensors])
         self.steps.append(step)
 
-    def cpu(self, call: Call, kernel: CpuCode) -> None:
+    def cpu(self, call: Call, kernel: KernelCode) -> None:
         """One CPU kernel with its workspaces, which live for this step only."""
         sources = [self.root(name) for name in call.inputs]
         for value in call.outputs:

@@ -15,11 +15,11 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
 from byoc_dory.region import Constant
-from htvm.aot.assembler import Assembler
+from htvm.aot.assembler import Assembler, Assembly
 from htvm.aot.steps import (
     Alias,
     Call,
-    CpuCode,
+    KernelCode,
     Operand,
     Step,
     TensorLike,
@@ -29,7 +29,17 @@ from htvm.aot.steps import (
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel, RegionCode
 
-__all__ = ["Alias", "BufferUse", "Call", "Operand", "Program", "Step", "Value", "assemble"]
+__all__ = [
+    "Alias",
+    "Assembly",
+    "BufferUse",
+    "Call",
+    "Operand",
+    "Program",
+    "Step",
+    "Value",
+    "assemble",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,30 +83,11 @@ class Program:
         return sum(int(constant.data.nbytes) for constant in self.constants)
 
 
-def assemble(
-    name: str,
-    inputs: Sequence[TensorLike],
-    outputs: Sequence[TensorLike],
-    calls: Sequence[Call | Alias],
-    results: Sequence[str],
-    cpu_kernels: Sequence[CpuCode] = (),
-    regions: Mapping[str, RegionCode] | None = None,
-    constants: Mapping[str, Constant] | None = None,
-    parameters: Sequence[str] | None = None,
-) -> Program:
+def assemble(given: Assembly) -> Program:
     """Make the program of a model.
 
     Args:
-        name: C identifier, prefix of all external symbols.
-        inputs: of the model.
-        outputs: of the model.
-        calls: in execution order.
-        results: for each output, the tensor (or input, or constant) that is returned.
-        cpu_kernels: each called any number of times, by ``symbol``.
-        regions: by the name calls use.
-        constants: arrays that calls pass to CPU kernels, by the name calls use.  Their C symbol
-            is the constant's own name, with the model's name put before it where missing.
-        parameters: the names calls use for the inputs, if these are not the inputs' own.
+        given: the calls, and what they name.
 
     Returns:
         The program, its arena planned (16-byte aligned offsets).
@@ -104,13 +95,12 @@ def assemble(
     Raises:
         ModelError: the calls contradict each other or the kernels' prototypes.
     """
+    name, regions = given.name, given.regions
     if c_identifier(name) != name:
         raise ModelError(f"'{name}' is not usable as a C identifier", where="name of the program")
-    regions = regions or {}
-    kernels = {kernel.symbol: kernel for kernel in cpu_kernels}
-    parameters = [info.name for info in inputs] if parameters is None else parameters
-    work = Assembler(name, inputs, outputs, results, constants or {}, parameters)
-    used = _enter(work, calls, kernels, regions)
+    kernels = {kernel.symbol: kernel for kernel in given.cpu_kernels}
+    work = Assembler(given)
+    used = _enter(work, given.calls, kernels, regions)
     work.results()
     buffers = work.buffers()
     cpu_used = [kernels[key] for key in used if key not in regions]
@@ -121,8 +111,8 @@ def assemble(
     prototypes += [kernel.prototype for kernel in region_kernels]
     return Program(
         name=name,
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
+        inputs=work.inputs,
+        outputs=work.outputs,
         steps=work.finished_steps(),
         buffers=buffers,
         constants=tuple(work.constants[key] for key in sorted(work.constants)),
@@ -139,7 +129,7 @@ def assemble(
 def _enter(
     work: Assembler,
     calls: Sequence[Call | Alias],
-    kernels: Mapping[str, CpuCode],
+    kernels: Mapping[str, KernelCode],
     regions: Mapping[str, RegionCode],
 ) -> tuple[str, ...]:
     """Enter all calls; return the kernels and regions they name, in order of first use."""

@@ -20,7 +20,7 @@ from byoc_dory.errors import ModelError
 __all__ = [
     "Alias",
     "Call",
-    "CpuCode",
+    "KernelCode",
     "Operand",
     "Step",
     "TensorLike",
@@ -46,7 +46,7 @@ class TensorLike(Protocol):
     def dtype(self) -> str: ...
 
 
-class CpuCode(Protocol):
+class KernelCode(Protocol):
     """A CPU kernel: a C function ``symbol(inputs..., outputs..., workspaces...)``.
 
     ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype says

@@ -13,7 +13,7 @@ import numpy as np
 
 from byoc_dory.layers.layer import Tensor
 from byoc_dory.region import Buffer, Constant, Kernel, RegionCode
-from htvm.aot.program import Alias, Call, Program, Value, assemble
+from htvm.aot.program import Alias, Assembly, Call, Program, Value, assemble
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,21 @@ int32_t {name}_reverse(const int8_t *in0, int8_t *out) {{
 def program(name: str = "tiny", fail_with: int = 0) -> Program:
     """The model above, every external symbol prefixed with ``name``; step 2 may fail."""
     return assemble(
-        name,
-        inputs=[Info("serving/x:0", (1, 4, 8))],
-        outputs=[Info("c", (32,)), Info("sum", (1, 4, 8))],
-        calls=[
-            Call(f"{name}_scale", ("serving/x:0", "gain"), (Value("a", (1, 4, 8), "int8"),), 32),
-            Call("region_r", ("a",), (Value("b", (4, 8), "int8"),)),
-            Alias("b", Value("c", (32,), "int8")),
-            Call(f"{name}_add", ("a", "c"), (Value("sum", (1, 4, 8), "int8"),)),
-        ],
-        results=["c", "sum"],
-        cpu_kernels=kernels(name),
-        regions={"region_r": region(name, fail_with)},
-        constants={"gain": Constant("gain", gain(), "gain of scale_0")},
+        Assembly(
+            name=name,
+            inputs=[Info("serving/x:0", (1, 4, 8))],
+            outputs=[Info("c", (32,)), Info("sum", (1, 4, 8))],
+            calls=[
+                Call(
+                    f"{name}_scale", ("serving/x:0", "gain"), (Value("a", (1, 4, 8), "int8"),), 32
+                ),
+                Call("region_r", ("a",), (Value("b", (4, 8), "int8"),)),
+                Alias("b", Value("c", (32,), "int8")),
+                Call(f"{name}_add", ("a", "c"), (Value("sum", (1, 4, 8), "int8"),)),
+            ],
+            results=["c", "sum"],
+            cpu_kernels=kernels(name),
+            regions={"region_r": region(name, fail_with)},
+            constants={"gain": Constant("gain", gain(), "gain of scale_0")},
+        )
     )

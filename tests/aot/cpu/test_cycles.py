@@ -7,7 +7,7 @@ import pytest
 
 from byoc_dory.soc.registry import resolve
 from htvm.aot.cpu import compile_cpu
-from htvm.aot.program import assemble
+from htvm.aot.program import Assembly, assemble
 from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
 from htvm.sim.runner import run
@@ -21,14 +21,16 @@ def cycles_per_mac(built, compiler, tmp_path, kernels="scheduled") -> float:
     shape = tuple(int(size) for size in built["main"].params[0].ty.shape)
     output = code.calls[-1].outputs[0]
     program = assemble(
-        "net",
-        (TensorInfo("x", shape, "int8"),),
-        (TensorInfo("y", output.shape, output.dtype),),
-        code.calls,
-        code.results,
-        code.kernels,
-        {},
-        code.constants,
+        Assembly(
+            name="net",
+            inputs=(TensorInfo("x", shape, "int8"),),
+            outputs=(TensorInfo("y", output.shape, output.dtype),),
+            calls=code.calls,
+            results=code.results,
+            cpu_kernels=code.kernels,
+            regions={},
+            constants=code.constants,
+        )
     )
     firmware = build_rv32(program, resolve("generic.cpu").soc, compiler, tmp_path)
     result = run(firmware, [int8(np.random.default_rng(0), *shape)])

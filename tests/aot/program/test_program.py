@@ -9,7 +9,7 @@ import pytest
 
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant, RegionCode
-from htvm.aot.program import Alias, Call, Operand, Program, Value, assemble
+from htvm.aot.program import Alias, Assembly, Call, Operand, Program, Value, assemble
 from htvm.aot.steps import local_name, parameter_types
 from tests.aot import tiny
 from tests.aot.tiny import Info
@@ -64,12 +64,14 @@ def test_constants_are_sorted_and_prefixed() -> None:
 
 def _copying(results: list[str], calls: list[Call | Alias] | None = None) -> list[str]:
     program = assemble(
-        "m",
-        [Info("x", (4,))],
-        [Info(f"o{i}", (4,)) for i in range(len(results))],
-        calls or [],
-        results,
-        constants={"k": Constant("k", np.zeros(4, np.int8), "")},
+        Assembly(
+            name="m",
+            inputs=[Info("x", (4,))],
+            outputs=[Info(f"o{i}", (4,)) for i in range(len(results))],
+            calls=calls or [],
+            results=results,
+            constants={"k": Constant("k", np.zeros(4, np.int8), "")},
+        )
     )
     return [f"{step.args[0].name}>{step.args[1].name}" for step in program.steps]
 
@@ -83,7 +85,14 @@ def test_a_result_that_has_a_place_already_is_copied() -> None:
 
 def test_calls_may_have_their_own_names_for_the_inputs() -> None:
     program = assemble(
-        "m", [Info("serving/x:0", (4,))], [Info("o", (4,))], [], ["x"], parameters=["x"]
+        Assembly(
+            name="m",
+            inputs=[Info("serving/x:0", (4,))],
+            outputs=[Info("o", (4,))],
+            calls=[],
+            results=["x"],
+            parameters=["x"],
+        )
     )
     assert program.steps[0].args[0] == Operand("input", "input_0")
     assert program.inputs[0].name == "serving/x:0"
@@ -99,12 +108,14 @@ def test_two_regions_may_share_a_conversion() -> None:
 
     def make(second: RegionCode) -> Program:
         return assemble(
-            "m",
-            [Info("x", (32,))],
-            [Info("y", (32,)), Info("z", (32,))],
-            calls,
-            ["y", "z"],
-            regions={"r": first, "s": replace(second, name="s")},
+            Assembly(
+                name="m",
+                inputs=[Info("x", (32,))],
+                outputs=[Info("y", (32,)), Info("z", (32,))],
+                calls=calls,
+                results=["y", "z"],
+                regions={"r": first, "s": replace(second, name="s")},
+            )
         )
 
     program = make(second)
@@ -118,12 +129,14 @@ def test_two_regions_may_share_a_conversion() -> None:
 def test_the_same_result_twice() -> None:
     kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     program = assemble(
-        "m",
-        [Info("x", (4,))],
-        [Info("o", (4,)), Info("p", (4,))],
-        [Call("m_f", ("x",), (Value("y", (4,), "int8"),))],
-        ["y", "y"],
-        cpu_kernels=[kernel],
+        Assembly(
+            name="m",
+            inputs=[Info("x", (4,))],
+            outputs=[Info("o", (4,)), Info("p", (4,))],
+            calls=[Call("m_f", ("x",), (Value("y", (4,), "int8"),))],
+            results=["y", "y"],
+            cpu_kernels=[kernel],
+        )
     )
     assert [step.kind for step in program.steps] == ["cpu", "copy"]
     assert program.steps[1].args == (Operand("output", "output_0"), Operand("output", "output_1"))
@@ -138,7 +151,14 @@ def test_names_of_locals_never_clash() -> None:
         for source, target in zip(["x", *names], [*names, "end"], strict=True)
     ]
     program = assemble(
-        "m", [Info("x", (4,))], [Info("o", (4,))], calls, ["end"], cpu_kernels=[kernel]
+        Assembly(
+            name="m",
+            inputs=[Info("x", (4,))],
+            outputs=[Info("o", (4,))],
+            calls=calls,
+            results=["end"],
+            cpu_kernels=[kernel],
+        )
     )
     assert [use.name for use in program.buffers] == ["t_int", "a_b", "a_b_2", "input_0_2", "t_7"]
 
@@ -153,13 +173,15 @@ def test_names_of_locals_are_short() -> None:
     ]
     kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     program = assemble(
-        "m",
-        [Info("x", (32,))],
-        [Info("o", (32,))],
-        calls,
-        ["end"],
-        cpu_kernels=[kernel],
-        regions={"r": tiny.region("m")},
+        Assembly(
+            name="m",
+            inputs=[Info("x", (32,))],
+            outputs=[Info("o", (32,))],
+            calls=calls,
+            results=["end"],
+            cpu_kernels=[kernel],
+            regions={"r": tiny.region("m")},
+        )
     )
     assert [use.name for use in program.buffers] == ["x_packed", "y", ("fused_" * 100)[:48]]
 
@@ -193,7 +215,7 @@ def test_contradictions_are_model_errors(change: dict, message: str) -> None:
         "regions": {"r": tiny.region("m")},
     }
     with pytest.raises(ModelError, match=message):
-        assemble(**{**arguments, **change})
+        assemble(Assembly(**{**arguments, **change}))
 
 
 def test_parameter_types() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
-from htvm.aot.program import Call, Program, Value, assemble
+from htvm.aot.program import Assembly, Call, Program, Value, assemble
 from htvm.firmware.build import build_host, build_rv32
 from htvm.firmware.export import export
 from htvm.firmware.socs import machine_of
@@ -31,12 +31,16 @@ def _program(case: Case) -> Program:
         tuple(Value(name, o.shape, "int8") for name, o in zip(names, case.outputs, strict=True)),
     )
     return assemble(
-        "net",
-        [Info(f"in{i}", array.shape) for i, array in enumerate(case.inputs)],
-        [Info(name, array.shape) for name, array in zip(names, case.outputs, strict=True)],
-        [call],
-        names,
-        regions={case.code.name: case.code},
+        Assembly(
+            name="net",
+            inputs=[Info(f"in{i}", array.shape) for i, array in enumerate(case.inputs)],
+            outputs=[
+                Info(name, array.shape) for name, array in zip(names, case.outputs, strict=True)
+            ],
+            calls=[call],
+            results=names,
+            regions={case.code.name: case.code},
+        )
     )
 
 
