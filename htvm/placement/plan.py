@@ -9,7 +9,7 @@ placed. Retargeting then writes the layers in their cores' forms, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,13 @@ from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
 from htvm.placement.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
-from patterns.dispatch.dispatching import offers_of
-from patterns.dispatch.groups import Group
+from patterns.dispatch.together import settle, together_in
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
+    from patterns.dispatch.groups import Group
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
@@ -75,63 +75,81 @@ def place(
     """
     chosen = target.policy if policy is None else policy
     check_policy(chosen)
-    nodes = graph.in_order
-    layers = _layers(nodes)
     final = _is_final(graph, target)
-    asked = Offers(target, Estimator(target.soc, options), final=final)
-    estimates = callable(chosen) or "latency" in (chosen, target.policy)
-    asked_about = {name: asked.candidates(layer, estimates) for name, layer in layers.items()}
-    # Of matrices, only what an accelerator takes is somebody's choice.
-    offers = {
-        name: candidates
-        for name, candidates in asked_about.items()
-        if not layers[name].of_matrices or _is_taken(candidates)
-    }
-    together = [
-        (group, candidates)
-        for group in _groups(graph, target)
-        if _is_taken(candidates := asked.candidates(group.layer, estimates))
-    ]
-    if isinstance(chosen, Mapping):
-        _check_layers(chosen, [*offers, *(group.name for group, _ in together)])
-    decide = _decider(chosen, target.policy, final)
-    places: dict[str, str] = {}
-    for group, candidates in together:
-        alone = group.name in offers
-        if any(name in places for name in group.parts):
-            continue
-        if alone and _is_of_one(chosen, group, candidates):
-            continue
-        where = decide(info_of(group.layer), candidates)
-        if where != CPU:
-            places |= dict.fromkeys(group.parts, where)
-            for name in group.parts:
-                offers.pop(name, None)
-            offers[group.name] = candidates
-        elif not alone:
-            places[group.name] = CPU
-            offers[group.name] = candidates
-    infos = _infos([layers[name] for name in offers if name not in places])
-    places |= {name: decide(infos[name], offers[name]) for name in infos}
-    ordered = {node.name: places[node.name] for node in nodes if node.name in places}
-    if isinstance(chosen, Mapping):
-        return Placement("a table", ordered, offers, frozenset(chosen), final)
+    groups = together_in(graph).groups if target.accelerators else ()
+    judge = _Planner(graph, target, options, groups, chosen, final)
+    places = settle(graph, groups, judge)
+    name, binding = "a function", frozenset(places)
     if isinstance(chosen, str):
-        return Placement(chosen, ordered, offers, final=final)
-    return Placement("a function", ordered, offers, frozenset(ordered), final)
+        name, binding = chosen, frozenset()
+    elif isinstance(chosen, Mapping):
+        name, binding = "a table", frozenset(chosen)
+    return Placement(name, places, judge.offers, binding, final)
+
+
+class _Planner:
+    """Judges by shapes and a policy: the `patterns.dispatch.together.Judge` of the plan.
+
+    Attributes:
+        offers: layer -> what was offered, of the layers that are somebody's choice.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target,
+        options: TilingOptions,
+        groups: Sequence[Group],
+        chosen: Policy,
+        final: bool,
+    ) -> None:
+        asked = Offers(target, Estimator(target.soc, options), final=final)
+        estimates = callable(chosen) or "latency" in (chosen, target.policy)
+        self._layers = _layers(graph.in_order)
+        candidates = {
+            name: asked.candidates(layer, estimates) for name, layer in self._layers.items()
+        }
+        # Of matrices, only what an accelerator takes is somebody's choice.
+        self.offers = {
+            name: offered
+            for name, offered in candidates.items()
+            if not self._layers[name].of_matrices or _is_taken(offered)
+        }
+        self._together = {
+            group: offered
+            for group in groups
+            if _is_taken(offered := asked.candidates(group.layer, estimates))
+        }
+        if isinstance(chosen, Mapping):
+            _check_layers(chosen, [*self.offers, *(group.name for group in self._together)])
+        self._chosen = chosen
+        self._decide = _decider(chosen, target.policy, final)
+
+    def together(self, group: Group) -> dict[str, str]:
+        """Where all operators of a group shall run; nothing if they are decided about alone."""
+        candidates = self._together.get(group)
+        is_layer = group.name in self.offers
+        if candidates is None or (is_layer and _is_of_one(self._chosen, group, candidates)):
+            return {}
+        where = self._decide(info_of(group.layer), candidates)
+        if where == CPU and is_layer:
+            return {}
+        if where != CPU:
+            for name in group.parts:
+                self.offers.pop(name, None)
+        self.offers[group.name] = candidates
+        return {group.name: CPU} if where == CPU else dict.fromkeys(group.parts, where)
+
+    def alone(self, nodes: Sequence[Node]) -> dict[str, str]:
+        """Where each layer shall run that is somebody's choice."""
+        names = [node.name for node in nodes if node.name in self.offers]
+        infos = _infos([self._layers[name] for name in names])
+        return {name: self._decide(infos[name], self.offers[name]) for name in names}
 
 
 def _is_taken(candidates: Sequence[Candidate]) -> bool:
     """Whether an accelerator accepts."""
     return any(candidate.accepted for candidate in candidates if candidate.name != CPU)
-
-
-def _groups(graph: Graph, target: Target) -> Iterator[Group]:
-    """Operators that are offered together, as `patterns.dispatch.dispatching` will offer them."""
-    if target.accelerators:
-        for found in offers_of(graph):
-            if isinstance(found, Group):
-                yield found
 
 
 def _is_of_one(chosen: Policy, group: Group, candidates: Sequence[Candidate]) -> bool:

@@ -1,0 +1,232 @@
+"""What accelerators' rules say of operators as they are written, and who then runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import PolicyError
+from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
+from byoc_dory.verdict import Refused
+from patterns.dispatch.arrange import is_arranged
+from patterns.dispatch.groups import Group
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.accelerator import Accelerator
+    from byoc_dory.soc.base import Soc
+    from patterns.dispatch.mha import NoAttention
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
+
+__all__ = ["CPU", "OperatorVerdict", "Rules", "as_seen"]
+
+CPU = "cpu"
+"""Placement of an operator that no accelerator takes."""
+
+
+@dataclass(frozen=True)
+class OperatorVerdict:
+    """What one accelerator says to one operator.
+
+    Attributes:
+        layer: the operator's name.
+        kind: conv2d, depthwise, dense, add, softmax, ...
+        accelerator: the accelerator's name.
+        accepted: whether the operator may run there.
+        reason: if not, one sentence with the offending value; if it does as a part of a layer,
+            which one.
+        rule: public statement of the rule that objects, empty where no pattern matches.
+    """
+
+    layer: str
+    kind: str
+    accelerator: str
+    accepted: bool
+    reason: str = ""
+    rule: str = ""
+
+
+class Rules:
+    """Judges by the rules: the `patterns.dispatch.together.Judge` of dispatch.
+
+    Args:
+        graph: all operators.
+        soc: passed to the rules.
+        accelerators: in order of preference.
+        missed: what looks like attention and is none.
+        wanted: operator -> where it shall run.
+        binding: operators of ``wanted`` that must not run elsewhere.
+
+    Attributes:
+        formed: the groups that an accelerator took.
+        verdicts: what the accelerators said of an operator, by its name.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        soc: Soc,
+        accelerators: Sequence[Accelerator],
+        missed: Sequence[NoAttention],
+        wanted: Mapping[str, str],
+        binding: Container[str],
+    ) -> None:
+        self.formed: list[Group] = []
+        self.verdicts: dict[str, list[OperatorVerdict]] = {}
+        self._graph = graph
+        self._soc = soc
+        self._accelerators = accelerators
+        self._wanted = wanted
+        self._binding = binding
+        self._turned = _channels_first(graph.in_order)
+        self._refused = {
+            entry.softmax: [
+                OperatorVerdict(
+                    entry.softmax, "mha", accelerator.name, False, f"attention: {entry.reason}"
+                )
+                for accelerator in accelerators
+            ]
+            for entry in missed
+        }
+
+    def together(self, group: Group) -> dict[str, str]:
+        """The accelerator that takes a group, for all its operators; nothing if none does."""
+        said = [
+            _verdict(group.layer, group.kind, self._soc, entry, self._turned)
+            for entry in self._accelerators
+        ]
+        place = _taker(said, self._wanted.get(group.name))
+        if place is None:
+            self._note(group, said)
+            return {}
+        self.formed.append(group)
+        for name in group.parts:
+            self.verdicts[name] = [_of_part(entry, name, group, self._graph) for entry in said]
+        return dict.fromkeys(group.parts, place)
+
+    def alone(self, nodes: Sequence[Node]) -> dict[str, str]:
+        """Where each operator is wanted, or else the first accelerator that accepts it.
+
+        Raises:
+            PolicyError: an operator that must run on an accelerator is refused by it.
+        """
+        places = {}
+        for node in nodes:
+            said = [
+                _judge(as_seen(node, entry), self._soc, entry, self._turned)
+                for entry in self._accelerators
+            ]
+            said = self.verdicts[node.name] = self._with_refusals(node, said)
+            wanted = self._wanted.get(node.name)
+            places[node.name] = _placed(said, wanted, node.name in self._binding)
+        return places
+
+    def _with_refusals(self, node: Node, said: list[OperatorVerdict]) -> list[OperatorVerdict]:
+        """The verdicts on an operator, and those on its group, which is refused.
+
+        Of an operator that no pattern describes by itself, only the latter tell something.
+        """
+        refusals = self._refused.get(node.name, [])
+        return refusals if node.layer is None and refusals else [*said, *refusals]
+
+    def _note(self, group: Group, said: Sequence[OperatorVerdict]) -> None:
+        refusals = [entry for entry in said if not entry.accepted]
+        if isinstance(group.layer, MultiHeadAttention):
+            count = group.layer.attention.heads
+            heads = f"attention of {count} head{'s' if count > 1 else ''}"
+            refusals = [replace(entry, reason=f"{heads}: {entry.reason}") for entry in refusals]
+        for name in group.parts:
+            node = self._graph.nodes[name]
+            if name == group.name or (node.layer is None and not is_arranged(node)):
+                renamed = [replace(entry, layer=name) for entry in refusals]
+                self._refused.setdefault(name, []).extend(renamed)
+
+
+def as_seen(node: Node, accelerator: Accelerator | None) -> Node:
+    """The operator as an accelerator is offered it: a sum of matrices as one of vectors, unless
+    matrices lie row by row there, where rows are what cores share."""
+    layer = node.layer
+    if accelerator is None or accelerator.keeps_rows or not isinstance(layer, Add):
+        return node
+    if len(node.output_shape) == 4 or len(layer.output.shape) == 1:
+        return node
+
+    def vector(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=(tensor.elements,), layout="C")
+
+    flat = replace(layer, inputs=tuple(map(vector, layer.inputs)), output=vector(layer.output))
+    return replace(node, layer=flat)
+
+
+def _taker(said: Sequence[OperatorVerdict], wanted: str | None) -> str | None:
+    """Who takes a group: the accelerator that is wanted, or else the first that accepts."""
+    names = [entry.accelerator for entry in said if entry.accepted]
+    if wanted is not None:
+        return wanted if wanted in names else None
+    return names[0] if names else None
+
+
+def _of_part(said: OperatorVerdict, name: str, group: Group, graph: Graph) -> OperatorVerdict:
+    """What was said to a group, about one of its operators."""
+    if name == group.name:
+        return said
+    reason = f"part of {group.kind} '{group.name}'" if said.accepted else said.reason
+    return replace(said, layer=name, kind=graph.nodes[name].kind, reason=reason)
+
+
+def _placed(said: Sequence[OperatorVerdict], wanted: str | None, binding: bool) -> str:
+    """Where an operator of these verdicts goes."""
+    if wanted == CPU:
+        return CPU
+    for verdict in said:
+        if verdict.accelerator != wanted:
+            continue
+        if verdict.accepted:
+            return wanted
+        if binding:
+            raise PolicyError(
+                f"'{wanted}' cannot take the layer as it was written: {verdict.reason}",
+                where=f"layer '{verdict.layer}'",
+                hint=f"its rule: {verdict.rule}",
+            )
+    return next((verdict.accelerator for verdict in said if verdict.accepted), CPU)
+
+
+def _channels_first(nodes: Iterable[Node]) -> frozenset[str]:
+    """The tensors that are maps with their channels first: no matrices of rows of channels."""
+    return frozenset(
+        tensor.name
+        for node in nodes
+        if node.scaled is not None
+        for tensor in (*node.scaled.inputs, node.scaled.output)
+        if tensor.layout == "NCHW"
+    )
+
+
+def _judge(
+    node: Node, soc: Soc, accelerator: Accelerator, turned: Container[str]
+) -> OperatorVerdict:
+    if node.layer is None:
+        return OperatorVerdict(
+            node.name, node.kind, accelerator.name, False,
+            f"no pattern describes {node.kind}",
+        )  # fmt: skip
+    matrices = () if node.scaled is not None else turned
+    return _verdict(node.layer, node.kind, soc, accelerator, matrices)
+
+
+def _verdict(
+    layer: Layer, kind: str, soc: Soc, accelerator: Accelerator, turned: Container[str]
+) -> OperatorVerdict:
+    """What an accelerator says; a layer of matrices is refused where a tensor is in ``turned``."""
+    verdict = accelerator.judge(layer, soc)
+    if isinstance(verdict, Refused):
+        return OperatorVerdict(
+            layer.name, kind, accelerator.name, False, verdict.reason, verdict.rule
+        )
+    odd = [tensor.name for tensor in (*layer.inputs, layer.output) if tensor.name in turned]
+    if odd:
+        reason = f"tensor '{odd[0]}' has its channels first"
+        return OperatorVerdict(layer.name, kind, accelerator.name, False, reason)
+    return OperatorVerdict(layer.name, kind, accelerator.name, True)
