@@ -14,13 +14,15 @@
 #   make clean      removes what these targets made, the virtual environment too
 #
 # Variables: PYTHON (interpreter to build the environment with), VENV (its folder), WORKERS
-# (parallel test processes), TESTS (what to test), MODEL (a .tflite or .onnx file, or zoo:NAME, to
-# demo).
+# (parallel test processes), TESTS (what to test), OPTIONS (more of pytest's, such as
+# --time-budget SECONDS for as many tests as fit, see tests/rotation.py), MODEL (a .tflite or .onnx
+# file, or zoo:NAME, to demo).
 
 PYTHON  ?=
 VENV    ?= .venv
 WORKERS ?= 2
 TESTS   ?= tests
+OPTIONS ?=
 MODEL   ?= zoo:digits
 
 BIN    := $(VENV)/bin
@@ -40,10 +42,10 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m htvm.cli.demo $(MODEL)
 
 test: lint
-	$(PYTEST) $(TESTS)
+	$(PYTEST) $(OPTIONS) $(TESTS)
 
 test-slow: $(VENV)/.dev
-	$(PYTEST) --maxfail 1 -m "slow and not rtl" $(TESTS)
+	$(PYTEST) -m "slow and not rtl" $(OPTIONS) $(TESTS)
 
 test-rtl: $(VENV)/.rtl
 	$(BIN)/python -m pytest -m rtl $(TESTS)

@@ -7,6 +7,8 @@ from hypothesis import settings
 
 from htvm.firmware.toolchain import Compiler
 
+pytest_plugins = ["tests.rotation"]
+
 # The same examples on every run and machine: a failure is the change's, not the day's.
 settings.register_profile("htvm", derandomize=True, deadline=None)
 settings.load_profile("htvm")
