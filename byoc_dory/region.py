@@ -159,7 +159,8 @@ class Kernel:
         symbol: C name of the function.
         layer_name: the layer it belongs to (for a prologue or epilogue: the tensor).
         kind: ``layer``, or the conversion of layouts at a border of the region.
-        source: the complete C definition; it declares the constants it uses as ``extern``.
+        source: the complete C definition; ``constants`` are declared before it (by the model's
+            header of constants).
         prototype: the C declaration.
         inputs, outputs: names of the tensors or buffers passed, in argument order.
         constants: the data its source refers to.

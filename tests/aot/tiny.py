@@ -80,7 +80,6 @@ int32_t {name}_r_in(const int8_t *in0, int8_t *out) {{
   return 0;
 }}"""
     layer = f"""\
-extern const int32_t {name}_reverse_bias[];
 int32_t {name}_reverse(const int8_t *in0, int8_t *out) {{
   for (int32_t i = 0; i < 32; ++i) {{
     out[i] = (int8_t)(uint8_t)(uint32_t)(in0[31 - i] + {name}_reverse_bias[0]);

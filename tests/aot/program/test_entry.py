@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 from pathlib import Path
 
@@ -150,6 +151,15 @@ def test_cplusplus_can_call_the_entry_function(tmp_path: Path) -> None:
 
 def test_the_same_program_gives_the_same_text() -> None:
     assert model_sources(tiny.program()) == model_sources(tiny.program())
+
+
+def test_constants_are_declared_once() -> None:
+    texts = model_sources(tiny.program())
+    for constant in tiny.program().constants:
+        declared = re.compile(rf"\bextern\b[^;]*\b{constant.name}\b")
+        found = {name: len(declared.findall(text)) for name, text in texts.items()}
+        assert {name for name, count in found.items() if count} == {"tiny_weights.h"}
+        assert found["tiny_weights.h"] == 1
 
 
 def test_numbers_survive_printing(tmp_path: Path) -> None:

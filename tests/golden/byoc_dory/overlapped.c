@@ -2,8 +2,6 @@
  * tile k=20, c=3, y=18, x=18 (1 in all); L1: input 1728 B, output 18432 B
  * weight memory: 1568 B
  * predicted: 7367 cycles */
-extern const uint8_t net_0_whole_weights[1568];
-
 int32_t net_0_whole(const int8_t *in, int8_t *out)
 {
     enum {
@@ -70,8 +68,6 @@ int32_t net_0_whole(const int8_t *in, int8_t *out)
  * tile k=16, c=3, y=3, x=18 (12 in all); L1: input 672 B, output 1536 B
  * weight memory: 784 B
  * predicted: 17040 cycles */
-extern const uint8_t net_0_1_weights[1568];
-
 int32_t net_0_1(const int8_t *in, int8_t *out)
 {
     enum {
@@ -158,8 +154,6 @@ int32_t net_0_1(const int8_t *in, int8_t *out)
  * tile k=16, c=3, y=3, x=18 (12 in all); L1: 2 x input 672 B, output 1536 B
  * weight memory: 784 B
  * predicted: 12591 cycles */
-extern const uint8_t net_0_2_weights[1568];
-
 int32_t net_0_2(const int8_t *in, int8_t *out)
 {
     enum {
@@ -264,8 +258,6 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
  * tile k=20, c=1, y=9, x=9 (1 in all); L1: input 11520 B, output 5040 B
  * weight memory: 208 B
  * predicted: 18240 cycles */
-extern const uint8_t net_1_whole_weights[1052];
-
 int32_t net_1_whole(const int8_t *in, int8_t *out)
 {
     enum {
@@ -332,8 +324,6 @@ int32_t net_1_whole(const int8_t *in, int8_t *out)
  * tile k=3, c=1, y=5, x=9 (14 in all); L1: input 1056 B, output 1440 B
  * weight memory: 208 B
  * predicted: 32076 cycles */
-extern const uint8_t net_1_1_weights[1468];
-
 int32_t net_1_1(const int8_t *in, int8_t *out)
 {
     enum {
@@ -416,8 +406,6 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
  * tile k=3, c=1, y=5, x=9 (14 in all); L1: 2 x input 1056 B, output 1440 B
  * weight memory: 208 B
  * predicted: 28023 cycles */
-extern const uint8_t net_1_2_weights[1468];
-
 int32_t net_1_2(const int8_t *in, int8_t *out)
 {
     enum {
@@ -521,8 +509,6 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
  * tile k=20, c=20, y=9, x=9 (1 in all); L1: input 2880 B, output 4608 B
  * weight memory: 768 B
  * predicted: 2181 cycles */
-extern const uint8_t net_2_whole_weights[768];
-
 int32_t net_2_whole(const int8_t *in, int8_t *out)
 {
     enum {
@@ -589,8 +575,6 @@ int32_t net_2_whole(const int8_t *in, int8_t *out)
  * tile k=20, c=20, y=3, x=9 (3 in all); L1: input 960 B, output 1536 B
  * weight memory: 768 B
  * predicted: 5949 cycles */
-extern const uint8_t net_2_1_weights[768];
-
 int32_t net_2_1(const int8_t *in, int8_t *out)
 {
     enum {
@@ -672,8 +656,6 @@ int32_t net_2_1(const int8_t *in, int8_t *out)
  * tile k=20, c=20, y=3, x=9 (3 in all); L1: 2 x input 960 B, output 1536 B
  * weight memory: 768 B
  * predicted: 3966 cycles */
-extern const uint8_t net_2_2_weights[768];
-
 int32_t net_2_2(const int8_t *in, int8_t *out)
 {
     enum {
@@ -1166,8 +1148,6 @@ int32_t net_4_2(const int8_t *in0, const int8_t *in1, int8_t *out)
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
  * predicted: 1838 cycles */
-extern const uint8_t net_5_whole_weights[4608];
-
 int32_t net_5_whole(const int8_t *in, int8_t *out)
 {
     enum {
@@ -1217,8 +1197,6 @@ int32_t net_5_whole(const int8_t *in, int8_t *out)
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
  * predicted: 1838 cycles */
-extern const uint8_t net_5_1_weights[4608];
-
 int32_t net_5_1(const int8_t *in, int8_t *out)
 {
     enum {
@@ -1268,8 +1246,6 @@ int32_t net_5_1(const int8_t *in, int8_t *out)
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
  * predicted: 1838 cycles */
-extern const uint8_t net_5_2_weights[4608];
-
 int32_t net_5_2(const int8_t *in, int8_t *out)
 {
     enum {
@@ -1319,8 +1295,6 @@ int32_t net_5_2(const int8_t *in, int8_t *out)
  * tile k=5, c=37, y=1, x=1 (1 in all); L1: input 48 B, output 16 B
  * weight memory: 1024 B
  * predicted: 658 cycles */
-extern const uint8_t net_6_whole_weights[1024];
-
 int32_t net_6_whole(const int8_t *in, int8_t *out)
 {
     enum {
@@ -1370,8 +1344,6 @@ int32_t net_6_whole(const int8_t *in, int8_t *out)
  * tile k=5, c=37, y=1, x=1 (1 in all); L1: input 48 B, output 16 B
  * weight memory: 1024 B
  * predicted: 658 cycles */
-extern const uint8_t net_6_1_weights[1024];
-
 int32_t net_6_1(const int8_t *in, int8_t *out)
 {
     enum {
@@ -1421,8 +1393,6 @@ int32_t net_6_1(const int8_t *in, int8_t *out)
  * tile k=5, c=37, y=1, x=1 (1 in all); L1: input 48 B, output 16 B
  * weight memory: 1024 B
  * predicted: 658 cycles */
-extern const uint8_t net_6_2_weights[1024];
-
 int32_t net_6_2(const int8_t *in, int8_t *out)
 {
     enum {

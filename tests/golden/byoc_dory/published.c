@@ -51,8 +51,6 @@ int32_t net_v_to_core(const int8_t *in, int8_t *out)
  * tile k=16, c=3, y=3, x=18 (12 in all); L1: input 672 B, output 1536 B
  * weight memory: 784 B
  * predicted: 20256 cycles */
-extern const uint8_t net_first_weights[1568];
-
 int32_t net_first(const int8_t *in, int8_t *out)
 {
     enum {
@@ -135,8 +133,6 @@ int32_t net_first(const int8_t *in, int8_t *out)
  * tile k=1, c=1, y=8, x=9 (40 in all); L1: input 544 B, output 2048 B
  * weight memory: 208 B
  * predicted: 32960 cycles */
-extern const uint8_t net_dw_down_weights[4172];
-
 int32_t net_dw_down(const int8_t *in, int8_t *out)
 {
     enum {
@@ -215,8 +211,6 @@ int32_t net_dw_down(const int8_t *in, int8_t *out)
  * tile k=16, c=20, y=4, x=9 (6 in all); L1: input 1280 B, output 1024 B
  * weight memory: 384 B
  * predicted: 11922 cycles */
-extern const uint8_t net_pw_weights[768];
-
 int32_t net_pw(const int8_t *in, int8_t *out)
 {
     enum {
@@ -416,8 +410,6 @@ int32_t net_twice(const int8_t *in0, const int8_t *in1, int8_t *out)
  * tile k=16, c=70, y=1, x=1 (3 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
  * predicted: 2082 cycles */
-extern const uint8_t net_fc_weights[4608];
-
 int32_t net_fc(const int8_t *in, int8_t *out)
 {
     enum {
@@ -466,8 +458,6 @@ int32_t net_fc(const int8_t *in, int8_t *out)
  * tile k=5, c=37, y=1, x=1 (1 in all); L1: input 48 B, output 16 B
  * weight memory: 1024 B
  * predicted: 658 cycles */
-extern const uint8_t net_fc2_weights[1024];
-
 int32_t net_fc2(const int8_t *in, int8_t *out)
 {
     enum {

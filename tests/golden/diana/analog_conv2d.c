@@ -4,8 +4,6 @@
  * tile k=21, c=20, y=10, x=9 (1 in all); L1: input 3200 B, output 3360 B
  * weight memory: 1512 B
  * predicted: 4486 cycles */
-extern const uint8_t net_conv_weights[9300];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -72,8 +70,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=21, c=20, y=3, x=9 (4 in all); L1: input 1600 B, output 1008 B
  * weight memory: 1512 B
  * predicted: 17192 cycles */
-extern const uint8_t net_conv_weights[9300];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -156,8 +152,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=21, c=20, y=10, x=9 (1 in all); L1: input 3200 B, output 3360 B
  * weight memory: 1512 B
  * predicted: 4486 cycles */
-extern const uint8_t net_conv_weights[9300];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -228,8 +222,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=21, c=20, y=3, x=9 (4 in all); L1: input 1600 B, output 1008 B
  * weight memory: 1512 B
  * predicted: 14540 cycles */
-extern const uint8_t net_conv_weights[9300];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {

@@ -4,8 +4,6 @@
  * tile k=21, c=140, y=10, x=9 (1 in all); L1: input 22400 B, output 10080 B
  * weight memory: 6048 B
  * predicted: 17729 cycles */
-extern const uint8_t net_conv_weights[46164];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -75,8 +73,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=21, c=140, y=1, x=9 (10 in all); L1: input 6720 B, output 1008 B
  * weight memory: 6048 B
  * predicted: 190590 cycles */
-extern const uint8_t net_conv_weights[46164];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -168,8 +164,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=21, c=140, y=10, x=9 (1 in all); L1: input 22400 B, output 10080 B
  * weight memory: 6048 B
  * predicted: 17729 cycles */
-extern const uint8_t net_conv_weights[46164];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -243,8 +237,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=21, c=140, y=1, x=9 (10 in all); L1: input 6720 B, output 1008 B
  * weight memory: 6048 B
  * predicted: 163560 cycles */
-extern const uint8_t net_conv_weights[46164];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {

@@ -4,8 +4,6 @@
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 3456 B
  * predicted: 3395 cycles */
-extern const uint8_t net_dense_weights[9364];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum {
@@ -65,8 +63,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 3456 B
  * predicted: 3395 cycles */
-extern const uint8_t net_dense_weights[9364];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum {

@@ -25,8 +25,6 @@ int32_t net_x_to_core(const int8_t *in, int8_t *out)
  * tile k=21, c=20, y=10, x=9 (1 in all); L1: input 3200 B, output 3360 B
  * weight memory: 1512 B
  * predicted: 4846 cycles */
-extern const uint8_t net_conv_weights[18516];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {

@@ -2,8 +2,6 @@
 /* mapped: NHWC to the accelerator's layout, shape (3, 4, 6), 192 B.
  * Four columns make a word, the first in its highest byte; rows are padded with zeros.
  * On the way every byte of x is requantized by a table. */
-extern const uint8_t net_mapped_mapped_to_core_table[256];
-
 int32_t net_mapped_mapped_to_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *table = net_mapped_mapped_to_core_table;
@@ -29,8 +27,6 @@ int32_t net_mapped_mapped_to_core(const int8_t *in, int8_t *out)
  * tile k=4, c=3, y=4, x=6 (1 in all); L1: input 192 B, output 1024 B
  * weight memory: 112 B
  * predicted: 748 cycles */
-extern const uint8_t net_conv_weights[112];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {

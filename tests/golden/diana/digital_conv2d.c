@@ -4,8 +4,6 @@
  * tile k=37, c=20, y=10, x=9 (1 in all); L1: input 3200 B, output 7680 B
  * weight memory: 8832 B
  * predicted: 9207 cycles */
-extern const uint8_t net_conv_weights[8832];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -70,8 +68,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=16, c=20, y=4, x=9 (9 in all); L1: input 1920 B, output 1024 B
  * weight memory: 2944 B
  * predicted: 26227 cycles */
-extern const uint8_t net_conv_weights[8832];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -153,8 +149,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=37, c=20, y=10, x=9 (1 in all); L1: input 3200 B, output 7680 B
  * weight memory: 8832 B
  * predicted: 9207 cycles */
-extern const uint8_t net_conv_weights[8832];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -223,8 +217,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=16, c=20, y=4, x=9 (9 in all); L1: input 1920 B, output 1024 B
  * weight memory: 2944 B
  * predicted: 18264 cycles */
-extern const uint8_t net_conv_weights[8832];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {

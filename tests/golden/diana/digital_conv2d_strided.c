@@ -4,8 +4,6 @@
  * tile k=18, c=20, y=5, x=4 (1 in all); L1: input 3200 B, output 2560 B
  * weight memory: 9728 B
  * predicted: 5263 cycles */
-extern const uint8_t net_conv_weights[9728];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -70,8 +68,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=16, c=20, y=2, x=4 (6 in all); L1: input 2240 B, output 512 B
  * weight memory: 4864 B
  * predicted: 16206 cycles */
-extern const uint8_t net_conv_weights[9728];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -153,8 +149,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=18, c=20, y=5, x=4 (1 in all); L1: input 3200 B, output 2560 B
  * weight memory: 9728 B
  * predicted: 5263 cycles */
-extern const uint8_t net_conv_weights[9728];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {
@@ -223,8 +217,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
  * tile k=16, c=20, y=2, x=4 (6 in all); L1: input 2240 B, output 512 B
  * weight memory: 4864 B
  * predicted: 11751 cycles */
-extern const uint8_t net_conv_weights[9728];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum {

@@ -4,8 +4,6 @@
  * tile k=16, c=70, y=1, x=1 (3 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
  * predicted: 2082 cycles */
-extern const uint8_t net_dense_weights[4608];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum {
@@ -56,8 +54,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
  * tile k=16, c=70, y=1, x=1 (3 in all); L1: input 80 B, output 16 B
  * weight memory: 1536 B
  * predicted: 2082 cycles */
-extern const uint8_t net_dense_weights[4608];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum {
@@ -108,8 +104,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
  * tile k=37, c=70, y=1, x=1 (1 in all); L1: input 80 B, output 48 B
  * weight memory: 1536 B
  * predicted: 1838 cycles */
-extern const uint8_t net_dense_weights[4608];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum {
@@ -161,8 +155,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
  * tile k=16, c=70, y=1, x=1 (3 in all); L1: input 80 B, output 16 B
  * weight memory: 1536 B
  * predicted: 1970 cycles */
-extern const uint8_t net_dense_weights[4608];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum {

@@ -4,8 +4,6 @@
  * tile k=20, c=1, y=10, x=9 (1 in all); L1: input 3200 B, output 5600 B
  * weight memory: 208 B
  * predicted: 18560 cycles */
-extern const uint8_t net_depthwise_weights[1052];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
@@ -70,8 +68,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
  * tile k=1, c=1, y=7, x=9 (40 in all); L1: input 144 B, output 1792 B
  * weight memory: 208 B
  * predicted: 33160 cycles */
-extern const uint8_t net_depthwise_weights[4172];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
@@ -152,8 +148,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
  * tile k=17, c=1, y=10, x=9 (2 in all); L1: input 2720 B, output 5120 B
  * weight memory: 208 B
  * predicted: 18660 cycles */
-extern const uint8_t net_depthwise_weights[1260];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
@@ -223,8 +217,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
  * tile k=4, c=1, y=10, x=9 (5 in all); L1: 2 x input 640 B, output 3040 B
  * weight memory: 208 B
  * predicted: 18100 cycles */
-extern const uint8_t net_depthwise_weights[1052];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
@@ -318,8 +310,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
  * tile k=4, c=1, y=5, x=9 (10 in all); L1: input 448 B, output 1520 B
  * weight memory: 208 B
  * predicted: 31740 cycles */
-extern const uint8_t net_depthwise_weights[1052];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
@@ -404,8 +394,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
  * tile k=4, c=1, y=10, x=9 (5 in all); L1: 2 x input 640 B, output 3040 B
  * weight memory: 208 B
  * predicted: 18100 cycles */
-extern const uint8_t net_depthwise_weights[1052];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {

@@ -23,8 +23,6 @@ int32_t net_x_to_core(const int8_t *in, int8_t *out)
  * stays in L1: the output
  * weight memory: 2368 B
  * predicted: 2427 cycles */
-extern const uint8_t net_first_weights[2368];
-
 int32_t net_first(const int8_t *in)
 {
     enum {
@@ -80,8 +78,6 @@ int32_t net_first(const int8_t *in)
  * stays in L1: the output
  * weight memory: 1152 B
  * predicted: 3106 cycles */
-extern const uint8_t net_second_weights[9280];
-
 int32_t net_second(void)
 {
     enum {
@@ -154,8 +150,6 @@ int32_t net_sum(void)
  * already in L1: the input
  * weight memory: 320 B
  * predicted: 1083 cycles */
-extern const uint8_t net_last_weights[320];
-
 int32_t net_last(int8_t *out)
 {
     enum {

@@ -1,7 +1,5 @@
 /* prologue: mapped 5x6x7, x to mapped.core
  * on the cluster's cores */
-extern const uint8_t net_x_mapped_to_core_table[256];
-
 int32_t net_x_mapped_to_core(const int8_t *in, int8_t *out)
 {
     uint8_t *const first = snitch_l1(256u);
@@ -75,8 +73,6 @@ int32_t net_x_from_core(const int8_t *in, int8_t *out)
 
 /* prologue: mapped 3x150x190, x to mapped.core
  * on the cluster's cores, 18900 of 28500 pixels at a time */
-extern const uint8_t net_x_mapped_to_core_table[256];
-
 int32_t net_x_mapped_to_core(const int8_t *in, int8_t *out)
 {
     uint8_t *const first = snitch_l1(256u);
@@ -159,8 +155,6 @@ int32_t net_x_from_core(const int8_t *in, int8_t *out)
 
 /* prologue: mapped 5x6x7, x to mapped.core
  * on the cluster's cores */
-extern const uint8_t net_x_mapped_to_core_table[256];
-
 int32_t net_x_mapped_to_core(const int8_t *in, int8_t *out)
 {
     uint8_t *const first = snitch_l1(256u);

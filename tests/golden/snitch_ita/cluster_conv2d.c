@@ -3,8 +3,6 @@
 /* conv: conv2d C=12 10x9 -> K=18 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=18, y=10 (1 in all)
  * predicted: 92661 cycles */
-extern const uint8_t net_conv_weights[2016];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 2704 }; /* byte offsets in L1 */
@@ -65,8 +63,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 /* conv: conv2d C=12 10x9 -> K=18 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=8, y=7 (6 in all)
  * predicted: 124448 cycles */
-extern const uint8_t net_conv_weights[2688];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 972, L1_WEIGHTS = 1488 }; /* byte offsets in L1 */
@@ -143,8 +139,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 /* conv: conv2d C=12 10x9 -> K=18 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=18, y=10 (1 in all)
  * predicted: 92661 cycles */
-extern const uint8_t net_conv_weights[2016];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 3760, L1_OUT = 2128, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -205,8 +199,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 /* conv: conv2d C=12 10x9 -> K=18 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=4, y=10 (5 in all)
  * predicted: 111062 cycles */
-extern const uint8_t net_conv_weights[2240];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1584, L1_WEIGHTS = 1088 }; /* byte offsets in L1 */

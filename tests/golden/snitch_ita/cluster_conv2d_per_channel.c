@@ -3,8 +3,6 @@
 /* conv: conv2d C=12 10x9 -> K=18 5x4, kernel 3x3, stride 2x2
  * on the cluster of 8 cores; tile k=18, y=5 (1 in all)
  * predicted: 32104 cycles */
-extern const uint8_t net_conv_weights[2112];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 1440 }; /* byte offsets in L1 */
@@ -64,8 +62,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 /* conv: conv2d C=12 10x9 -> K=18 5x4, kernel 3x3, stride 2x2
  * on the cluster of 8 cores; tile k=12, y=3 (4 in all)
  * predicted: 49868 cycles */
-extern const uint8_t net_conv_weights[2816];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 756, L1_WEIGHTS = 912 }; /* byte offsets in L1 */
@@ -141,8 +137,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 /* conv: conv2d C=12 10x9 -> K=18 5x4, kernel 3x3, stride 2x2
  * on the cluster of 8 cores; tile k=18, y=5 (1 in all)
  * predicted: 32104 cycles */
-extern const uint8_t net_conv_weights[2112];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 2192, L1_OUT = 3280, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -202,8 +196,6 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 /* conv: conv2d C=12 10x9 -> K=18 5x4, kernel 3x3, stride 2x2
  * on the cluster of 8 cores; tile k=8, y=5 (3 in all)
  * predicted: 34046 cycles */
-extern const uint8_t net_conv_weights[2832];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 2080, L1_WEIGHTS = 1088 }; /* byte offsets in L1 */

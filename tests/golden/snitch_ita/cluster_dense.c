@@ -3,8 +3,6 @@
 /* dense: dense C=70 -> K=37
  * on the cluster of 8 cores; tile k=37, y=1 (1 in all)
  * predicted: 2934 cycles */
-extern const uint8_t net_dense_weights[2752];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 70, L1_WEIGHTS = 112 }; /* byte offsets in L1 */
@@ -56,8 +54,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
 /* dense: dense C=70 -> K=37
  * on the cluster of 8 cores; tile k=16, y=1 (3 in all)
  * predicted: 6546 cycles */
-extern const uint8_t net_dense_weights[3552];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 70, L1_WEIGHTS = 96 }; /* byte offsets in L1 */
@@ -117,8 +113,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
 /* dense: dense C=70 -> K=37
  * on the cluster of 8 cores; tile k=37, y=1 (1 in all)
  * predicted: 2934 cycles */
-extern const uint8_t net_dense_weights[2752];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 2848, L1_OUT = 2928, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -170,8 +164,6 @@ int32_t net_dense(const int8_t *in, int8_t *out)
 /* dense: dense C=70 -> K=37
  * on the cluster of 8 cores; tile k=16, y=1 (3 in all)
  * predicted: 6546 cycles */
-extern const uint8_t net_dense_weights[3552];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 1248, L1_OUT = 1328, L1_WEIGHTS = 0 }; /* byte offsets in L1 */

@@ -3,8 +3,6 @@
 /* depthwise: depthwise C=12 10x9 -> K=12 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=12, y=10 (1 in all)
  * predicted: 13470 cycles */
-extern const uint8_t net_depthwise_weights[160];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 2160 }; /* byte offsets in L1 */
@@ -65,8 +63,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 /* depthwise: depthwise C=12 10x9 -> K=12 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=12, y=1 (10 in all)
  * predicted: 52719 cycles */
-extern const uint8_t net_depthwise_weights[160];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 324, L1_WEIGHTS = 432 }; /* byte offsets in L1 */
@@ -148,8 +144,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 /* depthwise: depthwise C=12 10x9 -> K=12 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=12, y=10 (1 in all)
  * predicted: 13470 cycles */
-extern const uint8_t net_depthwise_weights[160];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1088, L1_WEIGHTS = 2176 }; /* byte offsets in L1 */
@@ -210,8 +204,6 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 /* depthwise: depthwise C=12 10x9 -> K=12 10x9, kernel 3x3, stride 1x1
  * on the cluster of 8 cores; tile k=12, y=1 (10 in all)
  * predicted: 52719 cycles */
-extern const uint8_t net_depthwise_weights[160];
-
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 560, L1_WEIGHTS = 336 }; /* byte offsets in L1 */

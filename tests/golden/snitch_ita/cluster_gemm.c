@@ -3,8 +3,6 @@
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=22, y=24 (1 in all)
  * predicted: 13685 cycles */
-extern const uint8_t net_gemm_weights[752];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
@@ -56,8 +54,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=4, y=22 (12 in all)
  * predicted: 25143 cycles */
-extern const uint8_t net_gemm_weights[864];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 660, L1_WEIGHTS = 752 }; /* byte offsets in L1 */
@@ -125,8 +121,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=22, y=12 (2 in all, two of them in L1)
  * predicted: 10698 cycles */
-extern const uint8_t net_gemm_weights[752];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 832, L1_OUT = 1552, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -198,8 +192,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=8, y=16 (6 in all)
  * predicted: 16294 cycles */
-extern const uint8_t net_gemm_weights[816];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 800, L1_WEIGHTS = 480 }; /* byte offsets in L1 */

@@ -3,8 +3,6 @@
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=22, y=24 (1 in all)
  * predicted: 14762 cycles */
-extern const uint8_t net_gemm_weights[1120];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
@@ -56,8 +54,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=8, y=24 (3 in all)
  * predicted: 15762 cycles */
-extern const uint8_t net_gemm_weights[1728];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 912 }; /* byte offsets in L1 */
@@ -115,8 +111,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=22, y=12 (2 in all, two of them in L1)
  * predicted: 11499 cycles */
-extern const uint8_t net_gemm_weights[1120];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 1264, L1_OUT = 1984, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -190,8 +184,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 24x30 times 30x22
  * on the cluster of 8 cores; tile k=22, y=4 (6 in all)
  * predicted: 13732 cycles */
-extern const uint8_t net_gemm_weights[1120];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 1264, L1_OUT = 1392, L1_WEIGHTS = 0 }; /* byte offsets in L1 */

@@ -1,8 +1,6 @@
 /* rows: rows 30x24x1
  * on the cluster of 8 cores; tile k=30, y=24 (1 in all)
  * predicted: 3087 cycles */
-extern const uint8_t net_rows_constants[1024];
-
 int32_t net_rows(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 1024, L1_OUT = 1744, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -44,8 +42,6 @@ int32_t net_rows(const int8_t *in, int8_t *out)
 /* rows: rows 30x24x1
  * on the cluster of 8 cores; tile k=30, y=8 (3 in all)
  * predicted: 3700 cycles */
-extern const uint8_t net_rows_constants[1024];
-
 int32_t net_rows(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 1024, L1_OUT = 1264, L1_WEIGHTS = 0 }; /* byte offsets in L1 */

@@ -1,8 +1,6 @@
 /* mha.query: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
  * predicted: 1790 cycles */
-extern const uint8_t net_mha_query_weights[8576];
-
 int32_t net_mha_query(const int8_t *in)
 {
     enum { L1_IN = 24960, L1_OUT = 0, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -65,8 +63,6 @@ int32_t net_mha_query(const int8_t *in)
 /* mha.key: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
  * predicted: 1790 cycles */
-extern const uint8_t net_mha_key_weights[8576];
-
 int32_t net_mha_key(const int8_t *in)
 {
     enum { L1_IN = 41344, L1_OUT = 16384, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
@@ -129,8 +125,6 @@ int32_t net_mha_key(const int8_t *in)
 /* mha.value: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
  * predicted: 1790 cycles */
-extern const uint8_t net_mha_value_weights[8576];
-
 int32_t net_mha_value(const int8_t *in)
 {
     enum { L1_IN = 57728, L1_OUT = 32768, L1_WEIGHTS = 49152 }; /* byte offsets in L1 */
@@ -247,8 +241,6 @@ int32_t net_mha_context(void)
 /* mha: gemm 128x128 times 128x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 2024 cycles */
-extern const uint8_t net_mha_weights[8384];
-
 int32_t net_mha(int8_t *out)
 {
     enum { L1_IN = 49152, L1_OUT = 8384, L1_WEIGHTS = 0 }; /* byte offsets in L1 */

@@ -1,8 +1,6 @@
 /* mha.query: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
  * predicted: 2333 cycles */
-extern const uint8_t net_mha_query_weights[8576];
-
 int32_t net_mha_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -57,8 +55,6 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
 /* mha.key: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
  * predicted: 2333 cycles */
-extern const uint8_t net_mha_key_weights[8576];
-
 int32_t net_mha_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -113,8 +109,6 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
 /* mha.value: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=128, y=128 (1 in all)
  * predicted: 2333 cycles */
-extern const uint8_t net_mha_value_weights[8576];
-
 int32_t net_mha_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -250,8 +244,6 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
 /* mha: gemm 128x128 times 128x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 2330 cycles */
-extern const uint8_t net_mha_weights[8384];
-
 int32_t net_mha(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */

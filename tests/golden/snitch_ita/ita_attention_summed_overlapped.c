@@ -1,8 +1,6 @@
 /* mha.head0.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1251 cycles */
-extern const uint8_t net_mha_head0_query_weights[4288];
-
 int32_t net_mha_head0_query(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -50,8 +48,6 @@ int32_t net_mha_head0_query(const int8_t *in)
 /* mha.head0.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1251 cycles */
-extern const uint8_t net_mha_head0_key_weights[4288];
-
 int32_t net_mha_head0_key(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -99,8 +95,6 @@ int32_t net_mha_head0_key(const int8_t *in)
 /* mha.head0.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1251 cycles */
-extern const uint8_t net_mha_head0_value_weights[4288];
-
 int32_t net_mha_head0_value(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
@@ -200,8 +194,6 @@ int32_t net_mha_head0_context(void)
 /* mha.head0.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1073 cycles */
-extern const uint8_t net_mha_head0_output_weights[4288];
-
 int32_t net_mha_head0_output(void)
 {
     enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
@@ -243,8 +235,6 @@ int32_t net_mha_head0_output(void)
 /* mha.head1.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1251 cycles */
-extern const uint8_t net_mha_head1_query_weights[4288];
-
 int32_t net_mha_head1_query(const int8_t *in)
 {
     enum { L1_IN = 8192, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -292,8 +282,6 @@ int32_t net_mha_head1_query(const int8_t *in)
 /* mha.head1.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1251 cycles */
-extern const uint8_t net_mha_head1_key_weights[4288];
-
 int32_t net_mha_head1_key(const int8_t *in)
 {
     enum { L1_IN = 8192, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
@@ -341,8 +329,6 @@ int32_t net_mha_head1_key(const int8_t *in)
 /* mha.head1.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1251 cycles */
-extern const uint8_t net_mha_head1_value_weights[4288];
-
 int32_t net_mha_head1_value(const int8_t *in)
 {
     enum { L1_IN = 8192, L1_OUT = 32768, L1_WEIGHTS = 40960 }; /* byte offsets in L1 */
@@ -442,8 +428,6 @@ int32_t net_mha_head1_context(void)
 /* mha.head1.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1073 cycles */
-extern const uint8_t net_mha_head1_output_weights[4288];
-
 int32_t net_mha_head1_output(void)
 {
     enum { L1_IN = 40960, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */

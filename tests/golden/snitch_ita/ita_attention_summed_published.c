@@ -1,8 +1,6 @@
 /* mha.head0.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head0_query_weights[4288];
-
 int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -57,8 +55,6 @@ int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
 /* mha.head0.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head0_key_weights[4288];
-
 int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -113,8 +109,6 @@ int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
 /* mha.head0.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head0_value_weights[4288];
-
 int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -248,8 +242,6 @@ int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8
 /* mha.head0.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head0_output_weights[4288];
-
 int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -304,8 +296,6 @@ int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
 /* mha.head1.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head1_query_weights[4288];
-
 int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -360,8 +350,6 @@ int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
 /* mha.head1.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head1_key_weights[4288];
-
 int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -416,8 +404,6 @@ int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
 /* mha.head1.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head1_value_weights[4288];
-
 int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -551,8 +537,6 @@ int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8
 /* mha.head1.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1514 cycles */
-extern const uint8_t net_mha_head1_output_weights[4288];
-
 int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */

@@ -1,8 +1,6 @@
 /* mha.query: gemm 150x70 times 70x64
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (3 in all, two of them in L1)
  * predicted: 2635 cycles */
-extern const uint8_t net_mha_query_weights[8384];
-
 int32_t net_mha_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24768, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -83,8 +81,6 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
 /* mha.key: gemm 150x70 times 70x64
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (3 in all, two of them in L1)
  * predicted: 2635 cycles */
-extern const uint8_t net_mha_key_weights[8384];
-
 int32_t net_mha_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24768, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -165,8 +161,6 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
 /* mha.value: gemm 150x70 times 70x64
  * on the integer transformer accelerator 16x64; tile k=64, y=150 (1 in all)
  * predicted: 3062 cycles */
-extern const uint8_t net_mha_value_weights[8384];
-
 int32_t net_mha_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */
@@ -338,8 +332,6 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
 /* mha: gemm 150x64 times 64x70
  * on the integer transformer accelerator 16x64; tile k=70, y=64 (3 in all, two of them in L1)
  * predicted: 2596 cycles */
-extern const uint8_t net_mha_weights[8576];
-
 int32_t net_mha(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 24960, L1_OUT = 0, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */

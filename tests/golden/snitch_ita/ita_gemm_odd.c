@@ -3,8 +3,6 @@
 /* gemm: gemm 100x70 times 70x130
  * on the integer transformer accelerator 16x64; tile k=130, y=100 (1 in all)
  * predicted: 5204 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 40960 }; /* byte offsets in L1 */
@@ -65,8 +63,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 100x70 times 70x130
  * on the integer transformer accelerator 16x64; tile k=64, y=100 (3 in all)
  * predicted: 6032 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -133,8 +129,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 100x70 times 70x130
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (6 in all, two of them in L1)
  * predicted: 4521 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 16768, L1_OUT = 33152, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -221,8 +215,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 100x70 times 70x130
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (6 in all, two of them in L1)
  * predicted: 5000 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 16768, L1_OUT = 24960, L1_WEIGHTS = 0 }; /* byte offsets in L1 */

@@ -3,8 +3,6 @@
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=192, y=192 (1 in all)
  * predicted: 7536 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 61440 }; /* byte offsets in L1 */
@@ -61,8 +59,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (6 in all)
  * predicted: 10049 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
@@ -135,8 +131,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (9 in all, two of them in L1)
  * predicted: 6471 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 16768, L1_OUT = 33152, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -221,8 +215,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (9 in all, two of them in L1)
  * predicted: 7491 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 16768, L1_OUT = 24960, L1_WEIGHTS = 0 }; /* byte offsets in L1 */

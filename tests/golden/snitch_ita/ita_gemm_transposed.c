@@ -3,8 +3,6 @@
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=192, y=192 (1 in all)
  * predicted: 7536 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 61440 }; /* byte offsets in L1 */
@@ -61,8 +59,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=64, y=192 (3 in all)
  * predicted: 8364 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */
@@ -125,8 +121,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=64, y=192 (3 in all, two of them in L1)
  * predicted: 6805 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 49152 }; /* byte offsets in L1 */
@@ -198,8 +192,6 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 /* gemm: gemm 192x128 times 128x192
  * on the integer transformer accelerator 16x64; tile k=64, y=192 (3 in all)
  * predicted: 8364 cycles */
-extern const uint8_t net_gemm_weights[25152];
-
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */

@@ -2,8 +2,6 @@
 /* first: gemm 128x128 times 128x256
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (4 in all, two of them in L1)
  * predicted: 5726 cycles */
-extern const uint8_t net_first_weights[33536];
-
 int32_t net_first(const int8_t *in)
 {
     enum { L1_IN = 16768, L1_OUT = 33152, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -68,8 +66,6 @@ int32_t net_first(const int8_t *in)
 /* second: gemm 128x256 times 256x128
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
  * predicted: 5548 cycles */
-extern const uint8_t net_second_weights[33152];
-
 int32_t net_second(void)
 {
     enum { L1_IN = 33152, L1_OUT = 65920, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
@@ -156,8 +152,6 @@ int32_t net_sum(const int8_t *in0)
 /* norm: rows 128x128x1
  * on the cluster of 8 cores; tile k=128, y=128 (1 in all)
  * predicted: 20360 cycles */
-extern const uint8_t net_norm_constants[1024];
-
 int32_t net_norm(int8_t *out)
 {
     enum { L1_IN = 16384, L1_OUT = 0, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */

@@ -1,8 +1,6 @@
 /* constant: net_conv_weights[1120], uint8, aligned to 16: biases and weights of conv */
 /* conv: conv2d C=24 12x10 -> K=40 12x10, kernel 1x1, stride 1x1
  * on the 8x8 multiply-accumulate array; tile k=40, y=12; predicted: 9783 cycles */
-extern const uint8_t net_conv_weights[1120];
-
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { K = 40, C = 24, ROWS = 12, COLUMNS = 10 };
@@ -50,8 +48,6 @@ int32_t net_y_from_core(const int8_t *in, int8_t *out)
 /* constant: net_dense_weights[2738], uint8, aligned to 16: biases and weights of dense */
 /* dense: dense C=70 -> K=37
  * on the 8x8 multiply-accumulate array; tile k=37, y=1; predicted: 2816 cycles */
-extern const uint8_t net_dense_weights[2738];
-
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { K = 37, C = 70, ROWS = 1, COLUMNS = 1 };
