@@ -1,30 +1,29 @@
-"""The report's figures for papers and slides: timeline, memory maps and roofline as PNG."""
+"""The page's timeline, memory maps and roofline as one PNG, for papers and slides."""
 
 from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from htvm.errors import DependencyError
-from htvm.report.lanes import HOST, coarse, lanes_of
-from htvm.report.roof import points_of
+from htvm.report.html.parts import COLOURS, unit_classes
+from htvm.report.html.roofline import roofline_of
+from htvm.report.html.timeline import MapRow, Timeline, timeline_of
 from htvm.report.table import count, milliseconds
 
 if TYPE_CHECKING:
     from htvm.report.data import ReportData
-    from htvm.report.picture_types import MemoryMap
+    from htvm.report.html.svg import Drawing
 
 __all__ = ["report_png"]
 
-_MOST = 20_000  # rectangles of all lanes together
 _WIDTH = 11.0  # inches
 _DPI = 150
-_HOST, _DMA = "#8a93a3", "#e08a1e"
-_HUES = ("#2f6fde", "#c2497f", "#1c9a7c", "#b8860b", "#6a5acd", "#c4552d")
-_TILE, _STAYS = "#8fcfc0", "#a99fe3"
 _SMALL = 7  # points of text
+# What the page mixes with its paper: the colour, and how much of it.
+_MIXED = {"m-tile": (COLOURS["u2"], 0.35), "m-stays": (COLOURS["u4"], 0.45)}
 
 
 def report_png(report: ReportData) -> bytes:
@@ -65,119 +64,82 @@ def _title(report: ReportData) -> str:
 
 def _panels(report: ReportData) -> list[tuple[float, Callable[[Any], None]]]:
     """(height in inches, what draws it) of each panel."""
-    colours = _colours(report)
-    lanes = 1 + len(lanes_of(report))
+    classes = unit_classes(report)
+    timeline, roofline = timeline_of(report, classes), roofline_of(report, classes)
+    lanes = 1 + len(timeline.strips)
     found: list[tuple[float, Callable[[Any], None]]] = [
-        (0.7 + 0.26 * lanes, lambda axes: _timeline(axes, report, colours))
+        (0.7 + 0.26 * lanes, lambda axes: _lanes(axes, timeline))
     ]
-    for entry in report.maps:
-        if entry.blocks:
-            found.append((1.9, lambda axes, entry=entry: _map(axes, report, entry)))  # type: ignore[misc]
-    if points_of(report) and report.machine is not None:
-        found.append((3.6, lambda axes: _roofline(axes, report, colours)))
+    for row in timeline.maps:
+        found.append((1.9, lambda axes, row=row: _map(axes, timeline, row)))  # type: ignore[misc]
+    if roofline is not None:
+        found.append((4.2, lambda axes: _paint(axes, roofline)))
     return found
 
 
-def _colours(report: ReportData) -> dict[str, str]:
-    """The colour of each unit: the host grey, the DMA that of transfers, cores of a kind alike."""
-    names = [core.name for core in report.machine.cores] if report.machine else []
-    names += [row.accelerator for row in report.layers]
-    names += [lane.name for lane in lanes_of(report)]
-    colours = {"cpu": _HOST, HOST: _HOST, "dma": _DMA}
-    kinds: dict[str, str] = {}
-    for name in names:
-        if name not in colours:
-            kind = name.rstrip("0123456789") or name
-            colours[name] = kinds.setdefault(kind, _HUES[len(kinds) % len(_HUES)])
-    return colours
+def _colours(classes: Iterable[str]) -> list[Any]:
+    """What the page's classes stand for: ``u-2`` and ``s-2`` for the colour ``u2``, and so on."""
+    return [
+        _MIXED.get(name) or COLOURS.get(name[2:]) or COLOURS[f"u{name[2:]}"] for name in classes
+    ]
 
 
-def _spans(report: ReportData) -> list[tuple[int, int]]:
-    """(start, length) of each step, in cycles, or in steps where there are none."""
-    if report.summary.cycles is None:
-        return [(index, 1) for index in range(len(report.layers))]
-    return [(row.start or 0, row.cycles or 0) for row in report.layers]
-
-
-def _timeline(axes: Any, report: ReportData, colours: dict[str, str]) -> None:
-    spans = _spans(report)
-    computes = ("", "layer", "cpu")
-    steps = [colours[row.accelerator if row.kind in computes else "cpu"] for row in report.layers]
-    axes.broken_barh(spans, (-0.4, 0.8), facecolors=steps, edgecolors="white", linewidth=0.3)
-    lanes, _ = coarse(lanes_of(report), _MOST)
-    for number, lane in enumerate(lanes, start=1):
-        bars = [(start, end - start) for start, end in lane.spans]
-        axes.broken_barh(bars, (number - 0.4, 0.8), facecolors=colours[lane.name])
-    axes.set_yticks(range(len(lanes) + 1), ["steps", *(lane.name for lane in lanes)])
+def _lanes(axes: Any, timeline: Timeline) -> None:
+    scale = timeline.length / 100
+    steps = [(box.left * scale, box.width * scale) for box in timeline.steps]
+    colours = _colours(box.classes for box in timeline.steps)
+    axes.broken_barh(steps, (-0.4, 0.8), facecolors=colours, edgecolors="white", linewidth=0.3)
+    for number, strip in enumerate(timeline.strips, start=1):
+        bars = [(start, end - start) for start, end in strip.spans]
+        axes.broken_barh(bars, (number - 0.4, 0.8), facecolors=_colours([strip.classes]))
+    names = ["steps", *(strip.name for strip in timeline.strips)]
+    axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    _along(axes, report, spans)
+    _along(axes, timeline)
 
 
-def _along(axes: Any, report: ReportData, spans: Sequence[tuple[int, int]]) -> None:
+def _along(axes: Any, timeline: Timeline) -> None:
     """The common axis."""
-    cycles = report.summary.cycles
-    axes.set_xlim(0, cycles or len(spans))
-    axes.set_xlabel("steps" if cycles is None else "cycles", fontsize=_SMALL)
+    axes.set_xlim(0, timeline.length)
+    axes.set_xlabel(timeline.unit, fontsize=_SMALL)
     axes.tick_params(labelsize=_SMALL)
-    if cycles is not None:
+    if timeline.unit == "cycles":
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _map(axes: Any, report: ReportData, entry: MemoryMap) -> None:
-    patches: Any = importlib.import_module("matplotlib.patches")
-    spans = _spans(report)
-    whole = report.summary.cycles or len(spans)
-    for block in entry.blocks:
-        start, end = spans[block.first][0], sum(spans[block.last])
-        colour = _STAYS if block.resident else _TILE
-        corner, height = (start, block.offset / 1000), block.bytes / 1000
-        axes.add_patch(
-            patches.Rectangle(corner, end - start, height, fc=colour, ec="white", lw=0.4)
-        )
+def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
+    across, up = timeline.length / 100, row.peak / 100_000
+    for box, colour in zip(row.boxes, _colours(box.classes for box in row.boxes), strict=True):
+        left, width = box.left * across, box.width * across
+        rows = (box.bottom * up, box.height * up)
+        axes.broken_barh([(left, width)], rows, facecolors=[colour], edgecolors="white", lw=0.4)
         # A name where it has room: letters are about 0.5 % of the width, lines 8 % of the height.
-        fits = end - start > 0.0055 * whole * len(block.name)
-        if fits and block.bytes > 0.08 * entry.peak:
-            axes.text(
-                start + (end - start) / 2, corner[1] + height / 2, block.name,
-                ha="center", va="center", fontsize=6, clip_on=True,
-            )  # fmt: skip
-    axes.set_ylim(0, entry.peak / 1000)
-    of = "" if entry.limit == entry.peak else f" of {count(entry.limit)}"
+        if box.width > 0.55 * len(box.name) and box.height > 8:
+            middle = (left + width / 2, rows[0] + rows[1] / 2)
+            axes.text(*middle, box.name, ha="center", va="center", fontsize=6, clip_on=True)
+    axes.set_ylim(0, row.peak / 1000)
     axes.set_ylabel("kB", fontsize=_SMALL)
-    axes.set_title(f"{entry.memory}: {count(entry.peak)}{of} B", fontsize=8, loc="left")
-    _along(axes, report, spans)
+    axes.set_title(f"{row.name}: {row.said}", fontsize=8, loc="left")
+    _along(axes, timeline)
 
 
-def _roofline(axes: Any, report: ReportData, colours: dict[str, str]) -> None:
-    points, machine = points_of(report), report.machine
-    assert machine is not None
-    used = dict.fromkeys(point.accelerator for point in points)
-    low = min(point.intensity for point in points) / 2
-    high = max(point.intensity for point in points) * 2
-    width = machine.dma_bytes_per_cycle
-    peaks = {name: peak for name in used if (peak := machine.peak_of(name))}
-    if width:
-        high = max([high, *(2 * peak / width for peak in peaks.values())])
-        top = max([high * width / 8, *peaks.values()])
-        end = min(high, top / width)
-        axes.plot([low, end], [low * width, end * width], color=_DMA, lw=1.5)
-        axes.annotate(f"DMA, {width:g} B/cycle", (low, low * width), fontsize=_SMALL,
-                      xytext=(14, 2), textcoords="offset points", va="top")  # fmt: skip
-    for name, peak in peaks.items():
-        start = max(low, peak / width) if width else low
-        axes.plot([start, high], [peak, peak], color=colours[name], lw=1.5)
-        axes.text(high, peak * 1.1, f"{name}, {peak:,.0f} MAC/cycle ", ha="right", fontsize=_SMALL)
-    for name in used:
-        mine = [point for point in points if point.accelerator == name]
-        axes.scatter(
-            [point.intensity for point in mine], [point.rate for point in mine],
-            s=20, color=colours[name], edgecolors="white", linewidths=0.5, zorder=3, label=name,
-        )  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlim=(low, high))
-    axes.set_ylim(top=3 * max([*peaks.values(), *(point.rate for point in points)]))
-    axes.set_xlabel("MAC per byte from L2", fontsize=_SMALL)
-    axes.set_ylabel("MAC per cycle", fontsize=_SMALL)
-    axes.tick_params(labelsize=_SMALL)
-    axes.grid(True, alpha=0.25)
+def _paint(axes: Any, drawing: Drawing) -> None:
+    """A figure of the page: its lines, circles and words."""
     axes.set_title("roofline of the layers on accelerators", fontsize=8, loc="left")
-    axes.legend(loc="lower right", fontsize=_SMALL)
+    axes.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="equal")
+    axes.axis("off")
+    for mark in drawing.marks:
+        at: Mapping[str, Any] = mark.attributes
+        words = mark.classes.split()
+        if mark.tag == "line":
+            heavy = "roof" in words
+            (colour,) = _colours(words[-1:]) if heavy else [COLOURS["line"]]
+            width = 1.5 if heavy else 0.6
+            axes.plot([at["x1"], at["x2"]], [at["y1"], at["y2"]], color=colour, lw=width)
+        elif mark.tag == "circle":
+            (colour,) = _colours(words)
+            axes.plot([at["cx"]], [at["cy"]], "o", color=colour, mec="white", ms=1.4 * at["r"])
+        elif mark.tag == "text":
+            side = "right" if "end" in words else "center" if "middle" in words else "left"
+            colour = COLOURS["dim" if "tick" in words else "ink"]
+            axes.text(at["x"], at["y"], mark.words, ha=side, color=colour, fontsize=_SMALL)

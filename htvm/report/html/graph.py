@@ -15,8 +15,6 @@ from htvm.report.table import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from markupsafe import Markup
-
     from htvm.report.picture_types import Node
 
 __all__ = ["graph_of"]
@@ -45,7 +43,7 @@ class _Place:
     y: float
 
 
-def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Markup | None:
+def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Drawing | None:
     """The figure; None without operators."""
     if not nodes:
         return None
@@ -59,7 +57,7 @@ def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Markup | None
                 _edge(drawing, places[name], places[node.name])
     for node in nodes:
         _box(drawing, node, places[node.name], classes)
-    return drawing.markup()
+    return drawing
 
 
 def _ranks(nodes: Sequence[Node]) -> dict[str, int]:

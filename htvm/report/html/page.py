@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from htvm.report.accuracy import accuracy_of, accuracy_text
 from htvm.report.html.graph import graph_of
-from htvm.report.html.parts import Part, cause_parts, stacked, unit_classes
+from htvm.report.html.parts import COLOURS, Part, cause_parts, stacked, unit_classes
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
@@ -44,6 +44,7 @@ def report_html(report: ReportData) -> str:
         report=report,
         summary=report.summary,
         classes=classes,
+        colours=COLOURS,
         legend=_legend(report, classes),
         tiles=_tiles(report),
         whole=_whole(report),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from htvm.report.data import ReportData
     from htvm.result import Causes
 
-__all__ = ["CAUSES", "Part", "cause_parts", "stacked", "unit_classes"]
+__all__ = ["CAUSES", "COLOURS", "Part", "cause_parts", "stacked", "unit_classes"]
 
 CAUSES: Mapping[str, tuple[str, str]] = {
     "array": ("compute", "an accelerator's array computes"),
@@ -20,6 +20,23 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "host_alone": ("host alone", "neither an accelerator nor the DMA is busy"),
 }
 """Causes that add up to the cycles: field of `Causes` -> its name and what it means."""
+
+COLOURS: Mapping[str, str] = {
+    "ink": "#1d2330",
+    "dim": "#626b7c",
+    "line": "#dfe3ea",
+    "host": "#717b8d",
+    "dma": "#e08a1e",
+    "u0": "#2f6fde",
+    "u1": "#c2497f",
+    "u2": "#1c9a7c",
+    "u3": "#b8860b",
+    "u4": "#6a5acd",
+    "u5": "#c4552d",
+    "u6": "#2a93b8",
+    "u7": "#7a8b2c",
+}
+"""Of everything that figures show, on light paper."""
 
 _HUES = 8  # accelerators that have a colour of their own
 

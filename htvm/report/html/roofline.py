@@ -12,8 +12,6 @@ from htvm.report.roof import Point, points_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from markupsafe import Markup
-
     from htvm.report.data import ReportData
 
 __all__ = ["roofline_of"]
@@ -40,7 +38,7 @@ class _Scale:
         )
 
 
-def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Markup | None:
+def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Drawing | None:
     """The figure; None where no layer on an accelerator was simulated."""
     points, machine = points_of(report), report.machine
     if not points or machine is None:
@@ -56,7 +54,7 @@ def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Markup | None
     for name, peak in peaks.items():
         _ceiling(drawing, scale, name, peak, width, classes)
     _dots(drawing, scale, points, classes)
-    return drawing.markup()
+    return drawing
 
 
 def _decades(values: list[float]) -> tuple[int, int]:

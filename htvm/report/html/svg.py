@@ -1,18 +1,48 @@
-"""A few lines of SVG: elements with escaped text, to be styled by the page's classes."""
+"""Figures as elements that are styled by classes: the page prints them as SVG."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
-from markupsafe import Markup
-
-__all__ = ["Drawing", "number"]
+__all__ = ["Drawing", "Mark", "number"]
 
 
 def number(value: float) -> str:
     """A coordinate with at most two decimals."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An element of a figure.
+
+    Attributes:
+        tag: of SVG: ``line``, ``circle``, ``rect``, ``path`` or ``text``.
+        classes: what styles it.
+        tip: what is said when the pointer rests on it.
+        words: of a text.
+        attributes: of the element, ``_`` in names standing for ``-``.
+    """
+
+    tag: str
+    classes: str
+    tip: str
+    words: str
+    attributes: Mapping[str, float | str]
+
+    def markup(self) -> str:
+        """The element, all that varies escaped."""
+        named = f' class="{escape(self.classes)}"' if self.classes else ""
+        given = "".join(
+            f' {name.replace("_", "-")}="{_attribute(value)}"'
+            for name, value in self.attributes.items()
+        )
+        inner = f"<title>{escape(self.tip)}</title>" if self.tip else ""
+        inner += escape(self.words)
+        return f"<{self.tag}{named}{given}" + (f">{inner}</{self.tag}>" if inner else "/>")
 
 
 class Drawing:
@@ -28,33 +58,27 @@ class Drawing:
     def __init__(
         self, width: float, height: float, title: str, classes: str = "", stretch: bool = False
     ) -> None:
-        ratio = ' preserveAspectRatio="none"' if stretch else ""
-        self._parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} '
-            f'{number(height)}" class="{escape(classes)}" role="img"{ratio}>',
-            f"<title>{escape(title)}</title>",
-        ]
+        self.width, self.height = width, height
+        self.marks: list[Mark] = []
+        self._title, self._classes, self._stretch = title, classes, stretch
 
     def add(self, tag: str, classes: str = "", tip: str = "", **attributes: float | str) -> None:
         """Add an element; ``tip`` shows when the pointer rests on it, ``_`` in names is ``-``."""
-        given = "".join(
-            f' {name.replace("_", "-")}="{_attribute(value)}"' for name, value in attributes.items()
-        )
-        named = f' class="{escape(classes)}"' if classes else ""
-        inner = f"><title>{escape(tip)}</title></{tag}>" if tip else "/>"
-        self._parts.append(f"<{tag}{named}{given}{inner}")
+        self.marks.append(Mark(tag, classes, tip, "", attributes))
 
     def text(self, x: float, y: float, words: str, classes: str = "", tip: str = "") -> None:
         """Add words whose baseline begins (or, by class, ends or is centred) at a point."""
-        title = f"<title>{escape(tip)}</title>" if tip else ""
-        self._parts.append(
-            f'<text x="{number(x)}" y="{number(y)}" class="{escape(classes)}">'
-            f"{title}{escape(words)}</text>"
-        )
+        self.marks.append(Mark("text", classes, tip, words, {"x": x, "y": y}))
 
-    def markup(self) -> Markup:
+    def __html__(self) -> str:
         """The element, safe to put into a page."""
-        return Markup("".join([*self._parts, "</svg>"]))  # all that varies was escaped
+        ratio = ' preserveAspectRatio="none"' if self._stretch else ""
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(self.width)} '
+            f'{number(self.height)}" class="{escape(self._classes)}" role="img"{ratio}>'
+            f"<title>{escape(self._title)}</title>"
+        )
+        return head + "".join(mark.markup() for mark in self.marks) + "</svg>"
 
 
 def _attribute(value: float | str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from htvm.report.html.svg import Drawing
 from htvm.report.lanes import Lane, Span, coarse, lanes_of
 from htvm.report.table import count
@@ -45,19 +43,43 @@ class Box:
 
 @dataclass(frozen=True)
 class Strip:
-    """What one unit did."""
+    """What one unit did.
+
+    Attributes:
+        name: of the unit.
+        said: how long it was busy.
+        classes: its colour.
+        spans: when it worked, in cycles.
+        length: of the axis, in cycles.
+    """
 
     name: str
     said: str
-    drawing: Markup
+    classes: str
+    spans: tuple[Span, ...]
+    length: int
+
+    @property
+    def drawing(self) -> Drawing:
+        """One path for all spans, in cycles; the page stretches it."""
+        drawing = Drawing(self.length, _LANE, f"{self.name} over time", "lane", stretch=True)
+        parts, at = [], 0
+        for start, end in self.spans:
+            # Relative, from the corner the last rectangle was closed at.
+            parts.append(f"m{start - at} 0h{end - start}v{_LANE}h{start - end}z")
+            at = start
+        if parts:
+            drawing.add("path", self.classes, d="M0 0" + "".join(parts))
+        return drawing
 
 
 @dataclass(frozen=True)
 class MapRow:
-    """What lies where in a memory: boxes whose bottom and height are bytes."""
+    """What lies where in a memory: boxes from the bottom to its peak, which is in bytes."""
 
     name: str
     said: str
+    peak: int
     boxes: tuple[Box, ...]
 
 
@@ -128,17 +150,9 @@ def _across(start: int, end: int, length: int) -> tuple[float, float]:
 
 
 def _strip(lane: Lane, length: int, classes: Mapping[str, str]) -> Strip:
-    """One path for all spans of a lane, in cycles; the page stretches it."""
-    drawing = Drawing(length, _LANE, f"{lane.name} over time", "lane", stretch=True)
-    parts, at = [], 0
-    for start, end in lane.spans:
-        # Relative, from the corner the last rectangle was closed at.
-        parts.append(f"m{start - at} 0h{end - start}v{_LANE}h{start - end}z")
-        at = start
-    if parts:
-        drawing.add("path", classes.get(lane.name, "u-host"), d="M0 0" + "".join(parts))
     share = 100.0 * lane.busy / length
-    return Strip(lane.name, f"{share:.1f} % busy", drawing.markup())
+    colour = classes.get(lane.name, "u-host")
+    return Strip(lane.name, f"{share:.1f} % busy", colour, tuple(lane.spans), length)
 
 
 def _map(entry: MemoryMap, places: list[Span], length: int) -> MapRow:
@@ -162,4 +176,4 @@ def _map(entry: MemoryMap, places: list[Span], length: int) -> MapRow:
     said = f"{count(entry.peak)} B"
     if entry.limit != entry.peak:
         said = f"{count(entry.peak)} of {count(entry.limit)} B"
-    return MapRow(entry.memory, said, tuple(boxes))
+    return MapRow(entry.memory, said, entry.peak, tuple(boxes))
