@@ -2,10 +2,9 @@
 
 Two buffers may share bytes exactly if no step needs both.  The largest sum of simultaneously live
 bytes is a lower bound of any arena; a plan that reaches it is optimal, and nothing more is tried.
-Otherwise the search goes on: greedy orders, a sweep through time, a hill climb over orders, then an
-exact search (branch and bound in the manner of MiniMalloc, or an integer program where few pairs
-overlap) that either finds better offsets or proves that there are none.  All limits are counts,
-never the clock, so a plan depends on its buffers alone.
+Otherwise the search goes on: greedy orders, a sweep through time, a hill climb over orders, then a
+branch and bound in the manner of MiniMalloc that either finds better offsets or proves that there
+are none.  All limits are counts, never the clock, so a plan depends on its buffers alone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from byoc_dory.errors import HtvmError
-from byoc_dory.memory.exact import Item, branch_and_bound, integer_program
+from byoc_dory.memory.exact import Item, branch_and_bound
 from byoc_dory.memory.sweep import sweep
 
 __all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "check_plan", "plan_memory"]
@@ -29,7 +28,6 @@ ALIGNMENT = 16
 
 _HILL_CLIMB_STEPS = 600
 _BRANCH_AND_BOUND_BUFFERS = 40
-_MILP_PAIRS = 150
 
 
 @dataclass(frozen=True)
@@ -273,14 +271,7 @@ def _solve(
         if proven and peak > goal:
             searched = method != "branch and bound"
             return offsets, peak, peak, method + ", proven by branch and bound" * searched
-    bound = live
-    if peak > goal and sum(len(item.others) for item in items) // 2 <= _MILP_PAIRS:
-        found, lower, bound = integer_program(items, offsets, peak, live, alignment)
-        if lower < peak:
-            offsets, peak, method = found, lower, "integer program"
-        elif bound == peak:
-            method += ", proven by integer program"
-    return offsets, peak, max(bound, live), method
+    return offsets, peak, live, method
 
 
 def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> None:

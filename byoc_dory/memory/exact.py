@@ -1,20 +1,16 @@
-"""Exact searches for arena offsets: they find better ones, or prove that there are none.
+"""An exact search for arena offsets: it finds better ones, or proves that there are none.
 
-Limits are counts of nodes, never the clock, so that results are the same everywhere.
+Its limit is a count of nodes, never the clock, so that results are the same everywhere.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Item", "branch_and_bound", "clashes", "integer_program"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["Item", "branch_and_bound"]
 
 _BRANCH_AND_BOUND_NODES = 60_000
-_MILP_NODES = 20_000
 
 
 @dataclass(frozen=True)
@@ -139,54 +135,3 @@ def branch_and_bound(
     except _NodeLimit:
         return offsets, peak, False
     return offsets, peak, True
-
-
-def integer_program(
-    items: Sequence[Item], offsets: list[int], peak: int, bound: int, alignment: int
-) -> tuple[list[int], int, int]:
-    """Solve the placement as an integer program; return offsets, peak and a proven bound."""
-    import pulp
-
-    from byoc_dory.solver import solve_program
-
-    problem = pulp.LpProblem("arena", pulp.LpMinimize)
-    new = problem.add_variable
-    top = new("peak", bound // alignment, peak // alignment, pulp.LpInteger)
-    ceiling = peak // alignment
-    start = [
-        new(f"o{i}", 0, max(ceiling - item.most // alignment, 0), pulp.LpInteger)
-        for i, item in enumerate(items)
-    ]
-    problem += top
-    for i, item in enumerate(items):
-        problem += start[i] + item.most // alignment <= top
-        for j in item.others:
-            if j > i:
-                other = items[j]
-                under = new(f"u{i}_{j}", cat=pulp.LpBinary)
-                end, other_end = (
-                    start[i] + item.beside(other) // alignment,
-                    start[j] + other.beside(item) // alignment,
-                )
-                problem += end <= start[j] + ceiling * (1 - under)
-                problem += other_end <= start[i] + ceiling * under
-    outcome = solve_program(problem, _MILP_NODES)
-    if not outcome.found:
-        return offsets, peak, bound
-    found = [round(variable.value()) * alignment for variable in start]
-    found_peak = max(offset + item.most for offset, item in zip(found, items, strict=True))
-    if clashes(items, found) or found_peak > peak:
-        _log.warning("the integer program returned unusable offsets; they are ignored")
-        return offsets, peak, bound
-    return found, found_peak, found_peak if outcome.proven else bound
-
-
-def clashes(items: Sequence[Item], offsets: Sequence[int]) -> bool:
-    """Return whether two items that are needed at once share bytes."""
-    return any(
-        offsets[i] < offsets[j] + items[j].beside(item)
-        and offsets[j] < offsets[i] + item.beside(items[j])
-        for i, item in enumerate(items)
-        for j in item.others
-        if j > i
-    )
