@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from byoc_dory.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from byoc_dory.layers import Layer, Requant
-    from byoc_dory.soc.base import Accelerator
 
 __all__ = [
     "NumberScheme",
@@ -178,9 +177,9 @@ class TernaryScheme(NumberScheme):
         }
 
 
-def all_multiply(accelerators: Sequence[Accelerator]) -> bool:
-    """Whether all accelerators (and there are some) multiply before they shift."""
-    kinds = [isinstance(entry.scheme, MulShiftScheme) for entry in accelerators]
+def all_multiply(schemes: Iterable[NumberScheme]) -> bool:
+    """Whether all of these (and there are some) multiply before they shift."""
+    kinds = [isinstance(scheme, MulShiftScheme) for scheme in schemes]
     return bool(kinds) and all(kinds)
 
 

@@ -180,7 +180,9 @@ def _decider(chosen: Policy, default: str, final: bool) -> Decide:
 def _is_final(graph: Graph, target: Target) -> bool:
     """Whether retargeting leaves every layer as it is, by what its form is."""
     # Layers in a ternary core's form cannot be retargeted again.
-    return graph.has_ternary or (all_multiply(target.accelerators) and graph.has_mul_shifts)
+    return graph.has_ternary or (
+        all_multiply(entry.scheme for entry in target.accelerators) and graph.has_mul_shifts
+    )
 
 
 def _named(policy: str, final: bool) -> Decide:

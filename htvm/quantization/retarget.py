@@ -124,7 +124,7 @@ def retarget(
         )
     if model.graph.has_shifts and not ternary and options.scheme is None:
         return Retargeted(model, unchanged(model.name, "every layer has one right shift already"))
-    if all_multiply(accelerators or ()) and options.scheme is None:
+    if all_multiply(entry.scheme for entry in accelerators or ()) and options.scheme is None:
         if model.graph.has_mul_shifts:
             return Retargeted(
                 model, unchanged(model.name, "every layer multiplies and shifts already")

@@ -13,8 +13,7 @@ from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.accelerator import Accelerator
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Accelerator, Soc
     from patterns.dispatch.mha import NoAttention
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
