@@ -24,13 +24,14 @@ from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
 from htvm.sim.runner import run
 from patterns.names import NameCounter
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import TfliteAdd, tflite_add
-from patterns.ops.gemm import dense
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.pool import average_pool2d
-from patterns.ops.tflite.softmax import softmax
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.primitive import shape_of
 
 NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
@@ -57,14 +58,14 @@ def tflite_module(name: str) -> Any:
 def _write(bb: Any, step: Any, sources: list[Any], names: NameCounter, rng: Any) -> Any:
     source = sources[0]
     if step.op == "add":
-        parameters = TfliteAdd.from_scales((0.1, 0.13, 0.17), (-128, 4, -128))
-        return tflite_add(bb, source, sources[1], parameters, name=names.fresh("add"))
+        parameters = AddFactors.from_scales((0.1, 0.13, 0.17), (-128, 4, -128))
+        return TfliteAdd(parameters).write(bb, [source, sources[1]], names.fresh("add"))
     if step.op == "softmax":
-        return softmax(bb, source, 1 / 16, name=names.fresh("softmax"))
+        return TfliteSoftmax.of_scale(1 / 16).write(bb, [source], names.fresh("softmax"))
     if step.op == "average_pool":
         kernel = shape_of(source)[1:3]
         name = names.fresh("average_pool")
-        return average_pool2d(bb, source, kernel=kernel, strides=kernel, name=name)
+        return AveragePool(kernel=kernel, strides=kernel).write(bb, [source], name)
     channels = step.weight.shape[0]
     multiplier = tuple(int(m) for m in rng.integers(2**30, 2**31, channels))
     requant = TfliteRequant(multiplier, (-step.shift,) * channels, -128)
@@ -72,15 +73,13 @@ def _write(bb: Any, step: Any, sources: list[Any], names: NameCounter, rng: Any)
         if len(shape_of(source)) == 4:
             flat = (1, step.weight.shape[1])
             source = Reshape(flat).write(bb, [source], names.fresh("reshape"))
-        return dense(bb, source, step.weight, step.bias, requant, name=names.fresh("dense"))
+        return Dense(step.weight, step.bias, requant).write(bb, [source], names.fresh("dense"))
     if any(step.pad):
         source = Pad(-128, step.pad).write(bb, [source], names.fresh("pad"))
     groups = channels if step.op == "depthwise" else 1
     strides = (step.stride, step.stride)
-    return conv2d(
-        bb, source, step.weight, step.bias, requant,
-        name=names.fresh(step.op), strides=strides, groups=groups,
-    )  # fmt: skip
+    made = conv2d_of(step.weight, step.bias, Window(strides=strides, groups=groups), requant)
+    return made.write(bb, [source], names.fresh(step.op))
 
 
 def measure(name: str, scheme: str, kernels: Any) -> None:

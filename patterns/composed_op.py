@@ -27,8 +27,8 @@ class ComposedOp(Op):
 
     @classmethod
     @abstractmethod
-    def read(cls, slots: Mapping[str, Expr]) -> Op | None:
-        """The operator that was matched; ``None`` where it is another that looks alike.
+    def read(cls, slots: Mapping[str, Expr]) -> Op:
+        """The operator that was matched, which may be of a class that looks alike.
 
         Args:
             slots: the parts that a pattern of `matches` found, by name.

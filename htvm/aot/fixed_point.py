@@ -9,7 +9,6 @@ arithmetic is stored in a local variable of its own, which the C compiler keeps 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from tvm import relax, te, tirx
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, SeqStmt
 
-from patterns.ops.elementwise import ADD_LEFT_SHIFT
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
 from patterns.primitive import extents, shape_of
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def widening_add(shape: tuple[int, ...]) -> PrimFunc:
 
 
 def short_add(
-    a: relax.Expr, b: relax.Expr, parameters: Mapping[str, Any]
+    a: relax.Expr, b: relax.Expr, add: TfliteAdd
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
     """TFLite's sum of two int8 tensors, in half the instructions of its definition.
 
@@ -178,13 +178,13 @@ def short_add(
 
     Args:
         a, b: int8, of one shape.
-        parameters: of the PrimFunc ``tflite_add`` (see `patterns.ops.elementwise`).
+        add: the sum.
 
     Returns:
         As `short_requantize`; ``None`` if one of the factors is 1 or more.
     """
-    multipliers, shifts = parameters["multipliers"], parameters["shifts"]
-    zero_points, (low, high) = parameters["zero_points"], parameters["clip"]
+    multipliers, shifts = add.factors.multipliers, add.factors.shifts
+    zero_points, (low, high) = add.factors.zero_points, add.clip
     if max(shifts) > 0 or min(multipliers) < 0:
         return None
     shape = extents(shape_of(a))

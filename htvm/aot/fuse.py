@@ -22,7 +22,9 @@ from htvm.aot.constants import roles
 from htvm.aot.fixed_point import short_add, short_requantize, widening_add
 from htvm.aot.float_product import short_float_product
 from patterns.names import name_of, with_name
+from patterns.ops.tflite.add import TfliteAdd
 from patterns.primitive import kind_of, parameters_of, shape_of
+from patterns.primitive_op import read_primitive
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -190,7 +192,9 @@ def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
         multiplier, shift = (arg.value.numpy() for arg in args[1:])
         short = short_requantize(args[0], multiplier, shift, int(str(parameters["axis"])))
     elif kind == "tflite_add":
-        short = short_add(args[0], args[1], parameters)
+        add = read_primitive(TfliteAdd, parameters, call)
+        assert isinstance(add, TfliteAdd)
+        short = short_add(args[0], args[1], add)
     elif kind == "onnx_requantize":
         short = short_float_product(
             args[0],

@@ -12,24 +12,18 @@ from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers.layer import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
-    Add,
     Applied,
-    AveragePool,
     Conv,
-    Convert,
     Dense,
-    MaxPool,
     Operator,
     Primitive,
-    Softmax,
 )
 from patterns.names import NameCounter, tensor_name
-from patterns.ops import elementwise, gemm, pool
-from patterns.ops.conv import conv2d
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense as DenseOp
 from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite import softmax as softmax_pattern
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -130,7 +124,7 @@ def _check_sizes(operators: Sequence[tuple[Operator, Activation]]) -> None:
 
 
 class _Writer:
-    """Writes operators with the builders of `patterns`, and names them."""
+    """Writes operators, and names them."""
 
     def __init__(self, builder: BlockBuilder, names: NameCounter) -> None:
         self.variables: dict[Activation, Var] = {}
@@ -144,106 +138,30 @@ class _Writer:
             case Conv():
                 return self._conv(operator, sources[0])
             case Dense():
-                return self._dense(operator, sources[0])
-            case Add():
-                return self._add(operator, sources)
-            case Convert():
-                return self._convert(operator, sources[0])
+                made = DenseOp(
+                    operator.weight, _folded_bias(operator), _requant(operator), operator.clip
+                )
+                return made.write(self._builder, sources, self._names.fresh(made.stem))
             case Applied():
                 name = self._names.fresh(operator.stem or operator.op.stem)
                 return operator.op.write(self._builder, sources, name)
             case Primitive():
                 return operator.write(self._builder, sources, self._names.fresh(operator.kind))
-            case _:
-                return self._plain(operator, sources[0])
+        raise UnsupportedError(f"no builder for {type(operator).__name__}", where=operator.where)
 
     def _conv(self, operator: Conv, source: Var) -> Var:
         padding = operator.padding
         if any(padding) and operator.input_zero_point:
             # The core pads with the integer 0; the number 0.0 is another integer here.
-            value, layout = operator.input_zero_point, operator.layout
-            name = self._names.fresh("pad")
-            source = Pad(value, padding, layout=layout).write(self._builder, [source], name)
+            pad = Pad(operator.input_zero_point, padding, operator.layout)
+            source = pad.write(self._builder, [source], self._names.fresh(pad.stem))
             padding = (0, 0, 0, 0)
+        window = Window(
+            operator.strides, padding, operator.dilation, operator.groups, operator.layout
+        )
         bias = _folded_bias(operator)
-        depthwise = operator.groups > 1 and operator.groups == operator.weight.shape[0]
-        return conv2d(
-            self._builder,
-            source,
-            operator.weight,
-            bias,
-            _requant(operator),
-            operator.clip,
-            name=self._names.fresh("depthwise" if depthwise else "conv2d"),
-            strides=operator.strides,
-            padding=padding,
-            dilation=operator.dilation,
-            groups=operator.groups,
-            layout=operator.layout,
-        )
-
-    def _dense(self, operator: Dense, source: Var) -> Var:
-        return gemm.dense(
-            self._builder,
-            source,
-            operator.weight,
-            _folded_bias(operator),
-            _requant(operator),
-            operator.clip,
-            name=self._names.fresh("dense"),
-        )
-
-    def _add(self, operator: Add, sources: list[Var]) -> Var:
-        first, second, output = operator.steps
-        parameters = elementwise.TfliteAdd.from_scales(
-            (first.scale, second.scale, output.scale),
-            (first.zero_point, second.zero_point, output.zero_point),
-        )
-        name = self._names.fresh("add")
-        return elementwise.tflite_add(
-            self._builder, sources[0], sources[1], parameters, operator.clip, name=name
-        )
-
-    def _convert(self, operator: Convert, source: Var) -> Var:
-        before, after = operator.steps
-        multiplier, exponent = fixed_point(before.scale / after.scale)
-        return elementwise.convert(
-            self._builder,
-            source,
-            TfliteRequant((multiplier,), (exponent,), after.zero_point),
-            operator.clip,
-            offset=-before.zero_point,
-            name=self._names.fresh("convert"),
-        )
-
-    def _plain(self, operator: Operator, source: Var) -> Var:
-        builder, names = self._builder, self._names
-        match operator:
-            case AveragePool():
-                return pool.average_pool2d(
-                    builder,
-                    source,
-                    kernel=operator.kernel,
-                    strides=operator.strides,
-                    padding=operator.padding,
-                    clip=operator.clip,
-                    layout=operator.layout,
-                    name=names.fresh("average_pool"),
-                )
-            case MaxPool():
-                return pool.max_pool2d(
-                    builder,
-                    source,
-                    kernel=operator.kernel,
-                    strides=operator.strides,
-                    padding=operator.padding,
-                    layout=operator.layout,
-                    name=names.fresh("max_pool"),
-                )
-            case Softmax():
-                name = names.fresh("softmax")
-                return softmax_pattern.softmax(builder, source, operator.scale, name=name)
-        raise UnsupportedError(f"no builder for {type(operator).__name__}", where=operator.where)
+        made = conv2d_of(operator.weight, bias, window, _requant(operator), operator.clip)
+        return made.write(self._builder, [source], self._names.fresh(made.stem))
 
 
 def _requant(operator: Conv | Dense) -> TfliteRequant | OnnxRequant:

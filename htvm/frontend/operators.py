@@ -25,20 +25,15 @@ if TYPE_CHECKING:
 __all__ = [
     "BIAS_TOLERANCE",
     "Activation",
-    "Add",
     "Applied",
-    "AveragePool",
     "Clip",
     "Conv",
-    "Convert",
     "Dense",
-    "MaxPool",
     "Operator",
     "Pads",
     "Pair",
     "Primitive",
     "Rounding",
-    "Softmax",
     "Step",
     "Write",
 ]
@@ -153,47 +148,3 @@ class Dense(Operator):
     output_zero_point: int
     clip: Clip
     rounding: Rounding = "tflite"
-
-
-@dataclass(frozen=True, eq=False)
-class Add(Operator):
-    """A sum of two tensors with steps of their own."""
-
-    steps: tuple[Step, Step, Step]  # first operand, second operand, output
-    clip: Clip
-
-
-@dataclass(frozen=True, eq=False)
-class Convert(Operator):
-    """From one step to another, perhaps with a clip."""
-
-    steps: tuple[Step, Step]
-    clip: Clip
-
-
-@dataclass(frozen=True, eq=False)
-class AveragePool(Operator):
-    """Average over windows, padding not counted."""
-
-    kernel: Pair
-    strides: Pair
-    padding: Pads
-    clip: Clip
-    layout: str
-
-
-@dataclass(frozen=True, eq=False)
-class MaxPool(Operator):
-    """Maximum over windows."""
-
-    kernel: Pair
-    strides: Pair
-    padding: Pads
-    layout: str
-
-
-@dataclass(frozen=True, eq=False)
-class Softmax(Operator):
-    """Softmax over the last axis, to steps of 1/256 and zero point -128."""
-
-    scale: float

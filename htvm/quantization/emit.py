@@ -5,17 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from byoc_dory.errors import UnsupportedError
 from htvm.quantization.copied import write_copied
-from htvm.quantization.graph import AnalogRequant, MulShift, Net, Operator, Shift
+from htvm.quantization.graph import LINEAR, AnalogRequant, MulShift, Net, Operator, Shift
 from htvm.quantization.kept import write_kept
+from patterns.ops.add import Add
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.base import Filling
 from patterns.ops.moves.reshape import Reshape
+from patterns.ops.tflite.average_pool import AveragePool
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import BlockBuilder, Var
+
+    from patterns.op import Op
 
 __all__ = ["emit_module"]
 
@@ -64,87 +73,53 @@ def _source_shape(shape: tuple[int, ...], net: Net) -> tuple[int, ...]:
 
 
 def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> Var:
-    from patterns.ops import elementwise, gemm, pool
-    from patterns.ops.tflite import softmax
-
-    layout = "NCHW" if net.channel_first else "NHWC"
-    x = inputs[0]
-    if isinstance(op.requant, AnalogRequant):
-        return _ternary(builder, op, op.requant, x, layout)
-    if op.kind in ("conv2d", "depthwise"):
-        return _convolution(builder, op, x, layout)
-    if op.kind == "dense":
-        return gemm.dense(
-            builder, x, op.weights(), op.biases(), _scaling(op), op.clip, name=op.name
-        )
-    if op.kind == "add":
-        return elementwise.add(builder, x, inputs[1], _scaling(op), op.clip, name=op.name)
-    if op.kind == "convert":
-        return elementwise.convert(
-            builder, x, _scaling(op), op.clip, offset=op.offset, name=op.name
-        )
-    if op.kind == "average_pool":
-        return pool.average_pool2d(
-            builder, x, kernel=op.pool, strides=op.stride, padding=op.pad, clip=op.clip,
-            layout=layout, name=op.name,
-        )  # fmt: skip
-    if op.kind == "max_pool":
-        return pool.max_pool2d(
-            builder, x, kernel=op.pool, strides=op.stride, padding=op.pad, layout=layout,
-            name=op.name,
-        )  # fmt: skip
-    if op.kind == "reshape":
-        return Reshape((1, *_source_shape(op.shape, net))).write(builder, [x], op.name)
-    if op.kind == "gather":
-        return _gather(builder, op, inputs)
     if op.kind == "kept":
-        return write_kept(builder, op, inputs, layout)
-    if op.kind == "softmax" and op.origin is not None:
+        return write_kept(builder, op, inputs)
+    if op.kind == "softmax" and op.origin is not None and op.origin.op is None:
         return write_copied(builder, op.origin, inputs, op.name)
-    if op.kind == "softmax":
-        multiplier, left_shift = op.softmax_scale
-        scale = float(np.ldexp(float(multiplier), left_shift - 31 - 26))  # of Q5.26
-        return softmax.softmax(builder, x, scale, name=op.name)
+    return _made(net, op).write(builder, inputs, op.name)
+
+
+def _made(net: Net, op: Operator) -> Op:
+    """The operator of the integer form."""
+    layout = "NCHW" if net.channel_first else "NHWC"
+    if op.kind in LINEAR:
+        return _linear(op, layout)
+    if op.kind == "add":
+        return Add(_scaling(op), op.clip)
+    if op.kind == "convert":
+        return Convert(_scaling(op), op.clip, op.offset)
+    if op.kind == "average_pool":
+        return AveragePool(op.pool, op.stride, op.pad, op.clip, layout)
+    if op.kind == "max_pool":
+        return MaxPool(op.pool, op.stride, op.pad, layout)
+    if op.kind == "reshape":
+        return Reshape((1, *_source_shape(op.shape, net)))
+    origin = None if op.origin is None else op.origin.op
+    if isinstance(origin, Filling):
+        # The number zero is another integer in the result's quantization.
+        return replace(origin, value=op.pad_value)
+    if origin is not None:
+        return origin
     raise UnsupportedError(f"cannot write '{op.kind}'", where=f"operator '{op.name}'")
 
 
-def _gather(builder: BlockBuilder, op: Operator, inputs: list[Var]) -> Var:
-    """A move as the source has it, filling with the number zero in the result's quantization."""
-    from patterns.ops.moves.base import Filling
-
-    move = None if op.origin is None else op.origin.op
-    assert move is not None, op.name
-    if isinstance(move, Filling):
-        move = replace(move, value=op.pad_value)
-    return move.write(builder, inputs, op.name)
-
-
-def _convolution(builder: BlockBuilder, op: Operator, x: Var, layout: str) -> Var:
-    from patterns.ops.conv import conv2d
-
+def _linear(op: Operator, layout: str) -> Op:
+    window = Window(op.stride, op.pad, op.dilation, op.groups, layout)
+    if isinstance(op.requant, AnalogRequant):
+        if op.kind == "dense":
+            return AnalogDense(op.weights(), op.requant, op.clip)
+        return AnalogConv2d(op.weights(), op.requant, op.clip, window)
+    if op.kind == "dense":
+        weight = op.weights().reshape(len(op.weights()), -1)
+        return Dense(weight, op.biases(), _scaling(op), op.clip)
     if op.padded and op.pad_value:
         raise UnsupportedError(
             f"padding with {op.pad_value}",
             where=f"operator '{op.name}'",
             hint="the shift scheme pads with 0: its input must have zero point 0",
         )
-    return conv2d(
-        builder, x, op.weights(), op.biases(), _scaling(op), op.clip, name=op.name,
-        strides=op.stride, padding=op.pad, dilation=op.dilation, groups=op.groups, layout=layout,
-    )  # fmt: skip
-
-
-def _ternary(
-    builder: BlockBuilder, op: Operator, requant: AnalogRequant, x: Var, layout: str
-) -> Var:
-    from patterns.ops.analog import analog_conv2d, analog_dense
-
-    if op.kind == "dense":
-        return analog_dense(builder, x, op.weights(), requant, op.clip, name=op.name)
-    return analog_conv2d(
-        builder, x, op.weights(), requant, op.clip, name=op.name, strides=op.stride,
-        padding=op.pad, layout=layout,
-    )  # fmt: skip
+    return conv2d_of(op.weights(), op.biases(), window, _scaling(op), op.clip)
 
 
 def _scaling(op: Operator) -> Shift | MulShift:

@@ -166,7 +166,6 @@ class Operator:
         offset: of a ``convert``.
         pool: kernel (y, x) of a pool.
         zero_point: of the output.
-        softmax_scale: multiplier and left shift of the input of a ``softmax``.
         origin: of a ``gather``, which moves elements, of a ``kept`` operator, which computes on in
             the source's own quantization, and of a ``softmax`` that is not TFLite's.
         index: of a ``gather``: which element each of the output's is, int64 ``[elements]``, counted
@@ -190,7 +189,6 @@ class Operator:
     offset: int = 0
     pool: tuple[int, int] = (1, 1)
     zero_point: int = 0
-    softmax_scale: tuple[int, int] = (0, 0)
     origin: Origin | None = None
     index: Array | None = None
     home: Accelerator | None = None

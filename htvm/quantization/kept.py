@@ -7,16 +7,12 @@ compute enters the network as an input of it does.  What lies between is free.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from htvm.quantization.copied import run_copied, write_copied
 from htvm.quantization.evaluate import evaluate
 from htvm.quantization.graph import Array, Operator
 from htvm.quantization.moves import from_source, to_source
-from htvm.quantization.sums import accumulate, requantize
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
@@ -32,8 +28,6 @@ def run_kept(op: Operator, inputs: Sequence[Array], channel_first: bool) -> Arra
     """The int8 output of a kept operator for a batch of its inputs, ``[N, ...]``."""
     assert op.origin is not None
     kind, attrs = op.origin.kind, op.origin.attrs
-    if kind == "conv2d":
-        return _grouped(op, inputs[0])
     parts = [to_source(x, channel_first) for x in inputs]
     if op.origin.op is not None:
         out = evaluate(op.origin.op, parts)
@@ -44,29 +38,9 @@ def run_kept(op: Operator, inputs: Sequence[Array], channel_first: bool) -> Arra
     return from_source(out, channel_first)
 
 
-def _grouped(op: Operator, x: Array) -> Array:
-    """A convolution of several groups, one after the other."""
-    weight, channels, parts = op.weights(), op.weights().shape[1], []
-    each = len(weight) // op.groups
-    for group in range(op.groups):
-        rows = weight[group * each : (group + 1) * each]
-        shape = (*op.shape[:-1], each)
-        part = replace(op, kind="conv2d", weight=rows, shape=shape, groups=1, origin=None)
-        parts.append(accumulate(x[..., group * channels : (group + 1) * channels], part))
-    return requantize(np.concatenate(parts, axis=-1).astype(np.int64) + op.biases(), op)
-
-
-def write_kept(builder: BlockBuilder, op: Operator, inputs: Sequence[Var], layout: str) -> Var:
-    """The operator as the source has it; ``layout`` is NHWC or NCHW."""
-    from patterns.ops.conv import conv2d
-
+def write_kept(builder: BlockBuilder, op: Operator, inputs: Sequence[Var]) -> Var:
+    """The operator as the source has it."""
     assert op.origin is not None
     if op.origin.op is not None:
         return op.origin.op.write(builder, inputs, op.name)
-    if op.origin.kind == "copied":
-        return write_copied(builder, op.origin, inputs, op.name)
-    return conv2d(
-        builder, inputs[0], op.weights(), op.biases().astype(np.int32), op.origin.attrs["requant"],
-        op.clip, name=op.name, strides=op.stride, padding=op.pad, dilation=op.dilation,
-        groups=op.groups, layout=layout,
-    )  # fmt: skip
+    return write_copied(builder, op.origin, inputs, op.name)

@@ -181,8 +181,7 @@ class _Reader:
         elif node.kind == "convert":
             fields = self._convert(node)
         elif node.kind == "softmax":
-            scale = int(node.attrs["multiplier"]), int(node.attrs["left_shift"])
-            fields = {"softmax_scale": scale, "zero_point": -128}
+            fields = {"origin": Origin(node.kind, op=node.op), "zero_point": node.op.zero_point}
         elif node.kind == "onnx_softmax":
             origin = copied_origin(self.module, node.name, node.attrs)
             zero = int(node.attrs["zero_point"])
@@ -265,8 +264,12 @@ class _Reader:
             groups=layer.groups,
         )
         if _is_grouped(node):
-            origin = Origin("conv2d", {"requant": layer.requant})
-            return {**fields, "kind": "kept", "origin": origin, "pad": layer.pad}
+            return {
+                **fields,
+                "kind": "kept",
+                "origin": Origin("conv2d", op=node.op),
+                "pad": layer.pad,
+            }
         padding, zero = self._padding(node, layer), self.zero[node.inputs[0]]
         return {**fields, "pad": padding, "pad_value": zero}
 

@@ -10,13 +10,15 @@ from byoc_dory.layers.layer import Shift
 from htvm.model import Model, TensorInfo
 from htvm.zoo.sketch import Sketch, Step
 from patterns.names import NameCounter
-from patterns.ops.analog import analog_conv2d, analog_dense
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import add, convert
-from patterns.ops.gemm import dense
+from patterns.ops.add import Add
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.pool import average_pool2d
-from patterns.ops.tflite.softmax import softmax
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -88,16 +90,16 @@ def _write(
     x = inputs[0]
     requant, clip = Shift(step.shift), step.clip
     if step.op == "add":
-        return add(bb, x, inputs[1], requant, clip, name=names.fresh("add"))
+        return Add(requant, clip).write(bb, [x, inputs[1]], names.fresh("add"))
     if step.op == "convert":
-        return convert(bb, x, requant, clip, name=names.fresh("convert"))
+        return Convert(requant, clip).write(bb, [x], names.fresh("convert"))
     if step.op == "softmax":
-        return softmax(bb, x, _LOGITS_SCALE, name=names.fresh("softmax"))
+        return TfliteSoftmax.of_scale(_LOGITS_SCALE).write(bb, [x], names.fresh("softmax"))
     if step.op == "average_pool":
         sizes = shape_of(x)
         kernel = (sizes[1], sizes[2]) if layout == "NHWC" else (sizes[2], sizes[3])
         name = names.fresh("average_pool")
-        return average_pool2d(bb, x, kernel=kernel, strides=kernel, layout=layout, name=name)
+        return AveragePool(kernel=kernel, strides=kernel, layout=layout).write(bb, [x], name)
     assert step.weight is not None
     if step.op == "dense" and len(shape_of(x)) == 4:
         x = Reshape((1, step.weight.shape[1])).write(bb, [x], names.fresh("reshape"))
@@ -105,20 +107,19 @@ def _write(
         return _write_analog(bb, step, step.analog, x, names, layout)
     assert step.bias is not None
     if step.op == "dense":
-        return dense(bb, x, step.weight, step.bias, requant, clip, name=names.fresh("dense"))
-    return conv2d(
-        bb,
-        x,
+        return Dense(step.weight, step.bias, requant, clip).write(bb, [x], names.fresh("dense"))
+    return conv2d_of(
         step.weight,
         step.bias,
+        Window(
+            strides=(step.stride, step.stride),
+            padding=step.pad,
+            groups=step.weight.shape[0] if step.op == "depthwise" else 1,
+            layout=layout,
+        ),
         requant,
         clip,
-        name=names.fresh(step.op),
-        strides=(step.stride, step.stride),
-        padding=step.pad,
-        groups=step.weight.shape[0] if step.op == "depthwise" else 1,
-        layout=layout,
-    )
+    ).write(bb, [x], names.fresh(step.op))
 
 
 def _write_analog(
@@ -132,15 +133,10 @@ def _write_analog(
     assert step.weight is not None
     name = names.fresh(step.op)
     if step.op == "dense":
-        return analog_dense(bb, x, step.weight, requant, step.clip, name=name)
-    return analog_conv2d(
-        bb,
-        x,
+        return AnalogDense(step.weight, requant, step.clip).write(bb, [x], name)
+    return AnalogConv2d(
         step.weight,
         requant,
         step.clip,
-        name=name,
-        strides=(step.stride, step.stride),
-        padding=step.pad,
-        layout=layout,
-    )
+        window=Window(strides=(step.stride, step.stride), padding=step.pad, layout=layout),
+    ).write(bb, [x], name)

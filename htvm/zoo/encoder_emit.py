@@ -14,8 +14,8 @@ from tvm import relax
 
 from byoc_dory.layers.layer import MulShift
 from htvm.model import Model, TensorInfo
-from patterns.ops.elementwise import add
-from patterns.ops.gemm import dense
+from patterns.ops.add import Add
+from patterns.ops.dense import Dense
 from patterns.ops.integer import matmul
 from patterns.ops.pulp.ita import accumulate, ita_gelu, ita_softmax
 from patterns.ops.pulp.norm import affine_norm
@@ -142,7 +142,7 @@ def _normed(
     bb: BlockBuilder, x: Expr, y: Expr, residual: Scale, norm: AffineNorm, name: str
 ) -> Expr:
     mul, shift, offset = residual
-    total = add(bb, x, y, MulShift((mul,), (shift,), (offset,)), name=f"{name}_add")
+    total = Add(MulShift((mul,), (shift,), (offset,))).write(bb, [x, y], f"{name}_add")
     divisor = 1 << norm.shift
     return affine_norm(bb, total, norm.weight, norm.bias, norm.mul, divisor, name=f"{name}_norm")
 
@@ -151,4 +151,4 @@ def _product(
     bb: BlockBuilder, x: Expr, product: Projection, name: str, clip: tuple[int, int] = _INT8
 ) -> Var:
     requant = MulShift((product.mul,), (product.shift,), (product.add,))
-    return dense(bb, x, product.weight, product.bias, requant, clip, name=name)
+    return Dense(product.weight, product.bias, requant, clip).write(bb, [x], name)

@@ -11,10 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patterns.names import name_of
-from patterns.ops.analog import analog_patterns
-from patterns.ops.conv import conv2d_pattern
-from patterns.ops.elementwise import add_pattern, convert_pattern
-from patterns.ops.gemm import dense_pattern
+from patterns.op import Scale
+from patterns.reading.recognise import compositions
 
 if TYPE_CHECKING:
     from tvm.ir import RelaxExpr
@@ -40,14 +38,7 @@ def pattern_table(
         shapes: of layers that have no pattern of their own, and those that look so.
     """
     special = {name for shape in shapes for name in shape.names}
-    matches = (
-        conv2d_pattern(),
-        dense_pattern(),
-        *analog_patterns("conv2d"),
-        *analog_patterns("dense"),
-        add_pattern(),
-        convert_pattern(),
-    )
+    matches = [match for cls, match in compositions() if cls.scale is not Scale.OWN]
 
     def taken_as(names: Collection[str]) -> Callable[[str], bool]:
         return lambda name: name in names and takes(name)

@@ -16,7 +16,8 @@ from byoc_dory.layers import Array, Layer
 from patterns.dispatch.renames import renames
 from patterns.dispatch.rules import CPU, OperatorVerdict, Rules, as_seen
 from patterns.dispatch.together import Together, settle, together_in
-from patterns.ops.elementwise import has_table, read_table
+from patterns.op import TensorType
+from patterns.ops.convert import Convert
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
@@ -115,7 +116,11 @@ def dispatch(
         layers=layers,
         elements={node.name: _elements(node) for node in nodes},
         absorbed=absorbed,
-        tables={node.name: read_table(node.attrs) for node in nodes if node.name in absorbed},
+        tables={
+            node.name: table
+            for node in nodes
+            if node.name in absorbed and (table := _table_of(node)) is not None
+        },
         groups={name: group.parts for name, group in groups.items()},
         renamed=renamed,
     )
@@ -128,14 +133,19 @@ def _of_renamed(verdict: OperatorVerdict, graph: Graph, renamed: Container[str])
     return replace(verdict, reason=f"nothing to do: it is another name of '{origin}'")
 
 
+def _table_of(node: Node) -> Array | None:
+    """A conversion of int8 as a table, uint8 [256]; ``None`` for everything else."""
+    if not isinstance(node.op, Convert) or node.input_dtypes != ("int8",):
+        return None
+    return node.op.table()
+
+
 def _elements(node: Node) -> tuple[int, int]:
     """Elements an operator reads and writes."""
-    written = prod(node.output_shape)
-    if node.kind in ("average_pool", "max_pool"):
-        kernel = node.attrs["kernel"]
-        assert isinstance(kernel, tuple)
-        return written * prod(kernel), written
-    return sum(prod(shape) for shape in node.input_shapes), written
+    types = zip(node.input_shapes, node.input_dtypes, strict=True)
+    inputs = [TensorType(shape, dtype) for shape, dtype in types]
+    output = TensorType(node.output_shape, node.output_dtype)
+    return node.op.elements_read(inputs, output), prod(node.output_shape)
 
 
 def _home(
@@ -148,7 +158,7 @@ def _home(
 
     All who read it must be there, and what it reads must come from outside.
     """
-    if node.kind != "convert" or placement[node.name] != CPU or not has_table(node.attrs):
+    if placement[node.name] != CPU or _table_of(node) is None:
         return None
     homes = {families.get(placement[other.name]) for other in nodes if node.name in other.inputs}
     outside = all(placement.get(name, CPU) == CPU for name in node.inputs)

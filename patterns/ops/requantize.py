@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from tvm import relax, te, tirx
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers.layer import Array
 
 __all__ = [
+    "Scaling",
     "array_constant",
     "fixed_point",
     "int_constant",
@@ -53,10 +54,14 @@ __all__ = [
     "requantize_pattern",
     "rounding_high_multiply",
     "rounding_right_shift",
+    "shifted",
     "short_rounding_right_shift",
 ]
 
 _INT32_MAX = 2**31 - 1
+
+Scaling: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant
+"""Requantizations of one accumulator; that of an in-memory array follows its passes."""
 
 
 def fixed_point(real: float) -> tuple[int, int]:
@@ -275,6 +280,15 @@ def _tflite_requantize(
     return call_primitive(bb, func, args, shape, "int32", name)
 
 
+def shifted(least: int, most: int, requant: Shift, clip: tuple[int, int]) -> tuple[int, int]:
+    """The range of a right shift and a clip of sums from ``least`` to ``most``."""
+    low, high = clip
+    return (
+        min(max(least >> requant.shift, low), high),
+        min(max(most >> requant.shift, low), high),
+    )
+
+
 # ------------------------------------------------------------------------------ pattern
 
 
@@ -321,7 +335,7 @@ def _integers(expr: Expr) -> tuple[int, ...]:
     return tuple(int(value) for value in values.reshape(-1))
 
 
-def read_requantize(slots: Mapping[str, Expr]) -> Requant:
+def read_requantize(slots: Mapping[str, Expr]) -> Scaling:
     """The requantization of a match of `requantize_pattern`.
 
     Raises:

@@ -1,7 +1,7 @@
 """Requantization of a tensor by itself: ``clip((x * mul + add) >> shift)``, with any broadcasting.
 
 A requantization that follows a layer belongs to it (`patterns.ops.requantize`), and one of int8 to
-int8 is a conversion (`patterns.ops.elementwise.convert`); this is for everything else: wide
+int8 is a conversion (`patterns.ops.convert`); this is for everything else: wide
 tensors, factors per row, other types.
 """
 

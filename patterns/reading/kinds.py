@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from byoc_dory.errors import IntegerFormError
 from patterns.call_op import CallOp
-from patterns.ops import classes, integer, pool, rescale
+from patterns.ops import classes, integer, rescale
 from patterns.ops.float32 import borders as floats
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.float32 import functions as real_functions
@@ -23,7 +23,6 @@ from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
 from patterns.ops.pulp import softmax as integer_softmax
-from patterns.ops.tflite import softmax
 from patterns.primitive_op import PrimitiveOp
 
 __all__ = ["PRIMITIVES", "calls", "primitives"]
@@ -34,7 +33,6 @@ _FILES: tuple[Mapping[str, str], ...] = (
     floats.PRIMITIVES,
     onnx_arithmetic.PRIMITIVES,
     onnx_softmax.PRIMITIVES,
-    pool.PRIMITIVES,
     integer.PRIMITIVES,
     integer_activation.PRIMITIVES,
     integer_norm.PRIMITIVES,
@@ -44,10 +42,8 @@ _FILES: tuple[Mapping[str, str], ...] = (
     real_functions.PRIMITIVES,
     real_maps.PRIMITIVES,
     rescale.PRIMITIVES,
-    softmax.PRIMITIVES,
 )
 PRIMITIVES: Mapping[str, str] = {
-    "tflite_add": "add",
     **{kind: operator for table in _FILES for kind, operator in table.items()},
 }
 """Kind of a PrimFunc (``htvm.kind``) -> kind of the operator it ends."""

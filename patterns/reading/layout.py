@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from byoc_dory.layers.layer import Layer, Layout, Tensor
+from byoc_dory.layers import Add, Layout, Tensor
 from patterns.reading.node import Node
 
 __all__ = ["with_layouts"]
-
-_NEUTRAL = ("add", "convert", "pad", "softmax")
-"""Operators that neither know their layout nor change it."""
 
 
 def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -41,24 +38,20 @@ def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
         return tensor
 
     for node in nodes:
-        for name in node.inputs if node.kind in _NEUTRAL else ():
+        for name in node.inputs if node.op.neutral else ():
             if home(name) != home(node.output):
                 homes[home(name)] = home(node.output)
     found: dict[str, set[str]] = {}
     for node in nodes:
         for tensor, layout in _prescribed(node):
             found.setdefault(home(tensor), set()).add(layout)
-    neutral = [node.output for node in nodes if node.kind in _NEUTRAL]
+    neutral = [node.output for node in nodes if node.op.neutral]
     return {tensor for tensor in neutral if found.get(home(tensor)) == {"NCHW"}}
 
 
 def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
     """Tensors of an operator with the layout it prescribes."""
-    layout = None
-    if node.kind in ("conv2d", "depthwise") and node.layer is not None:
-        layout = str(node.layer.output.layout)
-    elif node.kind in ("average_pool", "max_pool"):
-        layout = str(node.attrs["layout"])
+    layout = node.op.prescribed
     if layout is not None:
         for tensor in (*node.inputs, node.output):
             yield tensor, layout
@@ -66,12 +59,12 @@ def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
 
 def _turned(node: Node) -> Node:
     """A neutral operator read as NHWC, read as NCHW instead."""
-    if node.kind == "add" and node.layer is not None:
+    if isinstance(node.layer, Add):
         return replace(node, layer=_turned_sum(node.layer))
     return replace(node, op=node.op.in_channels_first())
 
 
-def _turned_sum(layer: Layer) -> Layer:
+def _turned_sum(layer: Add) -> Add:
     if layer.output.layout != "NHWC":
         return layer
     # (C, y, x) of NHWC are the axes 3, 1, 2; of NCHW they are 1, 2, 3.

@@ -12,8 +12,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from byoc_dory.layers import Add, MulShift, Rows, Tensor, matrix, rows_layer
-from byoc_dory.layers.rowwise import TableMap
-from patterns.ops.elementwise import has_table, read_table
 from patterns.ops.pulp.ita import read_ita_gelu, read_ita_softmax
 from patterns.ops.pulp.norm import read_affine_norm, read_layer_norm, read_rms_norm
 from patterns.ops.pulp.softmax import read_integer_softmax
@@ -69,10 +67,6 @@ def row_layer(
         inputs: what it reads.
         output: what it computes.
     """
-    if kind == "convert":
-        if not has_table(attrs):
-            return None
-        return rows_layer(output.name, matrix_of(inputs[0]), TableMap(read_table(attrs)))
     if kind not in _FUNCTIONS:
         return None
     function = _FUNCTIONS[kind](call, attrs)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from byoc_dory.layers import Layer, Requant
-from patterns.op import Op
+from patterns.op import Op, Scale
 
 __all__ = ["Attribute", "Node", "Unclassed"]
-
-_SCALED = ("conv2d", "depthwise", "dense", "add")
 
 Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
 
@@ -65,4 +63,4 @@ class Node:
     @property
     def scaled(self) -> Layer | None:
         """The layer of maps and vectors, which retargeting writes in a core's number scheme."""
-        return self.layer if self.kind in _SCALED else None
+        return self.layer if self.op.scale is Scale.FREE else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tvm import relax
 
-from byoc_dory.errors import IntegerFormError
+from byoc_dory.errors import HtvmError, IntegerFormError
 from patterns.names import name_of, tensor_name
 from patterns.op import Op, TensorType
 from patterns.primitive import dtype_of, shape_of
@@ -21,7 +21,7 @@ from patterns.reading.layout import with_layouts
 from patterns.reading.matrix import Operand
 from patterns.reading.node import Attribute, Node, Unclassed
 from patterns.reading.ranges import with_ranges
-from patterns.reading.recognise import operator_of, recognised
+from patterns.reading.recognise import recognised
 from patterns.reading.walk import Operator, bindings_of, main_of, operators, resolved, results_of
 
 if TYPE_CHECKING:
@@ -85,20 +85,22 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
         IntegerFormError: if it is none of the integer form, or carries no name.
     """
     name = _required_name(operator)
-    kind, slots = recognised(module, operator.value, values)
-    found = operator_of(module, operator.value)
     variables = _read_variables(operator, values)
     read = [Operand(_name_of_var(v, values), shape_of(v), dtype_of(v)) for v in variables]
     output = Operand(name, shape_of(operator.var), dtype_of(operator.var))
-    if found is not None:
-        types = [(item.name, TensorType(item.shape, item.dtype)) for item in read]
-        op: Op = found
-        layer = found.layer(name, types, TensorType(output.shape, output.dtype))
-    else:
-        layer, attrs = layer_and_attrs(module, kind, operator.value, slots, read, output)
-        op = Unclassed(kind, attrs)
-        if layer is not None and len(layer.inputs) == 2 and len(read) == 1:
-            read *= 2  # a tensor added to itself
+    try:
+        found = recognised(module, operator.value, values)
+        if isinstance(found, str):
+            layer, attrs = layer_and_attrs(module, found, operator.value, read, output)
+            op: Op = Unclassed(found, attrs)
+        else:
+            types = [(item.name, TensorType(item.shape, item.dtype)) for item in read]
+            op, layer = found, found.layer(name, types, TensorType(output.shape, output.dtype))
+    except HtvmError as error:
+        where = error.where or f"operator '{name}'"
+        raise type(error)(error.what, where=where, hint=error.hint) from error
+    if layer is not None and len(layer.inputs) == 2 and len(read) == 1:
+        read *= 2  # a tensor added to itself
     return Node(
         name=name,
         op=op,
@@ -142,5 +144,5 @@ def kind_of_operator(module: IRModule, operator: Operator) -> str:
     Raises:
         IntegerFormError: if it is none of the integer form.
     """
-    kind, _ = recognised(module, operator.value, dict(bindings_of(main_of(module))))
-    return kind
+    found = recognised(module, operator.value, dict(bindings_of(main_of(module))))
+    return found if isinstance(found, str) else found.kind

@@ -15,11 +15,17 @@ from tvm import relax
 
 import htvm
 from byoc_dory.layers.layer import Requant, TfliteRequant
-from patterns.ops import elementwise, gemm, pool
-from patterns.ops.conv import conv2d
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.tflite import softmax
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.e2e.draws import SPREAD, Array, Draws, Scheme, brief, factor
 
 
@@ -235,10 +241,19 @@ class _Writer:
             x = self._write_pad(source, pad, source.zero)
             implicit = (0, 0, 0, 0)
         name = self._fresh(kind)
-        var = conv2d(
-            self.bb, x.var, weight, bias, requant, clip, name=name, strides=strides,
-            padding=implicit, dilation=dilation, groups=groups, layout=self.layout,
-        )  # fmt: skip
+        var = conv2d_of(
+            weight,
+            bias,
+            Window(
+                strides=strides,
+                padding=implicit,
+                dilation=dilation,
+                groups=groups,
+                layout=self.layout,
+            ),
+            requant,
+            clip,
+        ).write(self.bb, [x.var], name)
         words = f"{kernel=} {strides=} {implicit=} {dilation=} {groups=} {clip=} {brief(requant)}"
         self._add_tensor(var, name, (oy, ox, k), zero, self.draw.scale(), words, x)
 
@@ -247,7 +262,7 @@ class _Writer:
         weight = self.draw.weights((self.draw.channels(), channels))
         bias, requant, clip, zero = self.draw.ending(weight)
         name = self._fresh("dense")
-        var = gemm.dense(self.bb, source.var, weight, bias, requant, clip, name=name)
+        var = Dense(weight, bias, requant, clip).write(self.bb, [source.var], name)
         words = f"{clip=} {brief(requant)}"
         self._add_tensor(var, name, (len(weight),), zero, self.draw.scale(), words, source)
 
@@ -265,15 +280,15 @@ class _Writer:
         a, b = (tensor.var for tensor in pair)
         if self.scheme == "tflite":
             scale = float(max(pair[0].scale, pair[1].scale) * 2.0 ** self.draw.rng.uniform(-1, 2))
-            parameters = elementwise.TfliteAdd.from_scales(
+            parameters = AddFactors.from_scales(
                 (pair[0].scale, pair[1].scale, scale), (pair[0].zero, pair[1].zero, zero)
             )
-            var = elementwise.tflite_add(self.bb, a, b, parameters, clip, name=name)
+            var = TfliteAdd(parameters, clip).write(self.bb, [a, b], name)
             words = str(parameters)
         else:
             requant = self.draw.requant(np.full(1, SPREAD * 1.4), 256, zero)
             assert not isinstance(requant, TfliteRequant)
-            var = elementwise.add(self.bb, a, b, requant, clip, name=name)
+            var = Add(requant, clip).write(self.bb, [a, b], name)
             words, scale = brief(requant), source.scale / factor(requant)
         self._add_tensor(var, name, source.shape, zero, scale, f"{clip=} {words}", *pair)
 
@@ -290,7 +305,7 @@ class _Writer:
         clip, name = self.draw.clip(zero), self._fresh("convert")
         if not self.free and self.scheme != "shift" and clip not in ((-128, 127), (zero, 127)):
             clip = (zero, 127)
-        var = elementwise.convert(self.bb, source.var, requant, clip, offset=offset, name=name)
+        var = Convert(requant, clip, offset=offset).write(self.bb, [source.var], name)
         words, scale = f"{offset=} {clip=} {brief(requant)}", source.scale / factor(requant)
         self._add_tensor(var, name, source.shape, zero, scale, words, source)
 
@@ -302,10 +317,9 @@ class _Writer:
             return
         kernel, strides, padding, out = window
         clip, name = self.draw.clip(source.zero), self._fresh("average_pool")
-        var = pool.average_pool2d(
-            self.bb, source.var, kernel=kernel, strides=strides, padding=padding, clip=clip,
-            layout=self.layout, name=name,
-        )  # fmt: skip
+        var = AveragePool(
+            kernel=kernel, strides=strides, padding=padding, clip=clip, layout=self.layout
+        ).write(self.bb, [source.var], name)
         words = f"{kernel=} {strides=} {padding=} {clip=}"
         self._add_tensor(
             var, name, (*out, source.shape[2]), source.zero, source.scale, words, source
@@ -317,10 +331,9 @@ class _Writer:
             return
         kernel, strides, padding, out = window
         name = self._fresh("max_pool")
-        var = pool.max_pool2d(
-            self.bb, source.var, kernel=kernel, strides=strides, padding=padding,
-            layout=self.layout, name=name,
-        )  # fmt: skip
+        var = MaxPool(kernel=kernel, strides=strides, padding=padding, layout=self.layout).write(
+            self.bb, [source.var], name
+        )
         words = f"{kernel=} {strides=} {padding=}"
         self._add_tensor(
             var, name, (*out, source.shape[2]), source.zero, source.scale, words, source
@@ -361,6 +374,6 @@ class _Writer:
     def _softmax(self, source: _Tensor) -> None:
         scale = source.scale if self.scheme == "tflite" else 2.0 ** self.draw.rng.uniform(-7, -1)
         name = self._fresh("softmax")
-        var = softmax.softmax(self.bb, source.var, scale, name=name)
+        var = TfliteSoftmax.of_scale(scale).write(self.bb, [source.var], name)
         words = f"{scale=:.6f}"
         self._add_tensor(var, name, source.shape, -128, 1 / 256, words, source, last=not self.free)

@@ -16,7 +16,9 @@ from byoc_dory.layers.layer import AnalogRequant
 from byoc_dory.options import TilingOptions
 from htvm.errors import TargetError
 from patterns.names import emit
-from patterns.ops.analog import analog_conv2d, analog_dense
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convolution import Window
 from tests.byoc_dory.analog import requant, seven_bits, ternary
 from tests.patterns.build import module_of
 from tests.reference.interpreter import interpret
@@ -36,10 +38,12 @@ def network(seed: int) -> IRModule:
         c = int(x.ty.shape[3])
         pads = tuple(int(value) for value in rng.integers(0, size, 4))
         clip = ((-64, 63), (0, 63))[int(rng.integers(2))]
-        return analog_conv2d(
-            bb, x, ternary(rng, k, c, size, size), factors(k, c * size * size), clip, name=name,
-            strides=(stride, stride), padding=pads,
-        )  # fmt: skip
+        return AnalogConv2d(
+            ternary(rng, k, c, size, size),
+            factors(k, c * size * size),
+            clip,
+            window=Window(strides=(stride, stride), padding=pads),
+        ).write(bb, [x], name)
 
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
         first = conv(bb, x, wide, 1, 1, "first")
@@ -48,7 +52,7 @@ def network(seed: int) -> IRModule:
         elements = int(np.prod([int(size) for size in third.ty.shape]))
         flat = emit(bb, R.reshape(third, (1, elements)), "flat", last=True)
         weight = ternary(rng, 10, elements)
-        return analog_dense(bb, flat, weight, factors(10, elements), (-128, 127), name="head")
+        return AnalogDense(weight, factors(10, elements), (-128, 127)).write(bb, [flat], "head")
 
     return module_of([SHAPE], write)
 

@@ -10,10 +10,11 @@ from tvm import relax
 
 import htvm
 from byoc_dory.layers.layer import AnalogRequant, Shift
-from patterns.ops.analog import analog_conv2d, analog_dense
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import convert
-from patterns.ops.gemm import dense
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 
 RNG = np.random.default_rng(4)
 TERNARY = RNG.integers(-1, 2, (6, 8, 3, 3)).astype(np.int8)
@@ -32,12 +33,14 @@ def model(
     x = relax.Var("x", relax.TensorType((1, 6, 5, 8), "int8"))
     with bb.function("main", [x]):
         with bb.dataflow():
-            small = convert(bb, x, Shift(0), inputs, name="convert_0")
-            y = analog_conv2d(
-                bb, small, weight, requant, clip, name="conv2d_0", padding=(1, 1, 1, 1)
+            small = Convert(Shift(0), inputs).write(bb, [x], "convert_0")
+            y = AnalogConv2d(weight, requant, clip, window=Window(padding=(1, 1, 1, 1))).write(
+                bb, [small], "conv2d_0"
             )
             last = RNG.integers(-9, 9, (4, 6, 1, 1)).astype(np.int8)
-            y = conv2d(bb, y, last, np.zeros(4, np.int32), Shift(3), name="conv2d_1")
+            y = conv2d_of(last, np.zeros(4, np.int32), Window(), Shift(3)).write(
+                bb, [y], "conv2d_1"
+            )
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     return htvm.load(bb.get(), name="ternary")
@@ -88,9 +91,11 @@ def test_an_eight_bit_layer_may_be_small_enough_by_its_weights() -> None:
         with bb.function("main", [x]):
             with bb.dataflow():
                 first = np.full((8, 4, 1, 1), peak, np.int8)
-                y = dense(bb, x, first, np.zeros(8, np.int32), Shift(5), (0, 127), name="dense_0")
+                y = Dense(first, np.zeros(8, np.int32), Shift(5), (0, 127)).write(
+                    bb, [x], "dense_0"
+                )
                 weight = RNG.integers(-1, 2, (6, 8)).astype(np.int8)
-                y = analog_dense(bb, y, weight, REQUANT, name="dense_1")
+                y = AnalogDense(weight, REQUANT).write(bb, [y], "dense_1")
                 out = bb.emit_output(y)
             bb.emit_func_output(out)
         module = htvm.build(htvm.load(bb.get(), name="bounded"), "diana", "host")

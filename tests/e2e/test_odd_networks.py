@@ -12,10 +12,13 @@ from tvm.ir import IRModule
 
 import htvm
 from byoc_dory.layers.layer import Shift, TfliteRequant
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add
-from patterns.ops.gemm import dense
-from patterns.ops.tflite.softmax import softmax
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.reference.interpreter import interpret
 
 RNG = np.random.default_rng(31)
@@ -48,14 +51,16 @@ def some_conv(bb: relax.BlockBuilder, x: relax.Var, name: str, layout: str) -> r
     weight = RNG.integers(-9, 9, (8, 8, 3, 3)).astype(np.int8)
     bias = RNG.integers(-99, 99, 8).astype(np.int32)
     pad = (1, 1, 1, 1)
-    return conv2d(bb, x, weight, bias, Shift(6), name=name, padding=pad, layout=layout)
+    return conv2d_of(weight, bias, Window(padding=pad, layout=layout), Shift(6)).write(
+        bb, [x], name
+    )
 
 
 def test_a_result_of_a_region_may_be_read_by_the_cpu_as_well() -> None:
     def write(bb: relax.BlockBuilder, x: relax.Var) -> list[relax.Var]:
         weight = RNG.integers(-99, 99, (12, 10)).astype(np.int8)
-        first = dense(bb, x, weight, np.zeros(12, np.int32), Shift(7), name="dense_0")
-        return [convert(bb, first, Shift(1), offset=5, name="convert_0"), first, first]
+        first = Dense(weight, np.zeros(12, np.int32), Shift(7)).write(bb, [x], "dense_0")
+        return [Convert(Shift(1), offset=5).write(bb, [first], "convert_0"), first, first]
 
     built = equals_the_integer_form(module_of({"x": (1, 10)}, write), "diana.digital")
     assert built.placement["dense_0"] == "digital"
@@ -69,9 +74,9 @@ def test_sums_are_laid_out_like_the_convolutions_around_them(layout: str) -> Non
     shape = (1, 5, 7, 8) if layout == "NHWC" else (1, 8, 5, 7)
 
     def write(bb: relax.BlockBuilder, x: relax.Var, y: relax.Var) -> list[relax.Var]:
-        first = add(bb, x, y, Shift(1), name="add_0")
-        second = add(bb, y, some_conv(bb, first, "conv2d_0", layout), Shift(1), name="add_1")
-        third = add(bb, second, second, Shift(1), (0, 127), name="add_2")
+        first = Add(Shift(1)).write(bb, [x, y], "add_0")
+        second = Add(Shift(1)).write(bb, [y, some_conv(bb, first, "conv2d_0", layout)], "add_1")
+        third = Add(Shift(1), (0, 127)).write(bb, [second, second], "add_2")
         return [some_conv(bb, third, "conv2d_1", layout), second]
 
     built = equals_the_integer_form(module_of({"x": shape, "y": shape}, write), "diana.digital")
@@ -83,11 +88,11 @@ def test_names_need_not_be_identifiers(target: str) -> None:
     shape = (1, 4, 4, 8)
 
     def write(bb: relax.BlockBuilder, x: relax.Var, y: relax.Var) -> list[relax.Var]:
-        parameters = TfliteAdd.from_scales((0.1, 0.1, 0.2), (0, 0, 0))
-        a = tflite_add(bb, x, y, parameters, name="a/*add*/:0")
-        b = tflite_add(bb, y, x, parameters, name="a/*add*/;0")
+        parameters = AddFactors.from_scales((0.1, 0.1, 0.2), (0, 0, 0))
+        a = TfliteAdd(parameters).write(bb, [x, y], "a/*add*/:0")
+        b = TfliteAdd(parameters).write(bb, [y, x], "a/*add*/;0")
         requant = TfliteRequant((2**30,), (1,), 0)
-        c = convert(bb, a, requant, name="2 to 3")
+        c = Convert(requant).write(bb, [a], "2 to 3")
         return [some_conv(bb, c, "Relu6;conv", "NHWC"), some_conv(bb, b, "Relu6:conv", "NHWC")]
 
     equals_the_integer_form(module_of({"in:0": shape, "in/0": shape}, write), target)
@@ -95,13 +100,15 @@ def test_names_need_not_be_identifiers(target: str) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3, 4, 1), (1, 3, 4, 2)])
 def test_softmax_of_rows_of_one_element(shape: tuple[int, ...]) -> None:
-    module = module_of({"x": shape}, lambda bb, x: [softmax(bb, x, 0.1, name="softmax_0")])
+    module = module_of(
+        {"x": shape}, lambda bb, x: [TfliteSoftmax.of_scale(0.1).write(bb, [x], "softmax_0")]
+    )
     equals_the_integer_form(module, "diana.cpu")
 
 
 def test_operators_that_no_result_needs_are_left_out() -> None:
     def write(bb: relax.BlockBuilder, x: relax.Var) -> list[relax.Var]:
-        some_conv(bb, add(bb, x, x, Shift(1), name="add_0"), "conv2d_0", "NHWC")
+        some_conv(bb, Add(Shift(1)).write(bb, [x, x], "add_0"), "conv2d_0", "NHWC")
         return [some_conv(bb, x, "conv2d_1", "NHWC")]
 
     built = equals_the_integer_form(module_of({"x": (1, 5, 4, 8)}, write), "diana.digital")

@@ -19,10 +19,10 @@ from htvm.explain.variants import resized
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
 from htvm.report.explain import Improvement
-from patterns.ops.conv import conv2d
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.float32.borders import dequantize, quantize
-from patterns.ops.gemm import dense
-from patterns.ops.tflite.softmax import softmax
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
 CLIP = (-128, 127)
 
@@ -36,10 +36,9 @@ def convolution(k: int, c: int, kernel: int | tuple[int, int], groups: int = 1) 
     pad = ((fy - 1) // 2, (fx - 1) // 2, fy // 2, fx // 2)
     with bb.function("main", [x]):
         with bb.dataflow():
-            y = conv2d(
-                bb, x, np.ones((k, c // groups, fy, fx), np.int8), np.zeros(k, np.int32),
-                Shift(6), CLIP, name="layer", padding=pad, groups=groups, layout="NCHW",
-            )  # fmt: skip
+            weight, bias = np.ones((k, c // groups, fy, fx), np.int8), np.zeros(k, np.int32)
+            window = Window(padding=pad, groups=groups, layout="NCHW")
+            y = conv2d_of(weight, bias, window, Shift(6), CLIP).write(bb, [x], "layer")
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info = TensorInfo("x", shape, "int8", 1.0, 0)
@@ -95,9 +94,9 @@ def test_an_operator_between_two_regions() -> None:
     square, bias = np.ones((64, 64, 1, 1), np.int8), np.zeros(64, np.int32)
     with bb.function("main", [x]):
         with bb.dataflow():
-            y = dense(bb, x, square, bias, Shift(6), CLIP, name="first")
-            y = softmax(bb, y, 1.0 / 32, name="between")
-            y = dense(bb, y, square, bias, Shift(6), CLIP, name="second")
+            y = Dense(square, bias, Shift(6), CLIP).write(bb, [x], "first")
+            y = TfliteSoftmax.of_scale(1.0 / 32).write(bb, [y], "between")
+            y = Dense(square, bias, Shift(6), CLIP).write(bb, [y], "second")
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info = TensorInfo("x", (1, 64), "int8", 1.0, 0)
@@ -120,7 +119,7 @@ def dense_between(real: bool) -> Model:
         with bb.dataflow():
             y = quantize(bb, x, 0.5, 3, name="in") if real else x
             square, bias = np.ones((64, 64, 1, 1), np.int8), np.zeros(64, np.int32)
-            y = dense(bb, y, square, bias, Shift(6), CLIP, name="layer")
+            y = Dense(square, bias, Shift(6), CLIP).write(bb, [y], "layer")
             y = dequantize(bb, y, 0.5, 3, name="out") if real else y
             out = bb.emit_output(y)
         bb.emit_func_output(out)

@@ -19,6 +19,7 @@ from htvm.cli.app import main
 from htvm.cli.arguments import open_model
 from htvm.firmware.sizes import Sizes
 from htvm.report.fit import Fit, Level
+from patterns.ops.dense import Dense
 from tests.models import MODELS, model_path
 
 MLPERF = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
@@ -143,14 +144,13 @@ def test_a_layer_that_memory_keeps_from_the_accelerator_is_named() -> None:
     from tvm import relax
 
     from htvm.model import Model, TensorInfo
-    from patterns.ops.gemm import dense
 
     bb = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((1, 5000), "int8"))
     with bb.function("main", [x]):
         with bb.dataflow():
             weight = np.ones((8, 5000, 1, 1), np.int8)
-            y = dense(bb, x, weight, np.zeros(8, np.int32), Shift(9), (-128, 127), name="wide")
+            y = Dense(weight, np.zeros(8, np.int32), Shift(9), (-128, 127)).write(bb, [x], "wide")
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info = (TensorInfo("x", (1, 5000), "int8", 1.0, 0),)

@@ -17,7 +17,8 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Shift
 from htvm.frontend.check import check
 from patterns.names import emit
-from patterns.ops import elementwise, gemm
+from patterns.ops.add import Add
+from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import call_primitive, primitive
 from patterns.reading.read import read_graph
@@ -30,12 +31,12 @@ BIAS = np.asarray([5, -7, 900, 0], np.int32)
 
 def dense(bb: Any, x: Any, name: str = "dense_0", **options: Any) -> Any:
     requant = options.pop("requant", Shift(4))
-    return gemm.dense(bb, x, WEIGHT, BIAS, requant, name=name, **options)
+    return Dense(WEIGHT, BIAS, requant, **options).write(bb, [x], name)
 
 
 def two_layers(bb: Any, x: Any) -> Any:
     y = dense(bb, x)
-    return elementwise.add(bb, y, y, Shift(1), name="add_0")
+    return Add(Shift(1)).write(bb, [y, y], "add_0")
 
 
 def test_the_form_passes_and_is_read() -> None:

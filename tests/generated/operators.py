@@ -15,18 +15,19 @@ from tvm import relax
 from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops import (
-    analog,
-    elementwise,
-    gemm,
     integer,
-    pool,
     rescale,
 )
-from patterns.ops.conv import conv2d
+from patterns.ops.add import Add
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.float32 import borders as floats
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.float32 import functions as real_functions
 from patterns.ops.float32 import maps as real_maps
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.nearest import Nearest
@@ -44,9 +45,12 @@ from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
 from patterns.ops.pulp import softmax as integer_softmax
 from patterns.ops.table_map import Table
-from patterns.ops.tflite import softmax
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.binary import TfliteBinary
+from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]
@@ -100,10 +104,9 @@ def _per_channel(channels: int) -> MulShift:
 
 def _convolution(requant: Requant) -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
-        y = conv2d(
-            bb, x, _int8(10, 8, 3, 3), _bias(10), requant, (0, 127), name="conv", padding=SAME
-        )
-        return [conv2d(bb, y, _int8(4, 10, 1, 1), _bias(4), Shift(9), name="pointwise")]
+        first = conv2d_of(_int8(10, 8, 3, 3), _bias(10), Window(padding=SAME), requant, (0, 127))
+        pointwise = conv2d_of(_int8(4, 10, 1, 1), _bias(4), Window(), Shift(9))
+        return [pointwise.write(bb, [first.write(bb, [x], "conv")], "pointwise")]
 
     return MAPS, write
 
@@ -113,13 +116,16 @@ def _rare_convolutions() -> tuple[Types, Write]:
         one, two = _int8(8, 1, 3, 3), _int8(6, 4, 3, 3)
         full = _int8(4, 8, 3, 3)
         return [
-            conv2d(
-                bb, x, one, _bias(8), Shift(8), name="depthwise", padding=(0, 0, 1, 1),
-                strides=(2, 2), groups=8,
+            conv2d_of(
+                one, _bias(8), Window((2, 2), (0, 0, 1, 1), groups=8), Shift(8)
+            ).write(bb, [x], "depthwise"),
+            conv2d_of(two, _bias(6), Window(groups=2), Shift(8)).write(bb, [x], "grouped"),
+            conv2d_of(full, _bias(4), Window(dilation=(2, 2)), Shift(8)).write(
+                bb, [x], "dilated"
             ),
-            conv2d(bb, x, two, _bias(6), Shift(8), name="grouped", groups=2),
-            conv2d(bb, x, full, _bias(4), Shift(8), name="dilated", dilation=(2, 2)),
-            conv2d(bb, y, full, _bias(4), _tflite(4), name="first", padding=SAME, layout="NCHW"),
+            conv2d_of(
+                full, _bias(4), Window(padding=SAME, layout="NCHW"), _tflite(4)
+            ).write(bb, [y], "first"),
         ]  # fmt: skip
 
     return (*MAPS, ((1, 8, 5, 6), "int8")), write
@@ -129,7 +135,7 @@ def _analog_convolution() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         weight = _rng().integers(-1, 2, (5, 150, 3, 3)).astype(np.int8)
         requant = AnalogRequant(4, (9,) * 5, (3,) * 5, 4, 1152)
-        return [analog.analog_conv2d(bb, x, weight, requant, name="conv", padding=SAME)]
+        return [AnalogConv2d(weight, requant, window=Window(padding=SAME)).write(bb, [x], "conv")]
 
     return (((1, 3, 3, 150), "int8"),), write
 
@@ -138,9 +144,9 @@ def _dense() -> tuple[Types, Write]:
     def write(bb: Any, x: Any, y: Any) -> list[Any]:
         weight, bias = _int8(10, 12), _bias(10)
         return [
-            gemm.dense(bb, x, weight, bias, _tflite(1), name="dense_tflite"),
-            gemm.dense(bb, x, weight, bias, _onnx([0.004], 7), name="dense_onnx"),
-            gemm.dense(bb, y, weight, bias, _per_channel(10), name="rows"),
+            Dense(weight, bias, _tflite(1)).write(bb, [x], "dense_tflite"),
+            Dense(weight, bias, _onnx([0.004], 7)).write(bb, [x], "dense_onnx"),
+            Dense(weight, bias, _per_channel(10)).write(bb, [y], "rows"),
         ]
 
     return (((1, 12), "int8"), ((4, 12), "int8")), write
@@ -148,13 +154,13 @@ def _dense() -> tuple[Types, Write]:
 
 def _sums() -> tuple[Types, Write]:
     def write(bb: Any, a: Any, b: Any) -> list[Any]:
-        tflite = elementwise.TfliteAdd.from_scales((0.03, 0.7, 0.4), (-128, 5, 127))
+        tflite = AddFactors.from_scales((0.03, 0.7, 0.4), (-128, 5, 127))
         onnx = _onnx([0.013, 1.7], 4, (1, -9))
         product = OnnxBinary(_onnx([0.02], 4, (1, -9)), function="multiply")
-        total = elementwise.add(bb, a, b, Shift(1), (0, 127), name="add")
+        total = Add(Shift(1), (0, 127)).write(bb, [a, b], "add")
         return [
-            elementwise.convert(bb, total, MulShift((77,), (7,), (64,)), offset=-9, name="convert"),
-            elementwise.tflite_add(bb, a, b, tflite, name="tflite_add"),
+            Convert(MulShift((77,), (7,), (64,)), offset=-9).write(bb, [total], "convert"),
+            TfliteAdd(tflite).write(bb, [a, b], "tflite_add"),
             OnnxAdd(onnx).write(bb, [a, b], "onnx_add"),
             product.write(bb, [a, b], "onnx_multiply"),
             TfliteBinary("subtract", tflite).write(bb, [a, b], "tflite_subtract"),
@@ -169,8 +175,8 @@ def _pools() -> tuple[Types, Write]:
         onnx = _onnx([1.1 / 16], 2, (-3,))
         factor = mean_factor((0.1, 0.07), 30)
         return [
-            pool.average_pool2d(bb, x, **window, name="average_pool"),
-            pool.max_pool2d(bb, x, **window, name="max_pool"),
+            AveragePool(**window).write(bb, [x], "average_pool"),
+            MaxPool(**window).write(bb, [x], "max_pool"),
             onnx_arithmetic.onnx_average(
                 bb, x, onnx, kernel=(4, 4), strides=(1, 1), layout="NHWC", name="onnx_average"
             ),
@@ -199,7 +205,7 @@ def _movement() -> tuple[Types, Write]:
 def _softmaxes() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         return [
-            softmax.softmax(bb, x, 1 / 16, name="tflite_softmax"),
+            TfliteSoftmax.of_scale(1 / 16).write(bb, [x], "tflite_softmax"),
             onnx_softmax.onnx_softmax(bb, x, 0.1, 1 / 256, -128, name="onnx_softmax"),
             integer_softmax.integer_softmax(bb, x, (1, 345, 62395), 255, 256, name="softmax"),
             ita.ita_softmax(bb, x, ItaSoftmax(), name="ita_softmax"),

@@ -16,10 +16,12 @@ from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.firmware.project import project_files
 from htvm.pipeline import BuildOptions, Compiled, compile_model
-from patterns.ops import elementwise, gemm, pool
-from patterns.ops.conv import conv2d
+from patterns.ops.add import Add
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.tflite import softmax
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.generated.golden import check_golden
 from tests.generated.operators import module_of
 
@@ -36,13 +38,17 @@ def network(requant: Requant) -> htvm.Model:
     bias = rng.integers(-500, 500, 4).astype(np.int32)
 
     def write(bb: Any, x: Any) -> list[Any]:
-        y = conv2d(bb, x, draw(4, 3, 3, 3), bias, requant, name="conv/1:0", padding=(1, 1, 1, 1))
-        z = conv2d(bb, y, draw(4, 4, 1, 1), bias, requant, (0, 127), name="conv/2:0")
-        y = elementwise.add(bb, y, z, requant, name="add")
-        y = pool.average_pool2d(bb, y, kernel=(6, 6), strides=(6, 6), name="mean")
+        y = conv2d_of(draw(4, 3, 3, 3), bias, Window(padding=(1, 1, 1, 1)), requant).write(
+            bb, [x], "conv/1:0"
+        )
+        z = conv2d_of(draw(4, 4, 1, 1), bias, Window(), requant, (0, 127)).write(
+            bb, [y], "conv/2:0"
+        )
+        y = Add(requant).write(bb, [y, z], "add")
+        y = AveragePool(kernel=(6, 6), strides=(6, 6)).write(bb, [y], "mean")
         y = Reshape((1, 4)).write(bb, [y], "flat")
-        y = gemm.dense(bb, y, draw(5, 4), np.resize(bias, 5), requant, name="dense")
-        y = softmax.softmax(bb, y, 1 / 16, name="softmax")
+        y = Dense(draw(5, 4), np.resize(bias, 5), requant).write(bb, [y], "dense")
+        y = TfliteSoftmax.of_scale(1 / 16).write(bb, [y], "softmax")
         return [y, Reshape((1, 108)).write(bb, [x], "same")]
 
     return htvm.load(module_of((((1, 6, 6, 3), "int8"),), write), name="small")

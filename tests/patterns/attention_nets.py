@@ -11,7 +11,7 @@ import numpy as np
 from byoc_dory.layers.layer import MulShift
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.ops import integer
-from patterns.ops.gemm import dense
+from patterns.ops.dense import Dense
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
@@ -69,7 +69,7 @@ class _Writer:
         weight = self.rng.integers(-60, 60, (k, channels)).astype(np.int8)
         bias = self.rng.integers(-3000, 3000, k).astype(np.int32)
         mul = int(self.rng.integers(100, 200))
-        return dense(self.bb, x, weight, bias, MulShift((mul,), (14,), (8192,)), name=name)
+        return Dense(weight, bias, MulShift((mul,), (14,), (8192,))).write(self.bb, [x], name)
 
     def reshape(self, x: Any, *size: int) -> Any:
         return Reshape(size).write(self.bb, [x], self.name("reshape"))

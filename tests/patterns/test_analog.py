@@ -17,7 +17,10 @@ from htvm.frontend.check import check
 from patterns.byoc.partition import partition
 from patterns.dispatch.dispatching import dispatch
 from patterns.names import emit
-from patterns.ops.analog import MAX_PASSES, analog_conv2d, analog_dense
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.passes import MAX_PASSES
+from patterns.ops.convolution import Window
 from patterns.ops.requantize import int_constant
 from patterns.reading.graph import Graph
 from patterns.reading.read import Node, output_names, read_graph
@@ -71,10 +74,12 @@ def test_conv2d(
     shape = (1, 9, 8, c) if layout == "NHWC" else (1, c, 9, 8)
 
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
-        return analog_conv2d(
-            bb, x, weight, requant, (-64, 63), name="layer",
-            strides=(2, 2), padding=(1, 0, 0, 1), layout=layout,
-        )  # fmt: skip
+        return AnalogConv2d(
+            weight,
+            requant,
+            (-64, 63),
+            window=Window(strides=(2, 2), padding=(1, 0, 0, 1), layout=layout),
+        ).write(bb, [x], "layer")
 
     layer = agree(shape, write, compiled=c == 7)
     np.testing.assert_array_equal(layer.weight, weight)
@@ -94,7 +99,7 @@ def test_dense(c: int, passes: int) -> None:
     weight, requant = ternary(RNG, 40, c), factors(40, gain=256)
     layer = agree(
         (1, c),
-        lambda bb, x: analog_dense(bb, x, weight, requant, name="layer"),
+        lambda bb, x: AnalogDense(weight, requant).write(bb, [x], "layer"),
         compiled=passes > 1,
     )
     np.testing.assert_array_equal(layer.weight[:, :, 0, 0], weight)
@@ -106,22 +111,21 @@ def test_one_factor_for_all_channels() -> None:
     requant = AnalogRequant(16, (150,), (-70,), 6, 1152)
 
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
-        return analog_conv2d(bb, x, weight, requant, (0, 127), name="layer")
+        return AnalogConv2d(weight, requant, (0, 127), window=Window()).write(bb, [x], "layer")
 
     assert agree((1, 9, 8, 5), write).requant == replace(requant, rows=45)
 
 
 def chain(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
     """One pass, three passes, a vector."""
-    first = analog_conv2d(
-        bb, x, ternary(RNG, 300, 16, 3, 3), factors(300), (-64, 63), name="first",
-        padding=(1, 1, 1, 1),
-    )  # fmt: skip
-    second = analog_conv2d(
-        bb, first, ternary(RNG, 20, 300, 3, 3), factors(20, gain=256), (0, 63), name="second"
-    )
+    first = AnalogConv2d(
+        ternary(RNG, 300, 16, 3, 3), factors(300), (-64, 63), window=Window(padding=(1, 1, 1, 1))
+    ).write(bb, [x], "first")
+    second = AnalogConv2d(
+        ternary(RNG, 20, 300, 3, 3), factors(20, gain=256), (0, 63), window=Window()
+    ).write(bb, [first], "second")
     flat = emit(bb, R.reshape(second, (1, 4 * 4 * 20)), "flat", last=True)
-    return analog_dense(bb, flat, ternary(RNG, 10, 320), factors(10), (-128, 127), name="head")
+    return AnalogDense(ternary(RNG, 10, 320), factors(10), (-128, 127)).write(bb, [flat], "head")
 
 
 def test_partition_finds_all_passes() -> None:
@@ -154,7 +158,8 @@ def test_ranges_follow_the_clip() -> None:
 def test_a_wrong_converter_is_read_and_refused() -> None:
     weight, requant = ternary(RNG, 4, 5, 1, 1), replace(factors(4), adc=(-16, 15))
     module = module_of(
-        [(1, 3, 3, 5)], lambda bb, x: analog_conv2d(bb, x, weight, requant, name="layer")
+        [(1, 3, 3, 5)],
+        lambda bb, x: AnalogConv2d(weight, requant, window=Window()).write(bb, [x], "layer"),
     )
     (node,) = read_graph(module)
     placed = dispatch(Graph((_with_range(node),), ("layer",)), DIANA, DIANA.accelerators)
@@ -175,7 +180,10 @@ def test_a_wrong_converter_is_read_and_refused() -> None:
 def test_what_cannot_be_written(requant: AnalogRequant, c: int, message: str) -> None:
     weight = ternary(RNG, 4, c, 3, 3)
     with pytest.raises(UnsupportedError, match=message):
-        module_of([(1, 4, 4, c)], lambda bb, x: analog_conv2d(bb, x, weight, requant, name="layer"))
+        module_of(
+            [(1, 4, 4, c)],
+            lambda bb, x: AnalogConv2d(weight, requant, window=Window()).write(bb, [x], "layer"),
+        )
 
 
 def two_passes(first: tuple[int, int], second: tuple[int, int], gain: int) -> Writer:

@@ -9,8 +9,9 @@ import pytest
 from tvm import relax
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from patterns.ops import gemm, integer, rescale
-from patterns.ops.conv import conv2d_sums
+from patterns.ops import integer, rescale
+from patterns.ops.convolution import Conv2dSums, Window
+from patterns.ops.dense import LinearSums
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import norm as integer_norm
@@ -78,7 +79,7 @@ def test_sums_and_means(keepdims: bool) -> None:
 
 def test_sums_without_requantization_are_operators() -> None:
     def write(bb: Any, x: Any) -> Any:
-        sums = conv2d_sums(bb, x, FILTER, BIAS, name="conv2d_sums_0", layout="NCHW")
+        sums = Conv2dSums(FILTER, BIAS, Window(layout="NCHW")).write(bb, [x], "conv2d_sums_0")
         return rescale.rescale(
             bb, sums, np.asarray(77), np.asarray(500), 12, (-128, 127), name="rescale_0"
         )
@@ -87,7 +88,7 @@ def test_sums_without_requantization_are_operators() -> None:
     assert [node.kind for node in read_graph(built.model.module)] == ["conv2d_sums", "rescale"]
     built = agree(
         [((7, 24), "uint8")],
-        lambda bb, x: gemm.dense_sums(bb, x, MATRIX, BIAS[:5], name="linear_sums_0"),
+        lambda bb, x: LinearSums(MATRIX, BIAS[:5]).write(bb, [x], "linear_sums_0"),
     )
     assert [info.dtype for info in built.model.outputs] == ["int32"]
 

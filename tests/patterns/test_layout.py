@@ -8,10 +8,10 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from byoc_dory.layers.layer import Shift
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import add
+from patterns.ops.add import Add
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
-from patterns.ops.pool import max_pool2d
 from patterns.reading.read import Node, read_graph
 
 SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
@@ -30,14 +30,14 @@ def read(write, shape: tuple[int, ...]) -> dict[str, Node]:  # type: ignore[no-u
 
 def conv(bb: relax.BlockBuilder, x: relax.Var, layout: str) -> relax.Var:
     weight, bias = np.ones((4, 3, 1, 1), np.int8), np.zeros(4, np.int32)
-    return conv2d(bb, x, weight, bias, Shift(1), name="conv2d_0", layout=layout)
+    return conv2d_of(weight, bias, Window(layout=layout), Shift(1)).write(bb, [x], "conv2d_0")
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_a_sum_follows_the_convolution_that_reads_it(layout: str) -> None:
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
-        first = add(bb, x, x, Shift(1), name="add_0")
-        return conv(bb, add(bb, first, x, Shift(1), name="add_1"), layout)
+        first = Add(Shift(1)).write(bb, [x, x], "add_0")
+        return conv(bb, Add(Shift(1)).write(bb, [first, x], "add_1"), layout)
 
     nodes = read(write, SHAPES[layout])
     for name in ("add_0", "add_1"):
@@ -50,10 +50,10 @@ def test_a_sum_follows_the_convolution_that_reads_it(layout: str) -> None:
 
 def test_a_sum_alone_or_between_both_layouts_is_read_as_nhwc() -> None:
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
-        pooled = max_pool2d(bb, x, kernel=(1, 1), strides=(1, 1), layout="NHWC", name="max_pool_0")
-        return conv(bb, add(bb, pooled, x, Shift(1), name="add_0"), "NCHW")
+        pooled = MaxPool(kernel=(1, 1), strides=(1, 1), layout="NHWC").write(bb, [x], "max_pool_0")
+        return conv(bb, Add(Shift(1)).write(bb, [pooled, x], "add_0"), "NCHW")
 
-    alone = read(lambda bb, x: add(bb, x, x, Shift(1), name="add_0"), (1, 3, 5, 7))["add_0"]
+    alone = read(lambda bb, x: Add(Shift(1)).write(bb, [x, x], "add_0"), (1, 3, 5, 7))["add_0"]
     between = read(write, (1, 3, 5, 7))["add_0"]
     for node in (alone, between):
         assert node.layer is not None and node.layer.output.shape == (7, 3, 5)

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from byoc_dory.layers.layer import Layer, MulShift, Shift
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.ops import elementwise, integer
-from patterns.ops.gemm import dense
+from patterns.ops import integer
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import ita
@@ -86,7 +88,7 @@ def test_a_product_with_constants(
     lead = tuple(size for size in lead if size == 1)  # the builder's: a batch of 1
     types: Types = [((*lead, rows, channels), dtype)]
     (layer,) = layers_mean_what_was_written(
-        types, lambda bb, x: dense(bb, x, weight, bias, requant, name="linear_0")
+        types, lambda bb, x: Dense(weight, bias, requant).write(bb, [x], "linear_0")
     )
     assert layer.op == "gemm" and layer.inputs[0].shape == (channels, rows, 1)
     assert layer.requant == requant
@@ -137,17 +139,15 @@ def _tables(bb: Any, x: Any) -> Any:
 
     a = scaled(integer_activation.gelu(bb, x, -42, 1929, name="gelu_0"), "rescale_0", 3)
     b = integer_activation.hard_swish(bb, a, 48, 96, 3, name="hard_swish_0")
-    c = elementwise.convert(bb, scaled(b, "rescale_1", -2), REQUANT, offset=3, name="convert_0")
+    c = Convert(REQUANT, offset=3).write(bb, [scaled(b, "rescale_1", -2)], "convert_0")
     d = ita.ita_gelu(bb, c, GELU, name="ita_gelu_0")
     return scaled(integer_activation.gelu(bb, d, -9, 300, name="gelu_1"), "rescale_2", 5, "uint8")
 
 
 def _sums(bb: Any, x: Any) -> Any:
-    parts = [
-        elementwise.convert(bb, x, MulShift((m,), (8,)), name=f"convert_{m}") for m in range(4)
-    ]
+    parts = [Convert(MulShift((m,), (8,))).write(bb, [x], f"convert_{m}") for m in range(4)]
     total = ita.accumulate(bb, parts, 5, 1, 3, name="accumulate_0")
-    return elementwise.add(bb, total, x, MulShift((5,), (4,), (9,)), name="add_0")
+    return Add(MulShift((5,), (4,), (9,))).write(bb, [total, x], "add_0")
 
 
 @pytest.mark.parametrize("write", [_norms, _softmaxes, _tables, _sums])
@@ -183,7 +183,7 @@ def test_a_product_and_its_gelu_are_one_layer(reshaped: bool) -> None:
     weight, bias = weights(5, 6)
 
     def write(bb: Any, x: Any) -> Any:
-        y = dense(bb, x, weight, bias, REQUANT, name="linear_0")
+        y = Dense(weight, bias, REQUANT).write(bb, [x], "linear_0")
         if reshaped:
             y = Reshape((1, 7, 5)).write(bb, [y], "reshape_0")
         return ita.ita_gelu(bb, y, GELU, name="ita_gelu_0")
@@ -194,7 +194,7 @@ def test_a_product_and_its_gelu_are_one_layer(reshaped: bool) -> None:
 
 def _shared(bb: Any, x: Any) -> Any:
     weight, bias = weights(5, 6)
-    y = dense(bb, x, weight, bias, REQUANT, name="linear_0")
+    y = Dense(weight, bias, REQUANT).write(bb, [x], "linear_0")
     return [ita.ita_gelu(bb, y, GELU, name="ita_gelu_0"), y]
 
 
@@ -257,6 +257,6 @@ def test_parts_of_a_layer_say_what_they_are_part_of() -> None:
 def test_a_shift_that_is_no_multiplication() -> None:
     weight, bias = weights(3, 6)
     (layer,) = layers_mean_what_was_written(
-        [((4, 6), "int8")], lambda bb, x: dense(bb, x, weight, bias, Shift(9), name="linear_0")
+        [((4, 6), "int8")], lambda bb, x: Dense(weight, bias, Shift(9)).write(bb, [x], "linear_0")
     )
     assert layer.requant == Shift(9)

@@ -15,7 +15,8 @@ from htvm import zoo
 from patterns.dispatch.dispatching import Dispatch
 from patterns.dispatch.groups import Group
 from patterns.dispatch.mha import NoAttention, attentions
-from patterns.ops import elementwise, integer
+from patterns.ops import integer
+from patterns.ops.add import Add
 from patterns.ops.moves.transpose import Transpose
 from patterns.reading.read import graph_of
 from tests.models_onnx import onnx_path
@@ -130,7 +131,7 @@ def test_users_name_the_last_operator() -> None:
 
 
 def _add(bb: Any, scores: Any) -> Any:
-    return elementwise.add(bb, scores, scores, htvm_shift(), name="masked")
+    return Add(htvm_shift()).write(bb, [scores, scores], "masked")
 
 
 def _combine(bb: Any, scores: Any) -> Any:

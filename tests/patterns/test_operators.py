@@ -9,10 +9,16 @@ import pytest
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
-from patterns.ops import elementwise, gemm, pool
-from patterns.ops.conv import conv2d
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import AddFactors
 from patterns.reading.read import Node, read_graph
 from tests.patterns.build import Writer, module_of, run_tvm
 from tests.reference.interpreter import Array, interpret
@@ -67,10 +73,8 @@ def test_conv2d(
     requant = tflite(k)
 
     def write(bb: Any, x: Any) -> Any:
-        return conv2d(
-            bb, x, weight, bias, requant, (-100, 120), name="conv2d_0", strides=stride,
-            padding=pads, dilation=dilation, groups=groups, layout=layout,
-        )  # fmt: skip
+        window = Window(stride, pads, dilation, groups, layout)
+        return conv2d_of(weight, bias, window, requant, (-100, 120)).write(bb, [x], "conv2d_0")
 
     sizes = (1, 9, 7, c) if layout == "NHWC" else (1, c, 9, 7)
     node = agree([sizes], write)
@@ -92,7 +96,7 @@ def test_conv2d(
 )
 def test_dense(requant: Requant) -> None:
     weight, bias = int8(5, 33), RNG.integers(-5000, 5000, 5).astype(np.int32)
-    node = agree([(1, 33)], lambda bb, x: gemm.dense(bb, x, weight, bias, requant, name="dense_0"))
+    node = agree([(1, 33)], lambda bb, x: Dense(weight, bias, requant).write(bb, [x], "dense_0"))
     assert node.layer is not None
     assert node.kind == node.layer.op == "dense"
     np.testing.assert_array_equal(node.layer.weight, weight[:, :, None, None])
@@ -104,7 +108,7 @@ def test_dense(requant: Requant) -> None:
 def test_add_by_shift() -> None:
     node = agree(
         [(1, 4, 5, 3)] * 2,
-        lambda bb, a, b: elementwise.add(bb, a, b, Shift(1), (0, 127), name="add_0"),
+        lambda bb, a, b: Add(Shift(1), (0, 127)).write(bb, [a, b], "add_0"),
     )
     assert node.layer is not None
     assert node.inputs == ("input_0", "input_1")
@@ -112,7 +116,7 @@ def test_add_by_shift() -> None:
 
 
 def test_add_of_a_tensor_to_itself() -> None:
-    node = agree([(1, 40)], lambda bb, a: elementwise.add(bb, a, a, Shift(1), name="add_0"))
+    node = agree([(1, 40)], lambda bb, a: Add(Shift(1)).write(bb, [a, a], "add_0"))
     assert node.inputs == ("input_0", "input_0")
 
 
@@ -121,12 +125,12 @@ def test_tflite_add_for_all_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scales = tuple(float(value) for value in np.exp(rng.uniform(-5, 1, 3)))
     zeros = tuple(int(value) for value in rng.integers(-128, 128, 3))
-    parameters = elementwise.TfliteAdd.from_scales(scales, zeros)  # type: ignore[arg-type]
+    parameters = AddFactors.from_scales(scales, zeros)  # type: ignore[arg-type]
     a, b = (item.reshape(1, -1) for item in np.meshgrid(*[np.arange(-128, 128)] * 2))
     inputs = [a.astype(np.int8), b.astype(np.int8)]
     module = module_of(
         [(1, 65536)] * 2,
-        lambda bb, x, y: elementwise.tflite_add(bb, x, y, parameters, (-120, 127), name="add_0"),
+        lambda bb, x, y: TfliteAdd(parameters, (-120, 127)).write(bb, [x, y], "add_0"),
     )
     made = run_tvm(module, *inputs)
     np.testing.assert_array_equal(interpret(module, inputs).outputs[0], made)
@@ -134,8 +138,7 @@ def test_tflite_add_for_all_pairs(seed: int) -> None:
     exact = np.clip(real / scales[2] + zeros[2], -120, 127)
     assert np.abs(made - exact).max() <= 0.51
     node = read_graph(module)[0]
-    assert node.kind == "add"
-    assert node.attrs["zero_points"] == zeros
+    assert node.op == TfliteAdd(parameters, (-120, 127))
     assert node.layer is not None
     assert isinstance(node.layer.requant, TfliteRequant)
     assert node.layer.requant.input_zero_points == zeros[:2]
@@ -143,7 +146,7 @@ def test_tflite_add_for_all_pairs(seed: int) -> None:
 
 def test_an_absurd_add_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="finer"):
-        elementwise.TfliteAdd.from_scales((1.0, 1.0, 1e-7), (0, 0, 0))
+        AddFactors.from_scales((1.0, 1.0, 1e-7), (0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -152,13 +155,9 @@ def test_an_absurd_add_is_refused() -> None:
     ids=str,
 )
 def test_convert(requant: Requant) -> None:
-    node = agree(
-        [(1, 300)],
-        lambda bb, x: elementwise.convert(bb, x, requant, (-90, 90), offset=17, name="convert_0"),
-    )
-    assert node.kind == "convert"
-    types = {"input_dtype": "int8", "output_dtype": "int8"}
-    assert node.attrs == {"offset": 17, "requant": requant, "clip": (-90, 90), **types}
+    op = Convert(requant, (-90, 90), offset=17)  # type: ignore[arg-type]
+    node = agree([(1, 300)], lambda bb, x: op.write(bb, [x], "convert_0"))
+    assert node.op == op
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -177,35 +176,27 @@ def test_pools(
     pads: tuple[int, int, int, int],
 ) -> None:
     sizes = (1, 8, 6, 5) if layout == "NHWC" else (1, 5, 8, 6)
-    options = {"kernel": kernel, "strides": strides, "padding": pads, "layout": layout}
-    node = agree(
-        [sizes], lambda bb, x: pool.average_pool2d(bb, x, name="average_pool_0", **options)
-    )
-    assert (node.kind, node.attrs) == ("average_pool", {**options, "clip": (-128, 127)})
-    node = agree([sizes], lambda bb, x: pool.max_pool2d(bb, x, name="max_pool_0", **options))
-    assert (node.kind, node.attrs) == ("max_pool", options)
+    average = AveragePool(kernel, strides, pads, layout=layout)
+    node = agree([sizes], lambda bb, x: average.write(bb, [x], "average_pool_0"))
+    assert node.op == average
+    largest = MaxPool(kernel, strides, pads, layout)
+    node = agree([sizes], lambda bb, x: largest.write(bb, [x], "max_pool_0"))
+    assert node.op == largest
 
 
 def test_an_average_over_nothing_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="no elements"):
         module_of(
             [(1, 4, 4, 2)],
-            lambda bb, x: pool.average_pool2d(
-                bb, x, kernel=(2, 2), strides=(1, 1), padding=(2, 0, 0, 0), name="average_pool_0"
-            ),
+            lambda bb, x: AveragePool((2, 2), (1, 1), (2, 0, 0, 0)).write(bb, [x], "pool_0"),
         )
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_pad_and_reshape(layout: str) -> None:
     padding = (1, 2, 3, 4)
-    node = agree(
-        [(1, 4, 5, 6)], lambda bb, x: Pad(-9, padding, layout=layout).write(bb, [x], "pad_0")
-    )
-    assert node.attrs == {"padding": padding, "value": -9, "layout": layout}
-    node = agree([(1, 4, 5, 6)], lambda bb, x: Reshape((1, 120)).write(bb, [x], "reshape_0"))
-    assert (node.kind, node.output_shape, node.attrs) == (
-        "reshape",
-        (1, 120),
-        {"shape": (1, 120)},
-    )
+    pad = Pad(-9, padding, layout)
+    assert agree([(1, 4, 5, 6)], lambda bb, x: pad.write(bb, [x], "pad_0")).op == pad
+    reshape = Reshape((1, 120))
+    node = agree([(1, 4, 5, 6)], lambda bb, x: reshape.write(bb, [x], "reshape_0"))
+    assert (node.op, node.output_shape) == (reshape, (1, 120))

@@ -17,9 +17,10 @@ from byoc_dory.verdict import Accepted, Refused, Verdict
 from patterns.byoc.codegen import run_codegen
 from patterns.byoc.partition import Partition, partition
 from patterns.dispatch.dispatching import CPU, dispatch
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import add, convert
-from patterns.ops.pool import average_pool2d
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.tflite.average_pool import AveragePool
 from patterns.reading.read import graph_of
 
 RNG = np.random.default_rng(3)
@@ -36,9 +37,9 @@ class Net:
         weight = RNG.integers(-8, 8, (16, 16, size, size)).astype("int8")
         bias = RNG.integers(-99, 99, 16).astype("int32")
         pad = (size // 2,) * 4
-        return conv2d(
-            self.bb, x, weight, bias, Shift(6), name=name, padding=pad, strides=(stride, stride)
-        )
+        return conv2d_of(
+            weight, bias, Window(strides=(stride, stride), padding=pad), Shift(6)
+        ).write(self.bb, [x], name)
 
     def finish(self, body) -> relax.IRModule:  # type: ignore[no-untyped-def]
         with self.bb.function("main", [self.x]):
@@ -64,7 +65,7 @@ def test_a_residual_block_is_one_region() -> None:
     def body(net: Net) -> relax.Var:
         a = net.conv(net.x, "conv2d_0")
         b = net.conv(a, "conv2d_1")
-        return add(net.bb, a, b, Shift(1), (0, 127), name="add_0")
+        return Add(Shift(1), (0, 127)).write(net.bb, [a, b], "add_0")
 
     parts = cut(Net().finish(body))
     assert layers_of(parts) == [["conv2d_0", "conv2d_1", "add_0"]]
@@ -79,11 +80,11 @@ def test_a_cpu_operator_between_splits_acyclically() -> None:
 
     def body(net: Net) -> relax.Var:
         a = net.conv(net.x, "conv2d_0")
-        pooled = average_pool2d(
-            net.bb, a, kernel=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), name="average_pool_0"
+        pooled = AveragePool(kernel=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1)).write(
+            net.bb, [a], "average_pool_0"
         )
         b = net.conv(pooled, "conv2d_1")
-        return add(net.bb, a, b, Shift(1), (0, 127), name="add_0")
+        return Add(Shift(1), (0, 127)).write(net.bb, [a, b], "add_0")
 
     parts = cut(Net().finish(body))
     assert layers_of(parts) == [["conv2d_0"], ["conv2d_1", "add_0"]]
@@ -108,12 +109,12 @@ def test_an_inner_tensor_that_is_also_a_result_is_an_output_of_its_region() -> N
 def test_both_operands_of_an_add_may_be_inputs_of_the_region() -> None:
     def body(net: Net) -> relax.Var:
         pools = [
-            average_pool2d(
-                net.bb, net.x, kernel=(k, k), strides=(1, 1), padding=(k // 2,) * 4, name=name
+            AveragePool(kernel=(k, k), strides=(1, 1), padding=(k // 2,) * 4).write(
+                net.bb, [net.x], name
             )
             for k, name in ((3, "average_pool_0"), (5, "average_pool_1"))
         ]
-        return add(net.bb, pools[1], pools[0], Shift(1), name="add_0")
+        return Add(Shift(1)).write(net.bb, [pools[1], pools[0]], "add_0")
 
     (region,) = cut(Net().finish(body)).regions.values()
     assert {tensor.name for tensor in region.inputs} == {"average_pool_0", "average_pool_1"}
@@ -140,7 +141,7 @@ def test_the_first_refusal_is_the_verdict_and_the_operator_stays_on_the_cpu(
 ) -> None:
     def body(net: Net) -> relax.Var:
         a = net.conv(net.x, "conv2d_0", stride=2)
-        return average_pool2d(net.bb, a, kernel=(4, 4), strides=(4, 4), name="average_pool_0")
+        return AveragePool(kernel=(4, 4), strides=(4, 4)).write(net.bb, [a], "average_pool_0")
 
     module = Net().finish(body)
     place = resolve("diana.digital")
@@ -172,7 +173,7 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
 
 
 def _converted(net: Net, offset: int = 129) -> relax.Var:
-    return convert(net.bb, net.x, Shift(1), (-128, 127), offset=offset, name="convert_0")
+    return Convert(Shift(1), (-128, 127), offset=offset).write(net.bb, [net.x], "convert_0")
 
 
 def test_a_conversion_is_absorbed_by_the_region_that_reads_it() -> None:
@@ -190,7 +191,7 @@ def test_a_conversion_is_absorbed_by_the_region_that_reads_it() -> None:
 def test_a_conversion_somebody_else_reads_stays_outside() -> None:
     def read_by_a_pool(net: Net) -> tuple[relax.Var, ...]:
         x = _converted(net)
-        pool = average_pool2d(net.bb, x, kernel=(8, 8), strides=(8, 8), name="average_pool_0")
+        pool = AveragePool(kernel=(8, 8), strides=(8, 8)).write(net.bb, [x], "average_pool_0")
         return net.conv(x, "conv2d_0"), pool
 
     def returned(net: Net) -> tuple[relax.Var, ...]:
@@ -208,7 +209,7 @@ def test_a_conversion_of_a_result_is_not_absorbed() -> None:
 
     def body(net: Net) -> relax.Var:
         a = net.conv(net.x, "conv2d_0")
-        b = convert(net.bb, a, Shift(1), (-128, 127), offset=1, name="convert_0")
+        b = Convert(Shift(1), (-128, 127), offset=1).write(net.bb, [a], "convert_0")
         return net.conv(b, "conv2d_1")
 
     parts = cut(Net().finish(body))
@@ -220,7 +221,7 @@ def test_a_conversion_of_a_result_is_not_absorbed() -> None:
 def test_absorbed_conversions_compute_what_the_integer_form_says(offset: int) -> None:
     def body(net: Net) -> relax.Var:
         x = _converted(net, offset)
-        return add(net.bb, net.conv(x, "conv2d_0"), x, Shift(1), (0, 127), name="add_0")
+        return Add(Shift(1), (0, 127)).write(net.bb, [net.conv(x, "conv2d_0"), x], "add_0")
 
     model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
     module = htvm.build(model, "diana.digital", "host")
@@ -234,8 +235,8 @@ def test_two_regions_may_read_one_absorbed_conversion() -> None:
     def body(net: Net) -> relax.Var:
         x = _converted(net)
         a = net.conv(x, "conv2d_0")
-        pool = average_pool2d(net.bb, a, kernel=(1, 1), strides=(1, 1), name="average_pool_0")
-        return add(net.bb, pool, x, Shift(1), (0, 127), name="add_0")
+        pool = AveragePool(kernel=(1, 1), strides=(1, 1)).write(net.bb, [a], "average_pool_0")
+        return Add(Shift(1), (0, 127)).write(net.bb, [pool, x], "add_0")
 
     model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")
     module = htvm.build(model, "diana.digital", "host")
@@ -249,7 +250,7 @@ def test_a_conversion_of_channels_apart_is_no_table(maps: int) -> None:
     requant = MulShift(tuple(range(3, 3 + maps)), (4,), (8,))
 
     def body(net: Net) -> relax.Var:
-        x = convert(net.bb, net.x, requant, (-128, 127), offset=3, name="convert_0")
+        x = Convert(requant, (-128, 127), offset=3).write(net.bb, [net.x], "convert_0")
         return net.conv(x, "conv2d_0")
 
     model = htvm.load(Net((1, 6, 5, 16)).finish(body), name="border")

@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import relax
 
-from byoc_dory.layers import Shift, Tensor, add_layer, conv2d_layer
-from patterns.ops import elementwise, pool
-from patterns.ops.conv import conv2d
+from byoc_dory.layers import Shift
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.table_map import Table
-from patterns.reading.ranges import shifted_range
+from patterns.ops.tflite.average_pool import AveragePool
 from patterns.reading.read import read_graph
 
 
@@ -35,28 +37,25 @@ def test_a_sum_is_bounded_by_its_weights(
     weight: list[int], bias: int, shift: int, ends: tuple[int, int], relu: bool, pad: int
 ) -> None:
     low, high = ends[0], ends[0] + ends[1]
-    layer = conv2d_layer(
-        "l", Tensor("x", (1, 1, 3)), "y", np.array(weight, np.int8).reshape(1, 1, 1, 3),
-        np.array([bias], np.int32), pad=(0, pad, 0, pad), requant=Shift(shift),
-        clip=(0, 127) if relu else (-128, 127),
-    )  # fmt: skip
+    filters, clip = np.array(weight, np.int8).reshape(1, 1, 1, 3), (0, 127) if relu else (-128, 127)
+    window = Window(padding=(0, pad, 0, pad))
+    op = conv2d_of(filters, np.array([bias], np.int32), window, Shift(shift), clip)
     found = set()
     for x in product((low, high), repeat=3):
         padded = [0] * pad + list(x) + [0] * pad
         for at in range(len(padded) - 2):
             acc = bias + sum(w * v for w, v in zip(weight, padded[at : at + 3], strict=True))
-            found.add(min(max(acc >> shift, layer.clip[0]), layer.clip[1]))
-    least, most = shifted_range(layer, [(low, high)])
+            found.add(min(max(acc >> shift, clip[0]), clip[1]))
+    least, most = op.range([(low, high)])
     assert least <= min(found) and most >= max(found)
     if not pad:
         assert (least, most) == (min(found), max(found)), "the bound is reached"
 
 
 def test_a_sum_of_two_knows_both_operands() -> None:
-    a, b = Tensor("a", (4,)), Tensor("b", (4,))
-    layer = add_layer("l", a, b, "y", requant=Shift(1), clip=(0, 127))
-    assert shifted_range(layer, [(0, 63), (-64, 63)]) == (0, 63)
-    assert shifted_range(layer, [(-128, 127), (-128, 127)]) == (0, 127)
+    op = Add(Shift(1), (0, 127))
+    assert op.range([(0, 63), (-64, 63)]) == (0, 63)
+    assert op.range([(-128, 127), (-128, 127)]) == (0, 127)
 
 
 def _read_after(write: object) -> tuple[int, int]:
@@ -65,10 +64,12 @@ def _read_after(write: object) -> tuple[int, int]:
     x = relax.Var("x", relax.TensorType((1, 4, 4, 2), "int8"))
     with bb.function("main", [x]):
         with bb.dataflow():
-            small = elementwise.convert(bb, x, Shift(0), (-10, 20), name="small")
+            small = Convert(Shift(0), (-10, 20)).write(bb, [x], "small")
             made = write(bb, small)  # type: ignore[operator]
             weight = np.ones((1, int(made.ty.shape[3].value), 1, 1), np.int8)
-            y = conv2d(bb, made, weight, np.zeros(1, np.int32), Shift(3), name="last")
+            y = conv2d_of(weight, np.zeros(1, np.int32), Window(), Shift(3)).write(
+                bb, [made], "last"
+            )
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     layer = read_graph(bb.get())[-1].layer
@@ -86,12 +87,11 @@ def _read_after(write: object) -> tuple[int, int]:
         (lambda bb, x: PadAxes(-50, ((0, 0), (0, 0), (1, 0), (0, 0))).write(bb, [x], "c"),
          (-50, 20)),
         (lambda bb, x: Pad(33, (1, 0, 0, 1)).write(bb, [x], "c"), (-10, 33)),
-        (lambda bb, x: pool.max_pool2d(bb, x, kernel=(2, 2), strides=(2, 2), name="c"), (-10, 20)),
-        (lambda bb, x: pool.average_pool2d(bb, x, kernel=(2, 2), strides=(2, 2), clip=(0, 127),
-                                           name="c"), (0, 20)),
+        (lambda bb, x: MaxPool(kernel=(2, 2), strides=(2, 2)).write(bb, [x], "c"), (-10, 20)),
+        (lambda bb, x: AveragePool((2, 2), (2, 2), clip=(0, 127)).write(bb, [x], "c"), (0, 20)),
         (lambda bb, x: Table(np.arange(-64, 64).repeat(2).astype(np.int8)).write(bb, [x], "c"),
          (-64, 63)),
-        (lambda bb, x: elementwise.add(bb, x, x, Shift(1), (0, 127), name="c"), (0, 20)),
+        (lambda bb, x: Add(Shift(1), (0, 127)).write(bb, [x, x], "c"), (0, 20)),
     ],
 )  # fmt: skip
 def test_ranges_pass_through_operators(write: object, wanted: tuple[int, int]) -> None:

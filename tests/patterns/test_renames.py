@@ -10,9 +10,10 @@ import htvm
 from byoc_dory.layers.layer import MulShift, Shift
 from patterns.byoc.partition import Partition
 from patterns.dispatch.dispatching import dispatch
-from patterns.ops import elementwise
-from patterns.ops.conv import conv2d
-from patterns.ops.gemm import dense
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.pulp import norm as integer_norm
@@ -28,7 +29,7 @@ RNG = np.random.default_rng(8)
 def product(bb: Any, x: Any, k: int, name: str) -> Any:
     weight = RNG.integers(-60, 60, (k, int(x.ty.shape[-1]))).astype(np.int8)
     bias = RNG.integers(-3000, 3000, k).astype(np.int32)
-    return dense(bb, x, weight, bias, MulShift((150,), (14,), (8192,)), name=name)
+    return Dense(weight, bias, MulShift((150,), (14,), (8192,))).write(bb, [x], name)
 
 
 def norm(bb: Any, x: Any, name: str) -> Any:
@@ -45,7 +46,7 @@ def _block(bb: Any, x: Any) -> Any:
     y = norm(bb, y, "layer_norm_0")
     y = product(bb, Reshape((6, 5)).write(bb, [y], "reshape_3"), 8, "linear_1")
     y = Reshape((1, 6, 8)).write(bb, [y], "reshape_4")
-    return elementwise.add(bb, x, y, MulShift((5,), (3,)), name="add_0")
+    return Add(MulShift((5,), (3,))).write(bb, [x, y], "add_0")
 
 
 def results_of(parts: Partition, known: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def test_what_would_leave_a_region_ends_it() -> None:
         z = Reshape((1, 6, 6)).write(bb, [y], "reshape_0")
         first = norm(bb, z, "layer_norm_1")
         turned = Transpose((0, 2, 1)).write(bb, [first], "turned")
-        return elementwise.add(bb, z, turned, Shift(1), name="add_0")
+        return Add(Shift(1)).write(bb, [z, turned], "add_0")
 
     placed, parts = cut(module_of([((6, 8), "int8")], write), fake())
     assert set(placed.renamed) == {"reshape_0"}
@@ -115,7 +116,7 @@ def test_maps_are_reshaped_by_the_host() -> None:
     bias = np.zeros(3, np.int32)
 
     def write(bb: Any, x: Any) -> Any:
-        y = conv2d(bb, x, weight, bias, Shift(4), name="conv2d_0", layout="NCHW")
+        y = conv2d_of(weight, bias, Window(layout="NCHW"), Shift(4)).write(bb, [x], "conv2d_0")
         y = Reshape((3, 5, 6)).write(bb, [y], "reshape_0")
         return norm(bb, y, "layer_norm_0")
 
@@ -128,9 +129,13 @@ def test_maps_with_channels_first_are_no_matrices() -> None:
     weight = RNG.integers(-8, 8, (6, 6, 1, 1)).astype(np.int8)
 
     def write(bb: Any, x: Any, layout: str) -> Any:
-        y = conv2d(bb, x, weight, np.zeros(6, np.int32), Shift(4), name="conv_0", layout=layout)
-        y = elementwise.convert(bb, y, MulShift((3,), (2,)), name="convert_0")
-        return conv2d(bb, y, weight, np.zeros(6, np.int32), Shift(4), name="conv_1", layout=layout)
+        y = conv2d_of(weight, np.zeros(6, np.int32), Window(layout=layout), Shift(4)).write(
+            bb, [x], "conv_0"
+        )
+        y = Convert(MulShift((3,), (2,))).write(bb, [y], "convert_0")
+        return conv2d_of(weight, np.zeros(6, np.int32), Window(layout=layout), Shift(4)).write(
+            bb, [y], "conv_1"
+        )
 
     sizes = {"NCHW": (1, 6, 5, 6), "NHWC": (1, 5, 6, 6)}
     for layout, regions in (("NCHW", 2), ("NHWC", 1)):
@@ -146,9 +151,9 @@ def test_maps_with_channels_first_are_no_matrices() -> None:
 
 def test_without_layers_of_matrices_nothing_changes() -> None:
     def write(bb: Any, x: Any) -> Any:
-        y = elementwise.add(bb, x, x, Shift(1), name="add_0")
+        y = Add(Shift(1)).write(bb, [x, x], "add_0")
         y = Reshape((1, 1, 40)).write(bb, [y], "reshape_0")
-        return elementwise.add(bb, y, y, Shift(1), name="add_1")
+        return Add(Shift(1)).write(bb, [y, y], "add_1")
 
     module = module_of([((1, 40), "int8")], write)
     placed, parts = cut(module, fake())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from patterns.ops.tflite.softmax import exponential_table, softmax, softmax_multiplier
+from patterns.ops.tflite.softmax import TfliteSoftmax, exponential_table, softmax_multiplier
 from tests.patterns.build import module_of, run_tvm
 from tests.reference import gemmlowp
 from tests.reference.interpreter import interpret
@@ -65,7 +65,9 @@ def test_rows_are_tflites(scale: float, length: int) -> None:
     rows[2] = -128
     rows[2, -1] = 127
     rows[3] = rng.integers(90, 128, length)
-    module = module_of([rows.shape], lambda bb, x: softmax(bb, x, scale, name="softmax_0"))
+    module = module_of(
+        [rows.shape], lambda bb, x: TfliteSoftmax.of_scale(scale).write(bb, [x], "softmax_0")
+    )
     made = run_tvm(module, rows)
     parameters = softmax_multiplier(scale)
     wanted = [gemmlowp.softmax_row(row.tolist(), *parameters) for row in rows]
@@ -76,4 +78,6 @@ def test_rows_are_tflites(scale: float, length: int) -> None:
 @pytest.mark.parametrize(("scale", "length", "message"), [(0.1, 4096, "4096"), (1e-9, 4, "scale")])
 def test_refused(scale: float, length: int, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        module_of([(1, length)], lambda bb, x: softmax(bb, x, scale, name="softmax_0"))
+        module_of(
+            [(1, length)], lambda bb, x: TfliteSoftmax.of_scale(scale).write(bb, [x], "softmax_0")
+        )

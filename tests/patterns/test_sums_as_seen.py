@@ -19,7 +19,16 @@ from patterns.reading.node import Node, Unclassed
 def test_a_sum_of_matrices(target: str, shape: tuple[int, ...]) -> None:
     layer = add_layer("s", matrix("a", 8, 16), matrix("b", 8, 16), "s", requant=Shift(1))
     layer = replace(layer, output=matrix("s", 8, 16))
-    node = Node("s", Unclassed(name="add"), ("a", "b"), "s", ((8, 16), (8, 16)), (8, 16), layer)
+    node = Node(
+        "s",
+        Unclassed(name="add"),
+        ("a", "b"),
+        "s",
+        ((8, 16), (8, 16)),
+        (8, 16),
+        layer,
+        ("int8", "int8"),
+    )
     found = resolve(target)
     placed = dispatch(Graph((node,), ("s",)), found.soc, found.accelerators)
     assert placed.placement["s"] == found.accelerators[0].name

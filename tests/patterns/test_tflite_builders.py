@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from patterns.ops.elementwise import TfliteAdd
 from patterns.ops.float32 import borders as floats
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
@@ -21,7 +20,8 @@ from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.table_map import Table, tabulate
-from patterns.ops.tflite.binary import TfliteBinary, TfliteMultiply
+from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
+from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.reading.read import Node, read_graph
 from tests.patterns.build import module_of, run_tvm
@@ -100,9 +100,9 @@ def binary(rng: Rng) -> Written:
     function = ("add", "subtract", "multiply")[int(rng.integers(3))]
     scales = tuple(float(scale) for scale in np.exp(rng.uniform(-4, 0, 3)))
     zeros = tuple(int(zero) for zero in rng.integers(-128, 128, 3))
-    parameters: Any = TfliteAdd.from_scales(scales, zeros)  # type: ignore[arg-type]
+    parameters: Any = AddFactors.from_scales(scales, zeros)  # type: ignore[arg-type]
     if function == "multiply":
-        parameters = TfliteMultiply.from_scales(scales, zeros)  # type: ignore[arg-type]
+        parameters = MultiplyFactors.from_scales(scales, zeros)  # type: ignore[arg-type]
     shape = sizes(rng, 3)
     other = tuple(size if rng.integers(2) else 1 for size in shape)[int(rng.integers(3)) :]
     fixed = integers(rng, *other) if rng.integers(2) else None
@@ -155,7 +155,7 @@ def test_a_table_is_read_back() -> None:
 
 def test_a_constant_operand_is_read_back() -> None:
     rng = np.random.default_rng(0)
-    parameters = TfliteMultiply.from_scales((0.1, 0.2, 0.3), (1, 2, 3))
+    parameters = MultiplyFactors.from_scales((0.1, 0.2, 0.3), (1, 2, 3))
     fixed = integers(rng, 2, 3)
     node = agree(
         [(1, 2, 3)],
@@ -182,7 +182,7 @@ def test_floats_that_no_byte_can_hold_saturate() -> None:
         lambda bb, x: Slice((0, 0), (1, 3), (1, 0)).write(bb, [x], "slice_0"),
         lambda bb, x: Table(np.zeros(7, np.int8)).write(bb, [x], "table_0"),
         lambda bb, x: TfliteBinary(
-            "add", TfliteAdd.from_scales((1, 1, 1), (0, 0, 0)), b=np.zeros((1, 9), np.int8)
+            "add", AddFactors.from_scales((1, 1, 1), (0, 0, 0)), b=np.zeros((1, 9), np.int8)
         ).write(bb, [x], "binary_0"),
     ],
 )  # fmt: skip
@@ -193,4 +193,4 @@ def test_what_makes_no_sense_is_refused(write: Callable[..., Any]) -> None:
 
 def test_scales_far_apart_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="finer"):
-        TfliteMultiply.from_scales((1.0, 1.0, 1e-6), (0, 0, 0))
+        MultiplyFactors.from_scales((1.0, 1.0, 1e-6), (0, 0, 0))

@@ -12,8 +12,11 @@ from tvm import relax
 
 import htvm
 from byoc_dory.layers.layer import MulShift, Shift
-from patterns.ops import elementwise, gemm, pool
-from patterns.ops.conv import conv2d
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
 from patterns.reading.read import read_graph
 from tests.reference.interpreter import interpret
@@ -70,12 +73,11 @@ def test_a_convolution_of_unsigned_bytes(unsigned: bool) -> None:
     requant = MulShift((77, 20, 1, 300, -90, 4000), (14,) * 6, (8192,) * 6)
 
     def write(bb: Any, x: Any) -> Any:
-        y = conv2d(
-            bb, x, FILTER, BIAS, requant, clip,
-            name="conv2d_0", padding=(1, 1, 1, 1), layout="NCHW", dtype=dtype,
-        )  # fmt: skip
-        return pool.max_pool2d(
-            bb, y, kernel=(2, 2), strides=(2, 2), padding=(1, 1, 1, 1), layout="NCHW", name="pool"
+        y = conv2d_of(
+            FILTER, BIAS, Window(padding=(1, 1, 1, 1), layout="NCHW"), requant, clip, dtype=dtype
+        ).write(bb, [x], "conv2d_0")
+        return MaxPool(kernel=(2, 2), strides=(2, 2), padding=(1, 1, 1, 1), layout="NCHW").write(
+            bb, [y], "pool"
         )
 
     built = agree([((1, 3, 8, 8), "uint8")], write)
@@ -91,7 +93,7 @@ def test_a_product_of_several_rows_of_unsigned_bytes() -> None:
     bias = BIAS[:5]
     built = agree(
         [((7, 24), "uint8")],
-        lambda bb, x: gemm.dense(bb, x, MATRIX, bias, requant, name="linear_0"),
+        lambda bb, x: Dense(MATRIX, bias, requant).write(bb, [x], "linear_0"),
     )
     (node,) = read_graph(built.model.module)
     assert node.kind == "linear" and node.scaled is None
@@ -102,10 +104,8 @@ def test_a_product_of_several_rows_of_unsigned_bytes() -> None:
 
 def test_sums_and_conversions_of_mixed_types() -> None:
     def write(bb: Any, a: Any, b: Any) -> Any:
-        total = elementwise.add(bb, a, b, Shift(1), (0, 255), name="add_0", dtype="uint8")
-        half = elementwise.convert(
-            bb, total, MulShift((3,), (2,), (1,)), offset=-128, name="convert_0"
-        )
+        total = Add(Shift(1), (0, 255), dtype="uint8").write(bb, [a, b], "add_0")
+        half = Convert(MulShift((3,), (2,), (1,)), offset=-128).write(bb, [total], "convert_0")
         return [total, Reshape((30,)).write(bb, [half], "reshape_0")]
 
     built = agree([((1, 5, 6), "uint8"), ((1, 5, 6), "int8")], write)

@@ -22,7 +22,7 @@ from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.sketch import Scheme
 from patterns.dispatch.dispatching import CPU, dispatch
 from patterns.names import emit
-from patterns.ops.conv import conv2d
+from patterns.ops.convolution import Window, conv2d_of
 from patterns.reading.graph import Graph
 from patterns.reading.read import graph_of
 
@@ -216,10 +216,12 @@ def test_a_padding_before_a_convolution_belongs_to_it() -> None:
         with bb.dataflow():
             widths = [0, 0, 1, 0, 2, 1, 0, 0]
             padded = emit(bb, relax.op.nn.pad(x, widths, pad_value=-3), "pad_0", last=True)
-            y = conv2d(
-                bb, padded, np.ones((4, 16, 3, 3), np.int8), np.zeros(4, np.int32),
-                TfliteRequant((1 << 30,), (-4,), 0, (-3,)), name="conv2d_0",
-            )  # fmt: skip
+            y = conv2d_of(
+                np.ones((4, 16, 3, 3), np.int8),
+                np.zeros(4, np.int32),
+                Window(),
+                TfliteRequant((1 << 30,), (-4,), 0, (-3,)),
+            ).write(bb, [padded], "conv2d_0")
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     seen: list[LayerInfo] = []

@@ -10,12 +10,16 @@ from tvm import relax
 
 from byoc_dory.layers.layer import TfliteRequant
 from htvm.model import Model, TensorInfo
-from patterns.ops import elementwise, gemm, pool
-from patterns.ops.conv import conv2d
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite import softmax
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
 Array = Any
 
@@ -169,23 +173,21 @@ class Source:
             first, second, relu = step[2:]
             names = (first, second, name)
             scales = tuple(self.scale[item] for item in names)
-            parameters = elementwise.TfliteAdd.from_scales(
-                scales, tuple(self.zero[item] for item in names)
-            )
+            parameters = AddFactors.from_scales(scales, tuple(self.zero[item] for item in names))
             clip = (self.zero[name] if relu else -128, 127)
-            return elementwise.tflite_add(builder, x, values[second], parameters, clip, name=name)
+            return TfliteAdd(parameters, clip).write(builder, [x, values[second]], name)
         if kind == "average_pool":
-            return pool.average_pool2d(
-                builder, x, kernel=step[3], strides=(1, 1), layout=self.layout, name=name
+            return AveragePool(kernel=step[3], strides=(1, 1), layout=self.layout).write(
+                builder, [x], name
             )
         if kind == "max_pool":
-            return pool.max_pool2d(
-                builder, x, kernel=step[3], strides=(2, 2), layout=self.layout, name=name
+            return MaxPool(kernel=step[3], strides=(2, 2), layout=self.layout).write(
+                builder, [x], name
             )
         if kind == "reshape":
             return Reshape(self._shape(name)).write(builder, [x], name)
         if kind == "softmax":
-            return softmax.softmax(builder, x, self.scale[source], name=name)
+            return TfliteSoftmax.of_scale(self.scale[source]).write(builder, [x], name)
         return self._write_linear(builder, x, step)
 
     def _write_linear(self, builder: Any, x: Any, step: Any) -> Any:
@@ -199,14 +201,22 @@ class Source:
         clip = (self.zero[name] if relu else -128, 127)
         folded = folded.astype(np.int32)
         if kind == "dense":
-            return gemm.dense(builder, x, weight, folded, requant, clip, name=name)
+            return Dense(weight, folded, requant, clip).write(builder, [x], name)
         if any(pad) and zero:
             x = Pad(zero, pad, layout=self.layout).write(builder, [x], f"pad_{name}")
             pad = (0, 0, 0, 0)
-        return conv2d(
-            builder, x, weight, folded, requant, clip, name=name, strides=(stride, stride),
-            padding=pad, groups=len(weight) if kind == "depthwise" else 1, layout=self.layout,
-        )  # fmt: skip
+        return conv2d_of(
+            weight,
+            folded,
+            Window(
+                strides=(stride, stride),
+                padding=pad,
+                groups=len(weight) if kind == "depthwise" else 1,
+                layout=self.layout,
+            ),
+            requant,
+            clip,
+        ).write(builder, [x], name)
 
 
 def _linear(

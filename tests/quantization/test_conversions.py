@@ -10,8 +10,8 @@ import htvm
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
 from htvm.quantization import retarget
-from patterns.ops.elementwise import convert
-from patterns.ops.gemm import dense
+from patterns.ops.convert import Convert
+from patterns.ops.dense import Dense
 from tests.reference.interpreter import interpret
 
 RNG = np.random.default_rng(8)
@@ -25,9 +25,9 @@ def model(requant: Requant, clip: tuple[int, int], offset: int) -> htvm.Model:
     weight = RNG.integers(-99, 99, (6, 2)).astype(np.int8)
     with bb.function("main", [x]):
         with bb.dataflow():
-            value = convert(bb, x, requant, clip, offset=offset, name="convert_0")
+            value = Convert(requant, clip, offset=offset).write(bb, [x], "convert_0")
             scaled = MulShift((9,), (10,), (512,))
-            value = dense(bb, value, weight, np.zeros(6, np.int32), scaled, name="dense_0")
+            value = Dense(weight, np.zeros(6, np.int32), scaled).write(bb, [value], "dense_0")
             result = bb.emit_output(value)
         bb.emit_func_output(result)
     return htvm.load(bb.get())

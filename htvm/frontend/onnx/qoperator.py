@@ -29,8 +29,8 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Step
-from patterns.ops.conv import conv2d_sums
-from patterns.ops.gemm import dense_sums
+from patterns.ops.convolution import Conv2dSums, Window
+from patterns.ops.dense import LinearSums
 from patterns.ops.moves.pad import Pad
 
 if TYPE_CHECKING:
@@ -179,19 +179,12 @@ def _conv_integer(reader: Reader, node: Node) -> Value:
         top, left, bottom, right = padding
         shape = (*source.shape[:2], source.shape[2] + top + bottom, source.shape[3] + left + right)
 
-        def pad(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return Pad(zero, (top, left, bottom, right), layout="NCHW").write(bb, [inputs[0]], name)
-
-        source, padding = reader.write(node, "pad", (source,), shape, pad), (0, 0, 0, 0)
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return conv2d_sums(
-            bb, inputs[0], weight.data, bias, name=name, strides=windows.strides,
-            padding=padding, dilation=windows.dilation, groups=groups, layout="NCHW",
-        )  # fmt: skip
-
+        pad = Pad(zero, padding, "NCHW")
+        source, padding = reader.write(node, pad.stem, (source,), shape, pad.write), (0, 0, 0, 0)
     out = (1, weight.data.shape[0], *windows.outputs)
-    return Sums(reader.write(node, "conv2d_sums", (source,), out, write, dtype="int32"))
+    window = Window(windows.strides, padding, windows.dilation, groups, "NCHW")
+    op = Conv2dSums(weight.data, bias, window)
+    return Sums(reader.write(node, op.stem, (source,), out, op.write, dtype="int32"))
 
 
 def _matmul_integer(reader: Reader, node: Node) -> Value:
@@ -206,7 +199,7 @@ def _matmul_integer(reader: Reader, node: Node) -> Value:
     bias = _bias_of(node, weight, zero)
 
     def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return dense_sums(bb, inputs[0], weight.data, bias, name=name)
+        return LinearSums(weight.data, bias).write(bb, [inputs[0]], name)
 
     out = (source.shape[0], weight.data.shape[0])
     return Sums(reader.write(node, "linear_sums", (source,), out, write, dtype="int32"))

@@ -7,20 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import UnsupportedError
-from htvm.frontend.operators import (
-    Activation,
-    Add,
-    AveragePool,
-    Conv,
-    Convert,
-    Dense,
-    Operator,
-    Pair,
-    Softmax,
-    Step,
-)
+from htvm.frontend.operators import Activation, Applied, Conv, Dense, Operator, Pair, Step
 from htvm.frontend.qdq.quantization import identity
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real
+from htvm.frontend.scales import summed
+from patterns.ops.convert import Convert
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -50,7 +44,7 @@ def add(reader: Reader, call: Call) -> Any:
 
     def finish(step: Step, clip: Pair, _: Constant | None) -> Operator:
         operands = (a.activation, b.activation)
-        return Add(position, where, operands, (a.step, b.step, step), clip)
+        return Applied(position, where, operands, summed(a.step, b.step, step, clip))
 
     return Pending(finish, shape_of(call), takes_bias=False)
 
@@ -73,14 +67,28 @@ def clip(reader: Reader, call: Call) -> Any:
     if not isinstance(value, Activation):
         return bounded(reader, value, low, high)
     origin = value.origin
-    if not isinstance(origin, Conv | Dense | Add | Convert | AveragePool):
+    clipped = _clipped_by(origin)
+    if clipped is None or isinstance(origin, str):
         if low <= INT8[0] and high >= INT8[1]:
             return value
         raise reader.unsupported("an int8 clip that does not follow an operator with one")
-    clip = (max(origin.clip[0], math.ceil(low)), min(origin.clip[1], math.floor(high)))
+    clip = (max(clipped[0], math.ceil(low)), min(clipped[1], math.floor(high)))
     if clip[0] > clip[1]:
         raise reader.unsupported(f"a clip to [{low}, {high}] leaves nothing")
-    return reader.activation(replace(origin, clip=clip), value.shape, reader.steps.get(value))
+    if isinstance(origin, Applied):
+        made: Operator = replace(origin, op=replace(origin.op, clip=clip))  # type: ignore[call-arg]
+    else:
+        made = replace(origin, clip=clip)  # type: ignore[call-arg]
+    return reader.activation(made, value.shape, reader.steps.get(value))
+
+
+def _clipped_by(origin: Operator | str) -> Pair | None:
+    """The range to which an operator clips its result, if it has one to set."""
+    if isinstance(origin, Conv | Dense):
+        return origin.clip
+    if isinstance(origin, Applied) and isinstance(origin.op, TfliteAdd | Convert | AveragePool):
+        return origin.op.clip
+    return None
 
 
 def bounded(reader: Reader, value: Any, low: float, high: float) -> Any:
@@ -106,6 +114,7 @@ def softmax(reader: Reader, call: Call) -> Any:
                 where=where,
                 hint="int8 softmax has scale 1/256 and zero point -128",
             )
-        return Softmax(position, where, (source.activation,), source.step.scale)
+        softmax = TfliteSoftmax.of_scale(source.step.scale)
+        return Applied(position, where, (source.activation,), softmax)
 
     return Pending(finish, source.activation.shape, takes_bias=False)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.layers.layer import Array
-from htvm.frontend.operators import Activation, Convert, Operator, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Operator, Pair, Step
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real
+from htvm.frontend.scales import converted
 
 if TYPE_CHECKING:
     from tvm.relax import Call
@@ -61,7 +62,8 @@ def identity(reader: Reader, source: Real) -> Pending:
     position, where = reader.position(), reader.where
 
     def finish(step: Step, clip: Pair, _: Constant | None) -> Operator:
-        return Convert(position, where, (source.activation,), (source.step, step), clip)
+        convert = converted(source.step, step, clip)
+        return Applied(position, where, (source.activation,), convert)
 
     return Pending(finish, source.activation.shape, takes_bias=False)
 

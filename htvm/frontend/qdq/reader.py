@@ -12,17 +12,9 @@ from tvm.ir import GenericConst
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.layer import Array
-from htvm.frontend.operators import (
-    Activation,
-    Applied,
-    AveragePool,
-    MaxPool,
-    Operator,
-    Pads,
-    Pair,
-    Step,
-)
+from htvm.frontend.operators import Activation, Applied, Operator, Pads, Pair, Step
 from patterns.op import Scale
+from patterns.ops.convert import Convert
 from patterns.primitive import shape_of
 from patterns.reading.read import bindings_of, dtype_of, main_of
 
@@ -101,7 +93,7 @@ class Wide:
     """An int8 activation cast to int32, or its average."""
 
     activation: Activation
-    pool: AveragePool | None = None
+    pool: Applied | None = None
 
 
 Value: TypeAlias = "Activation | Real | Constant | Pending | Wide"
@@ -237,9 +229,9 @@ class Reader:
 
 def _passes(operator: Operator) -> bool:
     """Whether its result has the step of its input."""
-    if isinstance(operator, Applied):
-        return operator.op.scale is Scale.PASSES
-    return isinstance(operator, MaxPool | AveragePool)
+    if not isinstance(operator, Applied) or isinstance(operator.op, Convert):
+        return False
+    return operator.op.scale is Scale.PASSES
 
 
 Handler: TypeAlias = Callable[[Reader, "Call"], Any]

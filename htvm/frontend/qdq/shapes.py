@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.frontend.operators import (
-    Activation,
-    Applied,
-    AveragePool,
-    MaxPool,
-    Operator,
-    Pads,
-    Pair,
-    Step,
-)
+from htvm.frontend.operators import Activation, Applied, Operator, Pads, Pair, Step
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Wide, pads, pair
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
+from patterns.ops.tflite.average_pool import AveragePool
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -99,7 +92,7 @@ def max_pool2d(reader: Reader, call: Call) -> Any:
     at, where = reader.position(), reader.where
     return reader.pass_on(
         reader.value_of(call.args[0]),
-        lambda source: MaxPool(at, where, (source,), kernel, strides, padding, layout),
+        lambda source: Applied(at, where, (source,), MaxPool(kernel, strides, padding, layout)),
         call,
     )
 
@@ -112,8 +105,8 @@ def avg_pool2d(reader: Reader, call: Call) -> Any:
         raise reader.unsupported("an average that counts its padding")
     at, where, shape = reader.position(), reader.where, shape_of(call)
 
-    def make(source: Activation, clip: Pair) -> AveragePool:
-        return AveragePool(at, where, (source,), kernel, strides, padding, clip, layout)
+    def make(source: Activation, clip: Pair) -> Applied:
+        return Applied(at, where, (source,), AveragePool(kernel, strides, padding, clip, layout))
 
     if isinstance(value, Wide) and value.pool is None:
         return Wide(value.activation, make(value.activation, INT8))

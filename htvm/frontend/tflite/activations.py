@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byoc_dory.layers.layer import Array
-from htvm.frontend.operators import Activation, Applied, Clip, Convert, Operator, Softmax, Step
+from htvm.frontend.operators import Activation, Applied, Clip, Operator, Step
+from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import Table, tabulate
 from patterns.ops.tflite import gemmlowp
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
 __all__ = [
     "clipped",
@@ -211,7 +213,7 @@ def relu(op: OperatorReader) -> Sequence[Operator]:
     """RELU by itself: rescaled, then nothing below zero."""
     source, step, made = _unary(op)
     clip = (bound(0.0, made, INT8[0]), INT8[1])
-    return [Convert(op.position(), op.where, (op.value(source),), (step, made), clip)]
+    return [Applied(op.position(), op.where, (op.value(source),), converted(step, made, clip))]
 
 
 def relu_6(op: OperatorReader) -> Sequence[Operator]:
@@ -234,4 +236,5 @@ def softmax(op: OperatorReader) -> Sequence[Operator]:
             "int8 softmax has scale 1/256 and zero point -128",
         )
     op.result_shape(source.shape)
-    return [Softmax(op.position(), op.where, (op.value(source),), op.step(source).scale)]
+    softmax = TfliteSoftmax.of_scale(op.step(source).scale)
+    return [Applied(op.position(), op.where, (op.value(source),), softmax)]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.layer import Array
-from htvm.frontend.operators import Activation, Add, Applied, Operator
+from htvm.frontend.operators import Activation, Applied, Operator
+from htvm.frontend.scales import summed
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
-from patterns.ops.elementwise import TfliteAdd
-from patterns.ops.tflite.binary import Function, TfliteBinary, TfliteMultiply, broadcast
+from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
+from patterns.ops.tflite.factors import AddFactors, MultiplyFactors
 
 __all__ = ["add", "multiply", "subtract"]
 
@@ -21,7 +22,7 @@ def add(op: OperatorReader) -> Sequence[Operator]:
         if first.shape == second.shape:
             steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
             clip = op.clip(op.options(11), 0)
-            return [Add(op.position(), op.where, (first, second), steps, clip)]
+            return [Applied(op.position(), op.where, (first, second), summed(*steps, clip))]
     return _binary(op, "add", 11, first, second)
 
 
@@ -62,11 +63,11 @@ def _binary(
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
     scales = (steps[0].scale, steps[1].scale, steps[2].scale)
     zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
-    parameters: TfliteAdd | TfliteMultiply
+    parameters: AddFactors | MultiplyFactors
     if function == "multiply":
-        parameters = TfliteMultiply.from_scales(scales, zeros)
+        parameters = MultiplyFactors.from_scales(scales, zeros)
     else:
-        parameters = TfliteAdd.from_scales(scales, zeros)
+        parameters = AddFactors.from_scales(scales, zeros)
     a, b = (None if isinstance(item, Activation) else item for item in (first, second))
     inputs = tuple(item for item in (first, second) if isinstance(item, Activation))
     made = TfliteBinary(function, parameters, clip, a, b)

@@ -7,15 +7,13 @@ a QUANTIZE behind such an input, and a QUANTIZE or DEQUANTIZE before such an out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
-from byoc_dory.layers.layer import TfliteRequant
-from htvm.frontend.operators import Convert, Operator, Primitive
+from htvm.frontend.operators import Applied, Operator, Primitive
+from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
-from patterns.ops import elementwise
 from patterns.ops.float32 import borders as floats
-from patterns.ops.requantize import fixed_point
 
 __all__ = ["dequantize", "quantize"]
 
@@ -45,17 +43,9 @@ def quantize(op: OperatorReader) -> Sequence[Operator]:
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     step = op.step(source)
     if source.dtype == result.dtype == "int8":
-        return [Convert(op.position(), op.where, (value,), (step, made), clip)]
-    multiplier, exponent = fixed_point(step.scale / made.scale)
-    requant = TfliteRequant((multiplier,), (exponent,), made.zero_point)
-
-    def write(builder: Any, inputs: Sequence[Any], name: str) -> Any:
-        return elementwise.convert(
-            builder, inputs[0], requant, clip,
-            offset=-step.zero_point, name=name, dtype=result.dtype,
-        )  # fmt: skip
-
-    return [Primitive(op.position(), op.where, (value,), kind="convert", write=write)]
+        return [Applied(op.position(), op.where, (value,), converted(step, made, clip))]
+    convert = replace(converted(step, made, clip), dtype=result.dtype)
+    return [Applied(op.position(), op.where, (value,), convert)]
 
 
 def dequantize(op: OperatorReader) -> Sequence[Operator]:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from htvm.frontend.operators import Activation, Applied, AveragePool, MaxPool, Operator
+from htvm.frontend.operators import Activation, Applied, Operator
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import INT8, OperatorReader
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.nearest import Nearest
+from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 
 __all__ = ["average_pool", "max_pool", "mean", "resize_nearest"]
@@ -29,7 +31,7 @@ def average_pool(op: OperatorReader) -> Sequence[Operator]:
     strides, padding, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
     clip = op.clip(options, 5)
     inputs = (op.value(source),)
-    return [AveragePool(op.position(), op.where, inputs, kernel, strides, padding, clip, "NHWC")]
+    return [Applied(op.position(), op.where, inputs, AveragePool(kernel, strides, padding, clip))]
 
 
 def max_pool(op: OperatorReader) -> Sequence[Operator]:
@@ -42,7 +44,7 @@ def max_pool(op: OperatorReader) -> Sequence[Operator]:
     strides, padding, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
     clip = op.clip(options, 5)
     inputs = (op.value(source),)
-    pool = MaxPool(op.position(), op.where, inputs, kernel, strides, padding, "NHWC")
+    pool = Applied(op.position(), op.where, inputs, MaxPool(kernel, strides, padding))
     if clip == INT8:
         return [pool]
     return [clipped(op, Activation(op.result().shape, pool), clip, sub=1)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from htvm.frontend.operators import Activation, Applied, Convert, Operator
+from htvm.frontend.operators import Activation, Applied, Operator
+from htvm.frontend.scales import converted
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader
@@ -158,8 +159,8 @@ def _rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub:
     source = op.value(part)
     if op.close(part, result):
         return source
-    steps = (op.step(part), op.step(result))
-    return Activation(part.shape, Convert(op.position(sub), op.where, (source,), steps, INT8))
+    convert = converted(op.step(part), op.step(result), INT8)
+    return Activation(part.shape, Applied(op.position(sub), op.where, (source,), convert))
 
 
 # ------------------------------------------------------------------------------ slices

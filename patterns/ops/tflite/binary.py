@@ -1,6 +1,6 @@
 """Sums, differences and products of two int8 tensors in TFLite's arithmetic, broadcast.
 
-The sum of two tensors of one shape is `patterns.ops.elementwise`, because accelerators know it;
+The sum of two tensors of one shape is `patterns.ops.tflite.add`, because accelerators know it;
 what is here has operands of different shapes, constants among them, or other functions.
 """
 
@@ -13,56 +13,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from tvm import te, tirx
 
-from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.tensor import Array
 from patterns.op import INT8, TensorType, operator
-from patterns.ops.elementwise import ADD_LEFT_SHIFT, TfliteAdd
 from patterns.ops.requantize import (
-    fixed_point,
     left_shift,
     rounding_high_multiply,
     short_rounding_right_shift,
 )
+from patterns.ops.tflite.factors import ADD_LEFT_SHIFT, AddFactors, MultiplyFactors
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["Function", "TfliteBinary", "TfliteMultiply", "broadcast", "divided"]
+__all__ = ["Function", "TfliteBinary", "broadcast", "divided"]
 
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
-
-
-@dataclass(frozen=True)
-class TfliteMultiply:
-    """TFLite's product: the centred operands multiplied, scaled to the output.
-
-    Attributes:
-        multiplier, shift: Q31 and exponent of s_a * s_b / s_out.
-        zero_points: of first operand, second operand and output.
-    """
-
-    multiplier: int
-    shift: int
-    zero_points: tuple[int, int, int]
-
-    @classmethod
-    def from_scales(
-        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
-    ) -> TfliteMultiply:
-        """From the real scales of first operand, second operand and output.
-
-        Raises:
-            UnsupportedError: if the product would leave int32 before it is rounded.
-        """
-        multiplier, shift = fixed_point(scales[0] * scales[1] / scales[2])
-        if shift > 14:  # a product of two centred bytes is below 2**16
-            raise UnsupportedError(
-                f"a product whose output step {scales[2]:g} is 2**14 times finer than that of the "
-                "operands"
-            )
-        return cls(multiplier, shift, zero_points)
 
 
 def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
@@ -86,7 +54,7 @@ class TfliteBinary(PrimitiveOp):
 
     Attributes:
         function: what is computed.
-        parameters: scales and zero points; a `TfliteMultiply` for a product.
+        parameters: scales and zero points; a `MultiplyFactors` for a product.
         clip: inclusive range of the output.
         a, b: the first or second operand where it is constant, int8; at most one is.
     """
@@ -94,7 +62,7 @@ class TfliteBinary(PrimitiveOp):
     kind = "tflite_binary"
 
     function: Function
-    parameters: TfliteAdd | TfliteMultiply
+    parameters: AddFactors | MultiplyFactors
     clip: tuple[int, int] = INT8
     a: Array | None = None
     b: Array | None = None
@@ -118,7 +86,8 @@ class TfliteBinary(PrimitiveOp):
 
         The multipliers are an argument, because TVM multiplies known ones out.
         """
-        given = iter(inputs)
+        twice = self.a is None and self.b is None and len(inputs) == 1
+        given = iter([*inputs, *inputs] if twice else inputs)
         operands = [
             Argument(name, next(given)) if value is None else Argument(name, value, name)
             for name, value in (("a", self.a), ("b", self.b))
@@ -127,7 +96,7 @@ class TfliteBinary(PrimitiveOp):
 
     @property
     def _multipliers(self) -> tuple[int, ...]:
-        if isinstance(self.parameters, TfliteMultiply):
+        if isinstance(self.parameters, MultiplyFactors):
             return (self.parameters.multiplier,)
         return self.parameters.multipliers
 
@@ -135,7 +104,7 @@ class TfliteBinary(PrimitiveOp):
         """See `PrimitiveOp.body`."""
         *operands, multiplier = tensors
         shapes = [sizes_of(operand) for operand in operands]
-        clipped = _multiplied if isinstance(self.parameters, TfliteMultiply) else _summed
+        clipped = _multiplied if isinstance(self.parameters, MultiplyFactors) else _summed
         low, high = self.clip
 
         def element(*index: Any) -> Any:
@@ -158,7 +127,7 @@ def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any
 
 
 def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
-    """As in `patterns.ops.elementwise.tflite_add`; a difference negates what was scaled."""
+    """As in `patterns.ops.tflite.add`; a difference negates what was scaled."""
 
     def operand(index: int) -> Any:
         # (centred << 20) * multiplier >> 31 with rounding, the common factor left out.

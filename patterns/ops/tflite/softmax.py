@@ -10,29 +10,27 @@ Fixed-point numbers are written Qm.n: m integer and n fraction bits beside the s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from patterns.op import Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
     fixed_point,
-    int_constant,
     left_shift,
     rounding_high_multiply,
 )
 from patterns.ops.tflite.gemmlowp import exp_of_non_positive, high_multiply
-from patterns.primitive import call_primitive, primitive, shape_of
+from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Expr, Var
+    from tvm.relax import Expr
 
-    from patterns.primitive import Parameter
-
-__all__ = ["PRIMITIVES", "exponential_table", "softmax", "softmax_multiplier"]
-
-PRIMITIVES = {"tflite_softmax": "softmax"}
-"""Kind of the PrimFunc -> kind of the operator."""
+__all__ = ["TfliteSoftmax", "exponential_table", "softmax_multiplier"]
 
 _INTEGER_BITS = 5  # of the scaled difference, Q5.26
 _SUM_INTEGER_BITS = 12  # of the sum of exponentials, Q12.19
@@ -73,32 +71,59 @@ def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:
 # ------------------------------------------------------------------------ the PrimFunc
 
 
-def softmax(bb: BlockBuilder, x: Expr, scale: float, *, beta: float = 1.0, name: str) -> Var:
-    """Write the softmax of int8 rows; output scale 1/256, zero point -128.
+@operator
+@dataclass(frozen=True, eq=False)
+class TfliteSoftmax(PrimitiveOp):
+    """The softmax of int8 rows, the last axis; output scale 1/256, zero point -128.
 
-    Args:
-        bb: where to write, inside a dataflow block.
-        x: int8; the last axis is the row.
-        scale: of the input (its zero point does not matter).
-        beta: factor of the exponent.
-        name: of the operator.
-
-    Raises:
-        UnsupportedError: if a row is too long for the sum's format, or the scale is tiny.
+    Attributes:
+        multiplier, left_shift: of `softmax_multiplier`.
     """
-    shape = shape_of(x)
-    if shape[-1] > _LONGEST_ROW:
-        raise UnsupportedError(
-            f"a softmax over {shape[-1]} values",
-            where=f"operator '{name}'",
-            hint=f"at most {_LONGEST_ROW}",
-        )
-    multiplier, left_shift = softmax_multiplier(scale, beta)
-    attributes: dict[str, Parameter] = {"multiplier": multiplier, "left_shift": left_shift}
-    table = int_constant(exponential_table(multiplier, left_shift))
-    inputs = [("x", shape, "int8"), ("table", (256,), "int32")]
-    func = primitive("tflite_softmax", inputs, _rows, attributes)
-    return call_primitive(bb, func, [x, table], shape, "int8", name, last=True)
+
+    kind = "softmax"
+    tag = "tflite_softmax"
+    work = Work.SOFTMAX
+    scale = Scale.OWN
+    neutral = True
+
+    multiplier: int
+    left_shift: int
+
+    @classmethod
+    def of_scale(cls, scale: float, beta: float = 1.0) -> TfliteSoftmax:
+        """The softmax of an input of this scale (its zero point does not matter).
+
+        Args:
+            scale: of the input.
+            beta: factor of the exponent.
+
+        Raises:
+            UnsupportedError: if the scale is too small for TFLite's arithmetic.
+        """
+        return cls(*softmax_multiplier(scale, beta))
+
+    @property
+    def zero_point(self) -> int:
+        """See `Op.zero_point`."""
+        return -128
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`; a row must not be too long for the sum's format."""
+        shape = inputs[0].shape
+        if shape[-1] > _LONGEST_ROW:
+            raise UnsupportedError(
+                f"a softmax over {shape[-1]} values", hint=f"at most {_LONGEST_ROW}"
+            )
+        return TensorType(shape)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the exponentials."""
+        table = np.asarray(exponential_table(self.multiplier, self.left_shift), "int32")
+        return Argument("x", inputs[0]), Argument("table", table)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        return _rows(*tensors)
 
 
 def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:

@@ -20,7 +20,7 @@ from htvm.aot.lower import STACK_BYTES
 from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
 from htvm.firmware.toolchain import Compiler
-from patterns.ops.gemm import dense
+from patterns.ops.dense import Dense
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import int8, module
 
@@ -185,7 +185,7 @@ def dense_with(bias, requant):
     weight = np.full((1, 4), 100, "int8")
     offset = np.array([bias], "int64")
     return module(
-        {"x": (1, 4)}, lambda bb, x: dense(bb, x, weight, offset, requant, name="dense_7")
+        {"x": (1, 4)}, lambda bb, x: Dense(weight, offset, requant).write(bb, [x], "dense_7")
     )
 
 

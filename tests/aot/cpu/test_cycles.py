@@ -11,8 +11,8 @@ from htvm.aot.program import Assembly, assemble
 from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
 from htvm.sim.runner import run
-from patterns.ops.conv import conv2d
-from patterns.ops.gemm import dense
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from tests.aot.cpu.modules import bias_of, int8, module, tflite
 
 
@@ -42,9 +42,9 @@ def convolution(y, x, c, k, filter, groups=1, padding=0):
     weight, bias, requant = int8(rng, k, c // groups, *filter), bias_of(rng, k), tflite(rng, k, -8)
     return module(
         {"x": (1, y, x, c)},
-        lambda bb, v: conv2d(
-            bb, v, weight, bias, requant, name="conv2d_0", groups=groups, padding=(padding,) * 4
-        ),
+        lambda bb, v: conv2d_of(
+            weight, bias, Window(padding=(padding,) * 4, groups=groups), requant
+        ).write(bb, [v], "conv2d_0"),
     )
 
 
@@ -67,7 +67,7 @@ def test_dense(compiler, tmp_path):
     rng = np.random.default_rng(0)
     weight, bias, requant = int8(rng, 64, 256), bias_of(rng, 64), tflite(rng, 64, -8)
     built = module(
-        {"x": (1, 256)}, lambda bb, v: dense(bb, v, weight, bias, requant, name="dense_0")
+        {"x": (1, 256)}, lambda bb, v: Dense(weight, bias, requant).write(bb, [v], "dense_0")
     )
     assert cycles_per_mac(built, compiler, tmp_path) < 3.5
 

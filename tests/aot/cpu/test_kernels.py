@@ -9,13 +9,17 @@ from tvm.relax import op as R
 
 from byoc_dory.layers import Shift
 from htvm.aot.cpu import compile_cpu
-from patterns.ops.conv import conv2d
-from patterns.ops.elementwise import TfliteAdd, add, convert, tflite_add
-from patterns.ops.gemm import dense
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.pool import average_pool2d, max_pool2d
-from patterns.ops.tflite.softmax import softmax
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import (
     Case,
@@ -71,14 +75,10 @@ def conv_case(y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHW
     if layout == "NCHW":
         data, expected = data.transpose(2, 0, 1), expected.transpose(2, 0, 1)
     shape = (1, *data.shape)
-    built = module(
-        {"x": shape},
-        lambda bb, v: conv2d(
-            bb, v, weight, bias, requant, clip, name="conv2d_0" if groups == 1 else "depthwise_0",
-            strides=stride, padding=padding, groups=groups, layout=layout,
-            dilation=(dilation, dilation),
-        ),
-    )  # fmt: skip
+    window = Window(stride, padding, (dilation, dilation), groups, layout)
+    op = conv2d_of(weight, bias, window, requant, clip)
+    name = "conv2d_0" if groups == 1 else "depthwise_0"
+    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], name))
     return Case(built, {"x": data.reshape(shape)}, expected)
 
 
@@ -156,7 +156,7 @@ def test_dense(mode, tmp_path, compiler):
         for requant in (tflite(rng, k, -7), tflite(rng, 1, -7), Shift(9), mul_shift(rng, k)):
             built = module(
                 {"x": data.shape},
-                lambda bb, v, w=weight, b=bias, r=requant: dense(bb, v, w, b, r, name="dense_0"),
+                lambda bb, v, w=weight, b=bias, r=requant: Dense(w, b, r).write(bb, [v], "dense_0"),
             )
             expected = requantized(acc, requant, (-128, 127), reference)
             cases[f"{channels} to {k}, {requant}"] = Case(built, {"x": data}, expected)
@@ -173,7 +173,9 @@ def test_requantize_by_any_factor(factors, mode, tmp_path, compiler):
     shifts = tuple(int(s) for s in rng.integers(factors[0], factors[1] + 1, 8))
     requant = type(requant)(requant.multiplier, shifts, requant.output_zero_point)
     acc = data.astype("int64") @ weight.T.astype("int64") + bias
-    built = module({"x": (1, 4)}, lambda bb, v: dense(bb, v, weight, bias, requant, name="dense_0"))
+    built = module(
+        {"x": (1, 4)}, lambda bb, v: Dense(weight, bias, requant).write(bb, [v], "dense_0")
+    )
     expected = requantized(acc, requant, (-128, 127), reference)
     check_defined(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
 
@@ -185,10 +187,10 @@ def test_requantize_by_any_factor(factors, mode, tmp_path, compiler):
 def test_add_of_tflite(scales, mode, tmp_path, compiler):
     rng = np.random.default_rng(3)
     a, b = int8(rng, 1, 3, 5, 6), int8(rng, 1, 3, 5, 6)
-    parameters = TfliteAdd.from_scales(scales, (-128, 5, 127))
+    parameters = AddFactors.from_scales(scales, (-128, 5, 127))
     built = module(
         {"a": a.shape, "b": b.shape},
-        lambda bb, v, w: tflite_add(bb, v, w, parameters, name="add_0"),
+        lambda bb, v, w: TfliteAdd(parameters).write(bb, [v, w], "add_0"),
     )
     largest = 2 * max(scales[:2])
     parts = [
@@ -207,9 +209,9 @@ def test_add_by_shift_and_convert(mode, tmp_path, compiler):
     a, b = int8(rng, 1, 5, 3, 7), int8(rng, 1, 5, 3, 7)
 
     def write(bb, v, w):
-        total = add(bb, v, w, Shift(1), (0, 127), name="add_0")
-        return convert(
-            bb, total, mul_shift(np.random.default_rng(1), 1), offset=-9, name="convert_0"
+        total = Add(Shift(1), (0, 127)).write(bb, [v, w], "add_0")
+        return Convert(mul_shift(np.random.default_rng(1), 1), offset=-9).write(
+            bb, [total], "convert_0"
         )
 
     total = reference.requantize_shift(a.astype("int64") + b, 1, (0, 127)).astype("int64") - 9
@@ -226,8 +228,8 @@ def test_average_pool(padding, mode, tmp_path, compiler):
     kernel, strides = (3, 2), (2, 2)
     built = module(
         {"x": data.shape},
-        lambda bb, v: average_pool2d(
-            bb, v, kernel=kernel, strides=strides, padding=padding, name="average_pool_0"
+        lambda bb, v: AveragePool(kernel=kernel, strides=strides, padding=padding).write(
+            bb, [v], "average_pool_0"
         ),
     )
     expected = reference.average_pool(data[0], kernel, strides, padding)
@@ -239,7 +241,7 @@ def test_max_pool(mode, tmp_path, compiler):
     data = int8(np.random.default_rng(6), 1, 7, 6, 5)
     built = module(
         {"x": data.shape},
-        lambda bb, v: max_pool2d(bb, v, kernel=(3, 2), strides=(2, 2), name="max_pool_0"),
+        lambda bb, v: MaxPool(kernel=(3, 2), strides=(2, 2)).write(bb, [v], "max_pool_0"),
     )
     expected = reference.max_pool(data[0], (3, 2), (2, 2))
     check(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
@@ -279,7 +281,9 @@ def test_a_left_shift_of_negative_numbers_is_defined(mode, tmp_path, compiler):
 @pytest.mark.parametrize("mode", MODES)
 def test_softmax_is_within_a_step_of_the_real_one(mode, tmp_path, compiler):
     data = int8(np.random.default_rng(7), 1, 12)
-    built = module({"x": data.shape}, lambda bb, v: softmax(bb, v, 1 / 16, name="softmax_0"))
+    built = module(
+        {"x": data.shape}, lambda bb, v: TfliteSoftmax.of_scale(1 / 16).write(bb, [v], "softmax_0")
+    )
     code = compile_cpu(built, "net", kernels=mode)
     (result,) = native.run(code, native.library([code], tmp_path, compiler), {"x": data})
     expected = reference.softmax_real(data, 1 / 16)
@@ -294,15 +298,15 @@ def test_a_residual_network(mode, tmp_path, compiler):
     weight, bias = int8(rng, 8, 8, 3, 3), bias_of(rng, 8)
     requant = tflite(rng, 8, -8, 3)
     matrix, offset, last = int8(rng, 5, 8), bias_of(rng, 5), tflite(rng, 5, -7)
-    sums = TfliteAdd.from_scales((0.1, 0.07, 0.12), (2, 3, -4))
+    sums = AddFactors.from_scales((0.1, 0.07, 0.12), (2, 3, -4))
 
     def write(bb, x):
         y = Pad(2, (1, 1, 1, 1)).write(bb, [x], "pad_0")
-        y = conv2d(bb, y, weight, bias, requant, name="conv2d_0")
-        y = tflite_add(bb, x, y, sums, name="add_0")
-        y = average_pool2d(bb, y, kernel=(6, 6), strides=(6, 6), name="average_pool_0")
+        y = conv2d_of(weight, bias, Window(), requant).write(bb, [y], "conv2d_0")
+        y = TfliteAdd(sums).write(bb, [x, y], "add_0")
+        y = AveragePool(kernel=(6, 6), strides=(6, 6)).write(bb, [y], "average_pool_0")
         y = Reshape((1, 8)).write(bb, [y], "reshape_0")
-        return dense(bb, y, matrix, offset, last, name="dense_0")
+        return Dense(matrix, offset, last).write(bb, [y], "dense_0")
 
     x = int8(rng, 1, 6, 6, 8)
     y = reference.conv2d(x[0], weight, bias, (1, 1), (1, 1, 1, 1), 2)

@@ -7,8 +7,8 @@ import pytest
 
 from byoc_dory.layers.layer import OnnxRequant
 from htvm.aot.cpu import compile_cpu
-from patterns.ops.conv import conv2d
-from patterns.ops.gemm import dense
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
 from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
 from patterns.ops.onnxruntime.binary import OnnxAdd
 from patterns.ops.onnxruntime.rounding import float_scale
@@ -29,13 +29,9 @@ def requant(scales, zero=0, inputs=(0,)) -> OnnxRequant:
 def conv_module(shape, k, scales, groups=1, bias_size=2000):
     rng = np.random.default_rng([*shape, k])
     weight, bias = int8(rng, k, shape[1] // groups, 3, 3), bias_of(rng, k, bias_size)
-    return module_of(
-        [shape],
-        lambda bb, x: conv2d(
-            bb, x, weight, bias, requant(scales, -5), (-128, 120), name="conv2d_0",
-            padding=(1, 1, 1, 1), groups=groups, layout="NCHW",
-        ),
-    )  # fmt: skip
+    window = Window(padding=(1, 1, 1, 1), groups=groups, layout="NCHW")
+    op = conv2d_of(weight, bias, window, requant(scales, -5), (-128, 120))
+    return module_of([shape], lambda bb, x: op.write(bb, [x], "conv2d_0"))
 
 
 def dense_module(scale, bias_size=2000, drop=0, channels=40):
@@ -43,7 +39,7 @@ def dense_module(scale, bias_size=2000, drop=0, channels=40):
     weight, bias = int8(rng, 9, channels) >> drop, bias_of(rng, 9, bias_size)
     return module_of(
         [(1, channels)],
-        lambda bb, x: dense(bb, x, weight, bias, requant([scale], 7), name="dense_0"),
+        lambda bb, x: Dense(weight, bias, requant([scale], 7)).write(bb, [x], "dense_0"),
     )
 
 

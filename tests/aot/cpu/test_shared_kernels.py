@@ -16,11 +16,13 @@ from byoc_dory.layers.layer import Shift
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.parallel import Cores
 from htvm.firmware.paths import runtime_c
-from patterns.ops.elementwise import TfliteAdd, tflite_add
-from patterns.ops.gemm import dense
+from patterns.ops.dense import Dense
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
-from patterns.ops.pool import average_pool2d, max_pool2d
-from patterns.ops.tflite.softmax import softmax
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8, module, tflite
 from tests.aot.cpu.test_kernels import CONVOLUTIONS, DEPTHWISE, conv_case
@@ -75,23 +77,29 @@ def kernels() -> dict[str, tuple]:
         cases[name] = (built, inputs)
 
     weight, bias = int8(rng, 13, 33), bias_of(rng, 13)
-    case("dense", lambda bb, v: dense(bb, v, weight, bias, Shift(9), name="dense_0"), (1, 33))
+    case("dense", lambda bb, v: Dense(weight, bias, Shift(9)).write(bb, [v], "dense_0"), (1, 33))
     requant = tflite(rng, 13, -7)
-    case("rows", lambda bb, v: dense(bb, v, weight, bias, requant, name="dense_0"), (7, 33))
-    total = TfliteAdd.from_scales((0.03, 0.7, 0.4), (-128, 5, 127))
+    case("rows", lambda bb, v: Dense(weight, bias, requant).write(bb, [v], "dense_0"), (7, 33))
+    total = AddFactors.from_scales((0.03, 0.7, 0.4), (-128, 5, 127))
     shape = (1, 3, 5, 6)
-    case("add", lambda bb, v, w: tflite_add(bb, v, w, total, name="add_0"), shape, shape)
-    windows = dict(kernel=(3, 2), strides=(2, 2))
+    case("add", lambda bb, v, w: TfliteAdd(total).write(bb, [v, w], "add_0"), shape, shape)
+    windows = (3, 2), (2, 2)
     shape = (1, 7, 6, 5)
     case(
         "average",
-        lambda bb, v: average_pool2d(bb, v, **windows, padding=(1, 0, 1, 1), name="pool_0"),
+        lambda bb, v: AveragePool(*windows, (1, 0, 1, 1)).write(bb, [v], "pool_0"),
         shape,
     )
-    case("max", lambda bb, v: max_pool2d(bb, v, **windows, name="pool_0"), shape)
+    case("max", lambda bb, v: MaxPool(*windows).write(bb, [v], "pool_0"), shape)
     case("pad", lambda bb, v: Pad(-7, (1, 2, 3, 1)).write(bb, [v], "pad_0"), shape)
-    case("softmax", lambda bb, v: softmax(bb, v, 1 / 16, name="softmax_0"), (1, 12))
-    case("softmax of rows", lambda bb, v: softmax(bb, v, 1 / 16, name="softmax_0"), (40, 12))
+    case(
+        "softmax", lambda bb, v: TfliteSoftmax.of_scale(1 / 16).write(bb, [v], "softmax_0"), (1, 12)
+    )
+    case(
+        "softmax of rows",
+        lambda bb, v: TfliteSoftmax.of_scale(1 / 16).write(bb, [v], "softmax_0"),
+        (40, 12),
+    )
     return cases
 
 

@@ -12,7 +12,8 @@ from byoc_dory.layers.layer import OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.affine.windows import Windows, windows_of
-from htvm.frontend.operators import Activation, Applied, Clip, MaxPool, Step
+from htvm.frontend.operators import Activation, Applied, Clip, Step
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
 from patterns.ops.onnxruntime.rounding import float_scale
@@ -32,10 +33,8 @@ def _max_pool(reader: Reader, node: Node) -> Value:
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
         raise node.unsupported("a maximum with dilation, or with its indices")
     shape = (*source.shape[:2], *windows.outputs)
-    operator = MaxPool(
-        reader.position(), node.where, (source,), windows.kernel, windows.strides,
-        windows.padding, "NCHW",
-    )  # fmt: skip
+    pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    operator = Applied(reader.position(), node.where, (source,), pool)
     made = reader.result(operator, shape, reader.steps.get(source))
     if isinstance(value, View):
         return View(made, value.step)

@@ -16,8 +16,8 @@ from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.affine.windows import Windows
 from htvm.frontend.operators import BIAS_TOLERANCE, Activation, Applied, Clip, Conv, Dense, Step
-from patterns.ops.conv import conv2d_sums
-from patterns.ops.gemm import dense_sums
+from patterns.ops.convolution import Conv2dSums, Window
+from patterns.ops.dense import LinearSums
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 
@@ -157,13 +157,9 @@ def convolution(
         padded, padding = _padded(reader, node, view, windows)
         summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
 
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return conv2d_sums(
-                bb, inputs[0], weight.data, summands, name=name, strides=windows.strides,
-                padding=padding, dilation=windows.dilation, groups=groups, layout="NCHW",
-            )  # fmt: skip
-
-        sums = reader.write(node, "conv2d_sums", (padded,), shape, write, dtype="int32")
+        window = Window(windows.strides, padding, windows.dilation, groups, "NCHW")
+        op = Conv2dSums(weight.data, summands, window)
+        sums = reader.write(node, op.stem, (padded,), shape, op.write, dtype="int32")
         return _real(reader, node, sums, view, weight, 1, bound)
 
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
@@ -238,7 +234,7 @@ def matrix_product(
         summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
 
         def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return dense_sums(bb, inputs[0], weight.data, summands, name=name)
+            return LinearSums(weight.data, summands).write(bb, [inputs[0]], name)
 
         sums = reader.write(node, "linear_sums", (flat(),), (rows, k), write, dtype="int32")
         made = _real(reader, node, sums, view, weight, 1, bound)

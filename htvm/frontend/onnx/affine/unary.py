@@ -16,7 +16,7 @@ from byoc_dory.layers.layer import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
-from patterns.ops import elementwise
+from patterns.ops.convert import Convert
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.table_map import Table
@@ -52,7 +52,7 @@ def mapped(
 
         def convert(bb: Any, inputs: Sequence[Any], name: str) -> Any:
             offset = -view.step.zero_point
-            return elementwise.convert(bb, inputs[0], requant, clip, offset=offset, name=name)
+            return Convert(requant, clip, offset=offset).write(bb, [inputs[0]], name)
 
         return reader.write(node, "convert", (source,), source.shape, convert, step=step)
 

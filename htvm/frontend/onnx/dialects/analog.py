@@ -15,7 +15,9 @@ from byoc_dory.layers.layer import AnalogRequant, Array, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled, Writer
 from htvm.frontend.onnx.dialects.write import per_channel, write_products
 from htvm.frontend.operators import Write
-from patterns.ops.analog import analog_conv2d, analog_dense
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convolution import Window
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -86,21 +88,16 @@ def _writer(
         return (
             "dense",
             (1, weight.shape[0]),
-            lambda bb, x, name: analog_dense(bb, x[0], weight, requant, clip, name=name),
+            lambda bb, x, name: AnalogDense(weight, requant, clip).write(bb, [x[0]], name),
         )
     maps = products.shape[2:] if len(products.shape) == 4 else (1, products.shape[2])
     return (
         "conv2d",
         (*products.shape[:2], *maps),
-        lambda bb, x, name: analog_conv2d(
-            bb,
-            x[0],
+        lambda bb, x, name: AnalogConv2d(
             weight,
             requant,
             clip,
-            name=name,
-            strides=geometry.strides,
-            padding=geometry.padding,
-            layout="NCHW",
-        ),
+            window=Window(strides=geometry.strides, padding=geometry.padding, layout="NCHW"),
+        ).write(bb, [x[0]], name),
     )

@@ -12,7 +12,8 @@ from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Value
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Write
-from patterns.ops import integer, pool
+from patterns.ops import integer
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.slice import Slice
@@ -252,15 +253,12 @@ def _max_pool(reader: IntegerReader, node: Node) -> Live:
     out = (*source.shape[:2], *sizes)
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return pool.max_pool2d(
-            bb,
-            sources[0],
+        return MaxPool(
             kernel=(kernel[0], kernel[1]),
             strides=(strides[0], strides[1]),
             padding=(pads[0], pads[1], pads[2], pads[3]),
             layout="NCHW",
-            name=name,
-        )
+        ).write(bb, [sources[0]], name)
 
     return _moved(reader, node, "max_pool", (source,), out, write)
 

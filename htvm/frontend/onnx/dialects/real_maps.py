@@ -11,9 +11,9 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Activation
-from patterns.ops import pool
 from patterns.ops.float32 import elementwise as real
 from patterns.ops.float32 import maps as real_maps
+from patterns.ops.max_pool import MaxPool
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -119,10 +119,7 @@ def _max_pool(reader: Any, node: Node) -> Activation:
         "max_pool",
         (source,),
         (*source.shape[:2], *windows.outputs),
-        lambda bb, x, name: pool.max_pool2d(
-            bb, x[0], kernel=windows.kernel, strides=windows.strides, padding=windows.padding,
-            layout="NCHW", name=name,
-        ),
+        MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW").write,
     )  # fmt: skip
     return result
 

@@ -10,8 +10,12 @@ import numpy as np
 from byoc_dory.layers.layer import Array, MulShift, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Writer
 from htvm.frontend.operators import Write
-from patterns.ops import elementwise, gemm, integer, rescale
-from patterns.ops.conv import accumulator_bound, conv2d, conv2d_sums
+from patterns.ops import integer, rescale
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Conv2dSums, Window, conv2d_of
+from patterns.ops.dense import Dense, LinearSums
+from patterns.ops.weighted import accumulator_bound
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
@@ -186,14 +190,12 @@ def _product_writer(
             return (
                 "linear_sums",
                 shape,
-                lambda bb, x, name: gemm.dense_sums(bb, x[0], weight, bias, name=name),
+                lambda bb, x, name: LinearSums(weight, bias).write(bb, [x[0]], name),
             )
         return (
             "dense" if source[0] == 1 else "linear",
             shape,
-            lambda bb, x, name: gemm.dense(
-                bb, x[0], weight, bias, requant, clip, name=name, dtype=dtype
-            ),
+            Dense(weight, bias, requant, clip, dtype).write,
         )
     sizes = []
     for axis in (0, 1):
@@ -203,42 +205,18 @@ def _product_writer(
             raise value.node.unsupported("a kernel that is larger than its padded input")
         sizes.append(span // geometry.strides[axis] + 1)
     shape = (source[0], weight.shape[0], *sizes)
+    window = Window(geometry.strides, geometry.padding, geometry.dilation, geometry.groups, "NCHW")
     if requant is None:
         return (
             "conv2d_sums",
             shape,
-            lambda bb, x, name: conv2d_sums(
-                bb,
-                x[0],
-                weight,
-                bias,
-                name=name,
-                strides=geometry.strides,
-                padding=geometry.padding,
-                dilation=geometry.dilation,
-                groups=geometry.groups,
-                layout="NCHW",
-            ),
+            Conv2dSums(weight, bias, window).write,
         )
     depthwise = geometry.groups > 1 and geometry.groups == weight.shape[0] == source[1]
     return (
         "depthwise" if depthwise else "conv2d",
         shape,
-        lambda bb, x, name: conv2d(
-            bb,
-            x[0],
-            weight,
-            bias,
-            requant,
-            clip,
-            name=name,
-            strides=geometry.strides,
-            padding=geometry.padding,
-            dilation=geometry.dilation,
-            groups=geometry.groups,
-            layout="NCHW",
-            dtype=dtype,
-        ),
+        conv2d_of(weight, bias, window, requant, clip, dtype).write,
     )
 
 
@@ -271,7 +249,7 @@ def _scaled_sum(
         chosen = Shift(requant.shift[0] - exponent)
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return elementwise.add(bb, sources[0], sources[1], chosen, clip, name=name, dtype=dtype)
+        return Add(chosen, clip, dtype=dtype).write(bb, [sources[0], sources[1]], name)
 
     return reader.write(value.node, "add", value.operands, value.shape, dtype, write, bound=bound)
 
@@ -293,6 +271,6 @@ def _converted(
         requant, offset = Shift(shift - exponent), int(add[0]) >> exponent
 
     def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return elementwise.convert(bb, sources[0], requant, clip, offset=offset, name=name)
+        return Convert(requant, clip, offset=offset).write(bb, [sources[0]], name)
 
     return reader.write(node, "convert", (live,), live.shape, "int8", write, bound=bound)

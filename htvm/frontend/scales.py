@@ -1,0 +1,31 @@
+"""Operators in TFLite's arithmetic between tensors of given quantization."""
+
+from __future__ import annotations
+
+from htvm.frontend.operators import Clip, Step
+from patterns.ops.convert import Convert
+from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.factors import AddFactors
+
+__all__ = ["converted", "summed"]
+
+
+def converted(before: Step, after: Step, clip: Clip) -> Convert:
+    """The conversion of int8 from one quantization to another.
+
+    Raises:
+        UnsupportedError: if the scales are too far apart.
+    """
+    zeros = (before.zero_point, after.zero_point)
+    return Convert.of_scales((before.scale, after.scale), zeros, clip)
+
+
+def summed(first: Step, second: Step, output: Step, clip: Clip) -> TfliteAdd:
+    """The sum of two int8 tensors, each in a quantization of its own.
+
+    Raises:
+        UnsupportedError: if the output's scale is absurdly fine.
+    """
+    scales = (first.scale, second.scale, output.scale)
+    zeros = (first.zero_point, second.zero_point, output.zero_point)
+    return TfliteAdd(AddFactors.from_scales(scales, zeros), clip)

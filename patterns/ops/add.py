@@ -1,0 +1,92 @@
+"""The sum of two 8-bit tensors of one shape and one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tvm.relax import op as R
+from tvm.relax.dpl import is_op, wildcard
+
+from byoc_dory.layers import MulShift, Shift
+from patterns.composed_op import ComposedOp
+from patterns.match import Match
+from patterns.names import emit
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.requantize import (
+    read_clip,
+    read_requantize,
+    requantize,
+    requantize_pattern,
+    shifted,
+)
+from patterns.ops.sums import sum_layer
+from patterns.primitive import dtype_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layers import Layer
+
+__all__ = ["Add"]
+
+_BOUND = 510
+"""Largest magnitude of a sum of two bytes."""
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Add(ComposedOp):
+    """``clip(requant(a + b))`` of two 8-bit tensors of one shape.
+
+    Attributes:
+        requant: how the sum becomes the output.
+        clip: inclusive range of the output.
+        dtype: of the output.
+    """
+
+    kind = "add"
+    work = Work.SUM
+    scale = Scale.FREE
+    neutral = True
+
+    requant: Shift | MulShift
+    clip: Range = INT8
+    dtype: str = "int8"
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        first = emit(bb, R.astype(inputs[0], "int32"), name)
+        second = emit(bb, R.astype(inputs[-1], "int32"), name)
+        acc = emit(bb, R.add(first, second), name)
+        return requantize(bb, acc, self.requant, self.clip, name, bound=_BOUND, dtype=self.dtype)
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`; slots ``a``, ``b``, ``sum`` and the requantization's."""
+        a, b = wildcard(), wildcard()
+        total = is_op("relax.add")(is_op("relax.astype")(a), is_op("relax.astype")(b))
+        root, slots = requantize_pattern(total)
+        return (Match(cls.kind, root, {"a": a, "b": b, "sum": total, **slots}),)
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> Add:
+        """See `ComposedOp.read`."""
+        requant = read_requantize(slots)
+        assert isinstance(requant, Shift | MulShift), requant
+        return cls(requant, read_clip(slots), dtype_of(slots["cast"]))
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> Layer:
+        """See `Op.layer`."""
+        operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
+        return sum_layer(name, operands, output, self.requant, self.clip)
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: a shift of the sum of the ranges."""
+        if not isinstance(self.requant, Shift):
+            return self.clip
+        least, most = (sum(ends) for ends in zip(*inputs, strict=True))
+        return shifted(least, most, self.requant, self.clip)

@@ -1,0 +1,1 @@
+"""Products on an in-memory array: ternary weights, converters, passes."""

@@ -1,0 +1,133 @@
+"""The conversion of one 8-bit tensor from one scale to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm.relax import op as R
+from tvm.relax.dpl import is_const, is_op, wildcard
+
+from byoc_dory.layers import Array, MulShift, OnnxRequant, Shift, TfliteRequant, matrix, rows_layer
+from byoc_dory.layers.rowwise import TableMap
+from patterns.composed_op import ComposedOp
+from patterns.match import Match
+from patterns.names import emit
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.requantize import (
+    Scaling,
+    fixed_point,
+    int_constant,
+    read_clip,
+    read_requantize,
+    requantize,
+    requantize_pattern,
+)
+from patterns.primitive import dtype_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layers import Layer
+
+__all__ = ["Convert"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Convert(ComposedOp):
+    """``clip(requant(x + offset))`` of an 8-bit tensor.
+
+    Attributes:
+        requant: the change of scale.
+        clip: inclusive range of the output.
+        offset: added first, usually minus the input's zero point.
+        dtype: of the output.
+    """
+
+    kind = "convert"
+    work = Work.MOVE
+    scale = Scale.PASSES
+    neutral = True
+
+    requant: Scaling
+    clip: Range = INT8
+    offset: int = 0
+    dtype: str = "int8"
+
+    @classmethod
+    def of_scales(
+        cls, scales: tuple[float, float], zero_points: tuple[int, int], clip: Range = INT8
+    ) -> Convert:
+        """The conversion of int8 as TFLite computes it.
+
+        Args:
+            scales, zero_points: of input and output.
+            clip: inclusive range of the output.
+
+        Raises:
+            UnsupportedError: if the scales are too far apart.
+        """
+        multiplier, exponent = fixed_point(scales[0] / scales[1])
+        requant = TfliteRequant((multiplier,), (exponent,), zero_points[1])
+        return cls(requant, clip, -zero_points[0])
+
+    @property
+    def zero_point(self) -> int | None:
+        """See `Op.zero_point`."""
+        if isinstance(self.requant, TfliteRequant | OnnxRequant):
+            return self.requant.output_zero_point
+        return None
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        largest = (128 if dtype_of(inputs[0]) == "int8" else 255) + abs(self.offset)
+        wide = emit(bb, R.astype(inputs[0], "int32"), name)
+        acc = emit(bb, R.add(wide, int_constant(self.offset)), name)
+        return requantize(bb, acc, self.requant, self.clip, name, bound=largest, dtype=self.dtype)
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`; slots ``x``, ``offset``, ``sum`` and the requantization's."""
+        x, offset = wildcard(), is_const()
+        total = is_op("relax.add")(is_op("relax.astype")(x), offset)
+        root, slots = requantize_pattern(total)
+        return (Match(cls.kind, root, {"x": x, "offset": offset, "sum": total, **slots}),)
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> Convert:
+        """See `ComposedOp.read`."""
+        offset = int(slots["offset"].value.numpy())
+        return cls(read_requantize(slots), read_clip(slots), offset, dtype_of(slots["cast"]))
+
+    def table(self) -> Array | None:
+        """The same of int8 as a table: uint8 [256], by the input's byte in two's complement;
+        ``None`` where it differs from channel to channel, rounds otherwise than a shift, or the
+        output is no int8."""
+        requant = self.requant
+        values = np.arange(256, dtype="uint8").view("int8").astype("int64") + self.offset
+        if isinstance(requant, MulShift):
+            if max(len(requant.mul), len(requant.shift), len(requant.add)) > 1:
+                return None
+            values = (values * requant.mul[0] + requant.add[0]) >> requant.shift[0]
+        elif isinstance(requant, Shift):
+            values = values >> requant.shift
+        else:
+            return None
+        if self.dtype != "int8":
+            return None
+        return np.clip(values, *self.clip).astype("int8").view("uint8")
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> Layer | None:
+        """See `Op.layer`: a table of bytes, row by row, where it is one."""
+        table = self.table()
+        ((source, kind),) = inputs
+        if table is None or kind.dtype != "int8":
+            return None
+        rows, columns = prod(kind.shape[:-1]), kind.shape[-1] if kind.shape else 1
+        return rows_layer(name, matrix(source, rows, columns, kind.dtype), TableMap(table))

@@ -1,0 +1,324 @@
+"""Convolutions, depthwise ones included: conv2d, bias, requantization, clip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import relax
+from tvm.relax import op as R
+from tvm.relax.dpl import is_const, is_op, wildcard
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import (
+    Array,
+    Convolution,
+    Requant,
+    Shift,
+    Tensor,
+)
+from patterns.composed_op import ComposedOp
+from patterns.match import Match
+from patterns.names import emit
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.requantize import (
+    Scaling,
+    int_constant,
+    read_clip,
+    read_requantize,
+    requantize,
+    requantize_pattern,
+)
+from patterns.ops.weighted import accumulator_bound, weighted_range
+from patterns.primitive import dtype_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layers import Layout
+
+__all__ = ["KERNEL_AXES", "Conv2d", "Conv2dSums", "Depthwise", "Window", "conv2d_of"]
+
+KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
+"""Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a filter moves over maps.
+
+    Attributes:
+        strides, dilation: (y, x).
+        padding: zeros (top, left, bottom, right); pad other values explicitly, before.
+        groups: 1, or for a depthwise convolution the number of channels.
+        layout: of the maps, ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    layout: str = "NHWC"
+
+    @property
+    def channel_axis(self) -> int:
+        """The axis of the channels."""
+        return 3 if self.layout == "NHWC" else 1
+
+    def call(self, x: Expr, weight: Array) -> Expr:
+        """The product of ``x`` with an int8 ``weight`` ``[K, C / groups, fy, fx]``: int32."""
+        kernel_layout = "OIHW"
+        if self.layout == "NHWC":
+            kernel_layout = "HWOI" if is_depthwise(weight, self.groups) else "HWIO"
+        kernel = np.ascontiguousarray(weight.transpose(KERNEL_AXES[kernel_layout]))
+        return R.nn.conv2d(
+            x,
+            relax.const(kernel, "int8"),
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation,
+            groups=self.groups,
+            data_layout=self.layout,
+            kernel_layout=kernel_layout,
+            out_dtype="int32",
+        )
+
+    @classmethod
+    def read(cls, conv: Expr) -> Window:
+        """The window of a conv2d call.
+
+        Raises:
+            IntegerFormError: if the layouts are none of the integer form's.
+        """
+        attrs = conv.attrs
+        layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+        if layout not in ("NHWC", "NCHW") or kernel_layout not in KERNEL_AXES:
+            raise IntegerFormError(
+                f"layouts {layout} and {kernel_layout}",
+                hint=f"NHWC or NCHW with one of {', '.join(KERNEL_AXES)}",
+            )
+        sy, sx = _integers(attrs.strides)
+        top, left, bottom, right = _integers(attrs.padding)
+        dy, dx = _integers(attrs.dilation)
+        return cls((sy, sx), (top, left, bottom, right), (dy, dx), int(attrs.groups), layout)
+
+    def image(self, name: str, kind: TensorType) -> Tensor:
+        """Maps without their batch axis: (C, y, x).
+
+        Raises:
+            IntegerFormError: if the batch is not 1.
+        """
+        batch, *rest = kind.shape
+        if batch != 1:
+            raise IntegerFormError(f"batch size {batch}", hint="only 1 is supported")
+        if self.layout == "NHWC":
+            y, x, channels = rest
+            return Tensor(name, (channels, y, x), kind.dtype, layout="NHWC")
+        return Tensor(name, tuple(rest), kind.dtype, layout="NCHW")
+
+
+def is_depthwise(weight: Array, groups: int) -> bool:
+    """Whether every channel is filtered by itself into one output channel."""
+    return groups > 1 and weight.shape[:2] == (groups, 1)
+
+
+def read_weight(conv: Expr, constant: Expr) -> Array:
+    """The weight of a conv2d call as ``[K, C / groups, fy, fx]``."""
+    axes = KERNEL_AXES[str(conv.attrs.kernel_layout)]
+    return np.ascontiguousarray(constant.value.numpy().transpose(np.argsort(axes)))
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Convolution(ComposedOp):
+    """What convolutions with and without requantization have in common.
+
+    Attributes:
+        weight: int8 ``[K, C / groups, fy, fx]``.
+        bias: int32 ``[K]``, with the input's zero point already folded in.
+        window: strides, padding, dilation, groups, layout.
+    """
+
+    work = Work.PRODUCT
+
+    weight: Array
+    bias: Array
+    window: Window
+
+    def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
+        """Write the int32 sums; ``last``: whether they are the operator's result."""
+        acc = emit(bb, self.window.call(x, self.weight), name)
+        shape = (len(self.bias),) if self.window.layout == "NHWC" else (len(self.bias), 1, 1)
+        summand = int_constant(tuple(self.bias.tolist()), shape)
+        return emit(bb, R.add(acc, summand), name, last=last)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Conv2d(_Convolution):
+    """A convolution of int8 or uint8 maps, requantized and clipped.
+
+    Attributes:
+        requant: how sums become outputs, output zero point included.
+        clip: inclusive range of the output.
+        dtype: of the output.
+    """
+
+    kind = "conv2d"
+    scale = Scale.FREE
+
+    requant: Scaling
+    clip: Range = INT8
+    dtype: str = "int8"
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        groups = self.window.groups
+        return "depthwise" if groups > 1 and groups == len(self.weight) else "conv2d"
+
+    @property
+    def prescribed(self) -> Layout:
+        """See `Op.prescribed`."""
+        return "NHWC" if self.window.layout == "NHWC" else "NCHW"
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        bound = accumulator_bound(self.weight, self.bias, dtype_of(inputs[0]))
+        return requantize(
+            bb,
+            self.sums(bb, inputs[0], name, last=False),
+            self.requant,
+            self.clip,
+            name,
+            channel_axis=self.window.channel_axis,
+            bound=bound,
+            dtype=self.dtype,
+        )
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``conv`` and the
+        requantization's."""
+        x, weight, bias = wildcard(), is_const(), is_const()
+        conv = is_op("relax.nn.conv2d")(x, weight)
+        root, slots = requantize_pattern(is_op("relax.add")(conv, bias))
+        own = {"x": x, "weight": weight, "bias": bias, "conv": conv}
+        return (Match(cls.kind, root, {**own, **slots}),)
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> Conv2d:
+        """See `ComposedOp.read`."""
+        conv = slots["conv"]
+        window = Window.read(conv)
+        return conv2d_of(
+            read_weight(conv, slots["weight"]),
+            slots["bias"].value.numpy().reshape(-1),
+            window,
+            read_requantize(slots),
+            read_clip(slots),
+            dtype_of(slots["cast"]),
+        )
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> Convolution:
+        """See `Op.layer`."""
+        return image_layer(self.window, name, inputs, output, self.weight, self.bias, self.requant,
+                           self.clip)  # fmt: skip
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: weights and bias bound the sums of a right shift."""
+        if not isinstance(self.requant, Shift):
+            return self.clip
+        padded = any(self.window.padding)
+        return weighted_range(self.weight, self.bias, inputs[0], padded, self.requant, self.clip)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Depthwise(Conv2d):
+    """A convolution that filters each channel by itself into one output channel."""
+
+    kind = "depthwise"
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`: it looks like any convolution."""
+        return ()
+
+
+def conv2d_of(
+    weight: Array,
+    bias: Array,
+    window: Window,
+    requant: Scaling,
+    clip: Range = INT8,
+    dtype: str = "int8",
+) -> Conv2d:
+    """The convolution with these fields: a `Depthwise` if it is one."""
+    cls = Depthwise if is_depthwise(weight, window.groups) else Conv2d
+    return cls(weight, bias, window, requant, clip, dtype)
+
+
+def image_layer(
+    window: Window,
+    name: str,
+    inputs: Sequence[tuple[str, TensorType]],
+    output: TensorType,
+    weight: Array,
+    bias: Array | None,
+    requant: Requant,
+    clip: Range,
+) -> Convolution:
+    """The layer of a convolution, axes normalised.
+
+    Raises:
+        IntegerFormError: if the batch is not 1.
+    """
+    return Convolution(
+        name=name,
+        inputs=tuple(window.image(*operand) for operand in inputs),
+        output=window.image(name, output),
+        stride=window.strides,
+        pad=window.padding,
+        weight=weight,
+        bias=bias,
+        requant=requant,
+        clip=clip,
+        dilation=window.dilation,
+        groups=window.groups,
+    )
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Conv2dSums(_Convolution):
+    """A convolution whose sums are not requantized, int32."""
+
+    kind = "conv2d_sums"
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        return self.sums(bb, inputs[0], name, last=True)
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``conv``."""
+        x, weight, bias = wildcard(), is_const(), is_const()
+        conv = is_op("relax.nn.conv2d")(x, weight)
+        root = is_op("relax.add")(conv, bias)
+        return (Match(cls.kind, root, {"x": x, "weight": weight, "bias": bias, "conv": conv}),)
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> Conv2dSums:
+        """See `ComposedOp.read`."""
+        conv = slots["conv"]
+        window = Window.read(conv)
+        bias = slots["bias"].value.numpy().reshape(-1)
+        return cls(read_weight(conv, slots["weight"]), bias, window)

@@ -1,0 +1,220 @@
+"""Products with a constant matrix: matmul, bias, requantization, clip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm import relax
+from tvm.relax import op as R
+from tvm.relax.dpl import is_const, is_op, wildcard
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import Array, OnnxRequant, Shift, Tensor, TfliteRequant
+from byoc_dory.layers import Dense as DenseLayer
+from byoc_dory.layers.gemm import gemm_layer
+from byoc_dory.layers.tensor import matrix
+from patterns.composed_op import ComposedOp
+from patterns.match import Match
+from patterns.names import emit
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.requantize import (
+    Scaling,
+    int_constant,
+    read_clip,
+    read_requantize,
+    requantize,
+    requantize_pattern,
+)
+from patterns.ops.weighted import accumulator_bound, weighted_range
+from patterns.primitive import dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Expr, Var
+
+    from byoc_dory.layers import Layer
+
+__all__ = ["Dense", "Linear", "LinearSums"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Product(ComposedOp):
+    """What products with and without requantization have in common.
+
+    Attributes:
+        weight: int8 ``[K, C]``; ``[K, C, 1, 1]`` is taken, too.
+        bias: int32 ``[K]``, with the input's zero point already folded in.
+    """
+
+    work = Work.PRODUCT
+
+    weight: Array
+    bias: Array
+
+    def __post_init__(self) -> None:
+        # Layers have ``[K, C, 1, 1]``.
+        object.__setattr__(self, "weight", self.weight.reshape(len(self.weight), -1))
+
+    def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
+        """Write the int32 sums; ``last``: whether they are the operator's result."""
+        constant = relax.const(np.ascontiguousarray(self.weight.T), "int8")
+        acc = emit(bb, R.matmul(x, constant, out_dtype="int32"), name)
+        return emit(bb, R.add(acc, int_constant(tuple(self.bias.tolist()))), name, last=last)
+
+
+@dataclass(frozen=True, eq=False)
+class _Requantized(_Product):
+    """A product of int8 or uint8 rows with a constant matrix, requantized and clipped.
+
+    Attributes:
+        requant: how sums become outputs, output zero point included.
+        clip: inclusive range of the output.
+        dtype: of the output.
+    """
+
+    requant: Scaling
+    clip: Range = INT8
+    dtype: str = "int8"
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        bound = accumulator_bound(self.weight, self.bias, dtype_of(inputs[0]))
+        sums = self.sums(bb, inputs[0], name, last=False)
+        return requantize(bb, sums, self.requant, self.clip, name, bound=bound, dtype=self.dtype)
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: weights and bias bound the sums of a right shift."""
+        if not isinstance(self.requant, Shift):
+            return self.clip
+        return weighted_range(self.weight, self.bias, inputs[0], False, self.requant, self.clip)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Dense(_Requantized):
+    """A fully connected layer: one row, (1, C)."""
+
+    kind = "dense"
+    scale = Scale.FREE
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``matmul`` and the
+        requantization's."""
+        x, weight, bias = wildcard(), is_const(), is_const()
+        matmul = is_op("relax.matmul")(x, weight)
+        root, slots = requantize_pattern(is_op("relax.add")(matmul, bias))
+        own = {"x": x, "weight": weight, "bias": bias, "matmul": matmul}
+        return (Match(cls.kind, root, {**own, **slots}),)
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> Dense | Linear:
+        """See `ComposedOp.read`; of several rows it is a `Linear`."""
+        rows = shape_of(slots["matmul"])[:-1]
+        return (Dense if rows == (1,) else Linear)(
+            np.ascontiguousarray(slots["weight"].value.numpy().T),
+            slots["bias"].value.numpy().reshape(-1),
+            read_requantize(slots),
+            read_clip(slots),
+            dtype_of(slots["cast"]),
+        )
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> DenseLayer:
+        """See `Op.layer`; the weight is ``[K, C, 1, 1]`` there."""
+        ((source, kind),) = inputs
+        k, channels = self.weight.shape
+        return DenseLayer(
+            name=name,
+            inputs=(Tensor(source, vector(kind)[1:], kind.dtype, "C"),),
+            output=Tensor(name, (k,), output.dtype, "C"),
+            weight=self.weight.reshape(k, channels, 1, 1),
+            bias=self.bias,
+            requant=self.requant,
+            clip=self.clip,
+        )
+
+
+def vector(kind: TensorType) -> tuple[int, ...]:
+    """The shape (1, C) of what a fully connected layer reads.
+
+    Raises:
+        IntegerFormError: if it is of another shape.
+    """
+    if len(kind.shape) != 2 or kind.shape[0] != 1:
+        raise IntegerFormError(
+            f"the input of a fully connected layer has shape {kind.shape}",
+            hint="reshape it to (1, C)",
+        )
+    return kind.shape
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Linear(_Requantized):
+    """A product of several rows, (rows, C) or (1, rows, C), with a constant matrix."""
+
+    kind = "linear"
+
+    @property
+    def zero_point(self) -> int | None:
+        """See `Op.zero_point`."""
+        if isinstance(self.requant, TfliteRequant | OnnxRequant):
+            return self.requant.output_zero_point
+        return None
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`: it looks like `Dense`."""
+        return ()
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> Dense | Linear:
+        """See `ComposedOp.read`."""
+        return Dense.read(slots)
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> Layer:
+        """See `Op.layer`: a product of matrices."""
+        ((source, kind),) = inputs
+        *rows, channels = kind.shape
+        return gemm_layer(
+            name,
+            matrix(source, prod(rows), channels, kind.dtype),
+            self.weight,
+            self.bias,
+            requant=self.requant,
+            clip=self.clip,
+            dtype=output.dtype,
+        )
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class LinearSums(_Product):
+    """A product with a constant matrix whose sums are not requantized, int32."""
+
+    kind = "linear_sums"
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`."""
+        return self.sums(bb, inputs[0], name, last=True)
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``matmul``."""
+        x, weight, bias = wildcard(), is_const(), is_const()
+        matmul = is_op("relax.matmul")(x, weight)
+        root = is_op("relax.add")(matmul, bias)
+        return (Match(cls.kind, root, {"x": x, "weight": weight, "bias": bias, "matmul": matmul}),)
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> LinearSums:
+        """See `ComposedOp.read`."""
+        weight = np.ascontiguousarray(slots["weight"].value.numpy().T)
+        return cls(weight, slots["bias"].value.numpy().reshape(-1))

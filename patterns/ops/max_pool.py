@@ -1,0 +1,82 @@
+"""The maximum of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tvm.relax import op as R
+
+from byoc_dory.errors import IntegerFormError
+from patterns.call_op import CallOp
+from patterns.op import Range, Scale, TensorType, Work, operator, union
+
+if TYPE_CHECKING:
+    from tvm.relax import Call, Expr
+
+    from byoc_dory.layers import Layout
+
+__all__ = ["MaxPool"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class MaxPool(CallOp):
+    """The maximum of windows of any type; scale and zero point stay.
+
+    Attributes:
+        kernel, strides: (y, x).
+        padding: (top, left, bottom, right); positions outside do not count.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    kind = "max_pool"
+    operation = "relax.nn.max_pool2d"
+    work = Work.WINDOW
+    scale = Scale.PASSES
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    layout: str = "NHWC"
+
+    @property
+    def prescribed(self) -> Layout:
+        """See `Op.prescribed`."""
+        return "NHWC" if self.layout == "NHWC" else "NCHW"
+
+    def call(self, x: Expr) -> Call:
+        """See `CallOp.call`."""
+        return R.nn.max_pool2d(
+            x,
+            pool_size=self.kernel,
+            strides=self.strides,
+            padding=self.padding,
+            layout=self.layout,
+            out_layout=self.layout,
+        )
+
+    @classmethod
+    def read(cls, call: Any) -> MaxPool:
+        """See `CallOp.read`."""
+        attrs = call.attrs
+        if _integers(attrs.dilation) != (1, 1) or attrs.ceil_mode:
+            raise IntegerFormError("a maximum pool with dilation or ceil_mode")
+        fy, fx = _integers(attrs.pool_size)
+        sy, sx = _integers(attrs.strides)
+        top, left, bottom, right = _integers(attrs.padding)
+        return cls((fy, fx), (sy, sx), (top, left, bottom, right), str(attrs.layout))
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: that of the input."""
+        return union(inputs)
+
+    def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
+        """See `Op.elements_read`: each window as a whole."""
+        return prod(self.kernel) * prod(output.shape)
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    return tuple(int(item) for item in values)

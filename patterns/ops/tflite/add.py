@@ -1,0 +1,99 @@
+"""The sum of two int8 tensors of one shape in TFLite's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.layers import Add, TfliteRequant
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.requantize import rounding_high_multiply, short_rounding_right_shift
+from patterns.ops.sums import sum_layer
+from patterns.ops.tflite.factors import ADD_LEFT_SHIFT, AddFactors
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["TfliteAdd"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class TfliteAdd(PrimitiveOp):
+    """The sum of two int8 tensors of one shape, which accelerators know.
+
+    Attributes:
+        factors: scales and zero points.
+        clip: inclusive range of the output.
+    """
+
+    kind = "add"
+    tag = "tflite_add"
+    work = Work.SUM
+    scale = Scale.FREE
+    neutral = True
+
+    factors: AddFactors
+    clip: Range = INT8
+
+    @property
+    def zero_point(self) -> int:
+        """See `Op.zero_point`."""
+        return self.factors.zero_points[2]
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(inputs[0].shape)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands and the multipliers.
+
+        The multipliers are an argument, because TVM multiplies known ones out, into three wide
+        products instead of one.
+        """
+        multipliers = np.asarray(self.factors.multipliers, "int32")
+        operands = Argument("a", inputs[0]), Argument("b", inputs[-1])
+        return *operands, Argument("multiplier", multipliers)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        first, second, multiplier = tensors
+        factors, (low, high) = self.factors, self.clip
+
+        def operand(value: Any, index: int) -> Any:
+            # (centred << 20) * multiplier >> 31 with rounding, the common factor left out.
+            centred = tirx.Cast("int32", value) - factors.zero_points[index]
+            product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
+            drop = 31 - ADD_LEFT_SHIFT
+            rounded = (product + tirx.const(1 << (drop - 1), "int64")) >> tirx.const(drop, "int64")
+            return _divided(tirx.Cast("int32", rounded), factors.shifts[index])
+
+        def element(*index: Any) -> Any:
+            total = operand(first(*index), 0) + operand(second(*index), 1)
+            scaled = rounding_high_multiply(total, multiplier[2])
+            result = _divided(scaled, factors.shifts[2]) + factors.zero_points[2]
+            return tirx.Cast("int8", tirx.max(tirx.min(result, high), low))
+
+        return te.compute(first.shape, element, name="sum")
+
+    def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
+        """See `Op.layer`; the requantization has three multipliers, those of `AddFactors`."""
+        a, b, zero_point = self.factors.zero_points
+        requant = TfliteRequant(
+            multiplier=self.factors.multipliers,
+            shift=self.factors.shifts,
+            output_zero_point=zero_point,
+            input_zero_points=(a, b),
+        )
+        operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
+        return sum_layer(name, operands, output, requant, self.clip)
+
+
+def _divided(value: Any, shift: int) -> Any:
+    # Operands are below 2**28 and only shrink, so that the short form never overflows.
+    return short_rounding_right_shift(value, -shift) if shift < 0 else value

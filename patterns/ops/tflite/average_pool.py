@@ -1,0 +1,119 @@
+"""The average of windows in TFLite's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tvm import te, tirx
+
+from byoc_dory.errors import UnsupportedError
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator, union
+from patterns.ops.moves.base import y_axis
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import PrimitiveOp
+
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layout
+
+__all__ = ["AveragePool"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class AveragePool(PrimitiveOp):
+    """Sum over count of int8 windows, rounded half away from zero; scale and zero point stay.
+
+    Attributes:
+        kernel, strides: (y, x).
+        padding: (top, left, bottom, right); positions outside are not counted.
+        clip: inclusive range of the output.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    kind = "average_pool"
+    tag = "average_pool2d"
+    work = Work.WINDOW
+    scale = Scale.PASSES
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    clip: Range = INT8
+    layout: str = "NHWC"
+
+    @property
+    def prescribed(self) -> Layout:
+        """See `Op.prescribed`."""
+        return "NHWC" if self.layout == "NHWC" else "NCHW"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`; no window may lie outside the input altogether."""
+        shape, y = inputs[0].shape, y_axis(self.layout)
+        out = self._shape(shape)
+        for axis in (0, 1):
+            count, before = out[y + axis], self.padding[axis]
+            last_start = (count - 1) * self.strides[axis] - before
+            if count < 1 or before >= self.kernel[axis] or last_start >= shape[y + axis]:
+                raise UnsupportedError(
+                    f"an average over no elements: input {shape}, kernel {self.kernel}, "
+                    f"pads {self.padding}"
+                )
+        return TensorType(out)
+
+    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        y = y_axis(self.layout)
+        sizes = []
+        for axis in (0, 1):
+            span = source[y + axis] + self.padding[axis] + self.padding[axis + 2]
+            sizes.append((span - self.kernel[axis]) // self.strides[axis] + 1)
+        return (*source[:y], *sizes, *source[y + 2 :])
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,), y_at = tensors, y_axis(self.layout)
+        kernel, padding = self.kernel, self.padding
+        shape = sizes_of(source)
+        sizes, out = shape[y_at : y_at + 2], extents(self._shape(shape))
+        ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
+
+        def start(index: Any, axis: int) -> Any:
+            return index[y_at + axis] * self.strides[axis] - padding[axis]
+
+        def window(*index: Any) -> Any:
+            y, x = start(index, 0) + ry, start(index, 1) + rx
+            place = [*index[:y_at], y, x, *index[y_at + 2 :]]
+            value = tirx.Cast("int32", source(*place))
+            if any(padding):
+                inside = tirx.all(y >= 0, y < sizes[0], x >= 0, x < sizes[1])
+                value = tirx.if_then_else(inside, value, tirx.const(0, "int32"))
+            return te.sum(value, axis=[ry, rx])
+
+        def covered(index: Any, axis: int) -> Any:
+            if not padding[axis] and not padding[axis + 2]:
+                return tirx.const(kernel[axis], "int32")
+            first = start(index, axis)
+            last = tirx.min(first + kernel[axis], tirx.const(sizes[axis], first.ty.dtype))
+            return tirx.Cast("int32", last - tirx.max(first, tirx.const(0, first.ty.dtype)))
+
+        total = te.compute(out, window, name="total")
+
+        def average(*index: Any) -> Any:
+            count, value = covered(index, 0) * covered(index, 1), total(*index)
+            half = tirx.truncdiv(count, tirx.const(2, "int32"))
+            nudged = value + tirx.Select(value >= 0, half, -half)
+            result = tirx.truncdiv(nudged, count)
+            return tirx.Cast("int8", tirx.max(tirx.min(result, self.clip[1]), self.clip[0]))
+
+        return te.compute(out, average, name="average")
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: a mean lies between its inputs."""
+        low, high = union(inputs)
+        return max(self.clip[0], low), min(self.clip[1], high)
+
+    def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
+        """See `Op.elements_read`: each window as a whole."""
+        return prod(self.kernel) * prod(output.shape)

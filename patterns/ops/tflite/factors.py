@@ -1,0 +1,84 @@
+"""Fixed-point factors of TFLite's sums and products of two tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.errors import UnsupportedError
+from patterns.ops.requantize import fixed_point
+
+__all__ = ["ADD_LEFT_SHIFT", "AddFactors", "MultiplyFactors"]
+
+ADD_LEFT_SHIFT = 20
+"""Fraction bits TFLite gives the operands of an add before scaling them."""
+
+
+@dataclass(frozen=True)
+class AddFactors:
+    """TFLite's add: both operands scaled to a common step, summed, scaled to the output.
+
+    Attributes:
+        multipliers, shifts: of first operand, second operand and output.
+        zero_points: likewise.
+    """
+
+    multipliers: tuple[int, int, int]
+    shifts: tuple[int, int, int]
+    zero_points: tuple[int, int, int]
+
+    @classmethod
+    def from_scales(
+        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+    ) -> AddFactors:
+        """From the real scales of first operand, second operand and output.
+
+        Raises:
+            UnsupportedError: if the output's step is absurdly fine.
+        """
+        first, second, output = scales
+        twice_largest = 2.0 * max(first, second)
+        parts = (
+            fixed_point(first / twice_largest),
+            fixed_point(second / twice_largest),
+            fixed_point(twice_largest / ((1 << ADD_LEFT_SHIFT) * output)),
+        )
+        if parts[2][1] > 0:
+            raise UnsupportedError(
+                f"an add whose output step {output:g} is 2**20 times finer than its inputs'"
+            )
+        return cls(
+            (parts[0][0], parts[1][0], parts[2][0]),
+            (parts[0][1], parts[1][1], parts[2][1]),
+            zero_points,
+        )
+
+
+@dataclass(frozen=True)
+class MultiplyFactors:
+    """TFLite's product: the centred operands multiplied, scaled to the output.
+
+    Attributes:
+        multiplier, shift: Q31 and exponent of s_a * s_b / s_out.
+        zero_points: of first operand, second operand and output.
+    """
+
+    multiplier: int
+    shift: int
+    zero_points: tuple[int, int, int]
+
+    @classmethod
+    def from_scales(
+        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+    ) -> MultiplyFactors:
+        """From the real scales of first operand, second operand and output.
+
+        Raises:
+            UnsupportedError: if the product would leave int32 before it is rounded.
+        """
+        multiplier, shift = fixed_point(scales[0] * scales[1] / scales[2])
+        if shift > 14:  # a product of two centred bytes is below 2**16
+            raise UnsupportedError(
+                f"a product whose output step {scales[2]:g} is 2**14 times finer than that of the "
+                "operands"
+            )
+        return cls(multiplier, shift, zero_points)
