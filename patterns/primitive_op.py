@@ -26,6 +26,8 @@ __all__ = ["Argument", "PrimitiveOp", "read_primitive", "type_of"]
 FIELDS = "fields"
 """Parameter of a PrimFunc that carries the operator's fields."""
 
+_OPAQUE = 8  # TVM's OpPatternKind
+
 
 @dataclass(frozen=True, eq=False)
 class Argument:
@@ -59,9 +61,12 @@ class PrimitiveOp(Op):
 
     Attributes:
         tag: what the PrimFunc is called in the module, ``kind`` unless said otherwise.
+        opaque: whether the PrimFunc must not be fused with its neighbours, because it reads an
+            element several times, and computing the element as often would be slow.
     """
 
     tag: ClassVar[str] = ""
+    opaque: ClassVar[bool] = False
 
     @abstractmethod
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -109,7 +114,8 @@ class PrimitiveOp(Op):
             kind = type_of(part.value)
             inputs.append((part.name, kind.shape, kind.dtype))
         parameters = {FIELDS: encode(self, places)}
-        return primitive(self.tag or self.kind, inputs, self.body, parameters)
+        func = primitive(self.tag or self.kind, inputs, self.body, parameters)
+        return func.with_attr("op_pattern", _OPAQUE) if self.opaque else func
 
 
 def read_primitive(cls: type[PrimitiveOp], parameters: Mapping[str, Any], call: Any) -> PrimitiveOp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,23 +12,22 @@ from htvm.quantization.graph import FloatScale, Operator
 from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from patterns.reading.read import Node
+    from patterns.ops.onnxruntime.average import OnnxAverage
 
 __all__ = ["averaged"]
 
 
 def averaged(
-    node: Node, inputs: tuple[str, ...], shape: tuple[int, ...], zero_point: int
+    name: str, op: OnnxAverage, inputs: tuple[str, ...], shape: tuple[int, ...], zero_point: int
 ) -> list[Operator]:
-    """The two operators that an ``onnx_average`` is; the second has its name.
+    """The two operators that an average is; the second has its name.
 
     The conversion is left out where scales are free.  Run on integers, the two round once each,
     where the original rounds once: at most one step of difference.
 
     Args:
-        node: of the integer form.
+        name: of the average.
+        op: the average.
         inputs: names of the tensors it reads, paddings looked through.
         shape: of the result, channel-last, without batch.
         zero_point: of its input.
@@ -36,24 +35,23 @@ def averaged(
     Raises:
         UnsupportedError: if it is padded, or clips other than a rectifier does.
     """
-    attrs: Mapping[str, Any] = node.attrs
-    where = f"operator '{node.name}'"
-    if any(attrs["padding"]):
+    where = f"operator '{name}'"
+    if any(op.padding):
         raise UnsupportedError(
             "an average that counts its padding", where=where, hint="leave the padding out"
         )
-    zero, clip = int(attrs["zero_points"][1]), tuple(attrs["clip"])
-    if clip not in ((-128, 127), (zero, 127)):
-        raise UnsupportedError(f"an average clipped to {list(clip)}", where=where)
-    scale = math.ldexp(attrs["multipliers"][0], -attrs["shifts"][0]) * math.prod(attrs["kernel"])
+    zero = op.zero_point
+    if op.clip not in ((-128, 127), (zero, 127)):
+        raise UnsupportedError(f"an average clipped to {list(op.clip)}", where=where)
+    scale = math.ldexp(op.requant.multiplier[0], -op.requant.shift[0]) * math.prod(op.kernel)
     multiplier, shift = float_scale(scale)
     mean = Operator(
-        f"{node.name}_mean", "average_pool", inputs, shape, pool=attrs["kernel"],
-        stride=attrs["strides"], zero_point=zero_point,
+        f"{name}_mean", "average_pool", inputs, shape, pool=op.kernel, stride=op.strides,
+        zero_point=zero_point,
     )  # fmt: skip
     factor = FloatScale(np.array([multiplier]), np.array([shift]), zero)
     convert = Operator(
-        node.name, "convert", (mean.name,), shape, requant=factor, offset=-zero_point,
-        clip=(clip[0], clip[1]), zero_point=zero,
+        name, "convert", (mean.name,), shape, requant=factor, offset=-zero_point, clip=op.clip,
+        zero_point=zero,
     )  # fmt: skip
     return [mean, convert]

@@ -14,7 +14,9 @@ import numpy as np
 
 from byoc_dory.errors import InputError, UnsupportedError
 from htvm.model import Model, TensorInfo
-from htvm.quantization.copied import substitute, write_binding
+from htvm.quantization.bindings import substitute, write_binding
+from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.float32.quantize import Quantize
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from patterns.reading.read import Node
 
 __all__ = ["Borders", "inside", "outside"]
-
-_INWARD = ("quantize", "rescale")
-_OUTWARD = ("dequantize", "rescale")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +57,16 @@ class Borders:
             array = np.asarray(data[info.name])
             if node is None:
                 result[info.name] = array
-            elif node.kind == "rescale":
-                result[node.name] = (array.astype("int64") - 128).astype("int8")
-            else:
+            elif isinstance(node.op, Quantize):
                 if not np.isfinite(array).all():
                     raise InputError(
                         "calibration data hold NaN or infinity",
                         where=f"input '{info.name}'",
                         hint="leave such samples out",
                     )
-                result[node.name] = _quantized(array, node.attrs)
+                result[node.name] = _quantized(array, node.op)
+            else:
+                result[node.name] = (array.astype("int64") - 128).astype("int8")
             if node is not None and self.moves[node.name]:
                 if array.shape[1:] not in (info.shape, info.shape[1:]):
                     raise InputError(
@@ -79,9 +78,8 @@ class Borders:
         return result
 
 
-def _quantized(array: Array, attrs: Mapping[str, Any]) -> Array:
-    scale = np.int32(attrs["scale_bits"]).view(np.float32)
-    rounded = np.rint(array.astype("float32") / scale) + attrs["zero_point"]
+def _quantized(array: Array, op: Quantize) -> Array:
+    rounded = np.rint(array.astype("float32") / np.float32(op.step)) + op.zero_point
     return np.clip(rounded, -128, 127).astype("int8")
 
 
@@ -140,7 +138,7 @@ def _first(
         name = readers[0].name
         moves = (*moves, name)
         readers = [node for node in nodes if name in node.inputs]
-    if len(readers) != 1 or readers[0].kind not in _INWARD or readers[0].output_dtype != "int8":
+    if len(readers) != 1 or not _is_inward(readers[0]):
         raise UnsupportedError(
             f"an input of type {info.dtype} that is not quantized at once",
             where=f"input '{info.name}'",
@@ -149,10 +147,17 @@ def _first(
     return readers[0], moves
 
 
+def _is_inward(node: Node) -> bool:
+    """Whether it converts an input to what is computed with."""
+    known = isinstance(node.op, Quantize) or node.kind == "rescale"
+    return known and node.output_dtype == "int8"
+
+
 def _last(node: Node | None, info: TensorInfo) -> Node | None:
     if info.dtype == "int8" or node is None:
         return None
-    if node.kind not in _OUTWARD or node.input_dtypes != ("int8",):
+    is_conversion = isinstance(node.op, Dequantize) or node.kind == "rescale"
+    if not is_conversion or node.input_dtypes != ("int8",):
         raise UnsupportedError(
             f"an output of type {info.dtype} computed by '{node.kind}'",
             where=f"output '{info.name}'",
@@ -163,10 +168,9 @@ def _last(node: Node | None, info: TensorInfo) -> Node | None:
 
 def _step(node: Node) -> tuple[float | None, int | None]:
     """Scale and zero point of what a conversion gives, as far as it says them."""
-    if node.kind != "quantize":
+    if not isinstance(node.op, Quantize):
         return None, None
-    bits = node.attrs["scale_bits"]
-    return float(np.int32(bits).view(np.float32)), int(node.attrs["zero_point"])
+    return float(np.float32(node.op.step)), node.op.zero_point
 
 
 # ------------------------------------------------------------------------------ modules

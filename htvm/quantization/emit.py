@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantization.copied import write_copied
 from htvm.quantization.graph import LINEAR, AnalogRequant, MulShift, Net, Operator, Shift
-from htvm.quantization.kept import write_kept
 from patterns.ops.add import Add
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
@@ -73,10 +71,6 @@ def _source_shape(shape: tuple[int, ...], net: Net) -> tuple[int, ...]:
 
 
 def _emit(builder: BlockBuilder, net: Net, op: Operator, inputs: list[Var]) -> Var:
-    if op.kind == "kept":
-        return write_kept(builder, op, inputs)
-    if op.kind == "softmax" and op.origin is not None and op.origin.op is None:
-        return write_copied(builder, op.origin, inputs, op.name)
     return _made(net, op).write(builder, inputs, op.name)
 
 

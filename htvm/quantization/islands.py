@@ -18,10 +18,19 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import OnnxRequant, TfliteRequant
-from htvm.quantization.copied import substitute, write_binding
+from htvm.quantization.bindings import substitute, write_binding
 from htvm.quantization.graph import Array
 from htvm.quantization.kept import KEPT
+from patterns.ops.convert import Convert
+from patterns.ops.dense import Linear, LinearSums
+from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Move
+from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.softmax import OnnxSoftmax
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -30,15 +39,14 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from patterns.reading.read import Node
 
-__all__ = ["Island", "find_islands", "is_foreign", "zero_point_of"]
+__all__ = ["SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
 
-_KNOWN = {
-    "average_pool", "convert", "max_pool", "onnx_average", "onnx_softmax", "reshape", "softmax",
-    *KEPT,
-}  # fmt: skip
-_PRODUCTS = ("linear", "linear_sums", "matmul", "real_matmul")
-_HANDING_ON = ("average_pool", "max_pool", "reshape")
-_SOFTMAX_ZERO = -128  # of TFLite's softmax, always
+SOFTMAXES = (OnnxSoftmax, TfliteSoftmax)
+"""Softmaxes that retargeting knows, as the last operators of a network."""
+
+_HANDING_ON = (AveragePool, MaxPool, Move)
+_KNOWN = (*_HANDING_ON, *KEPT, *SOFTMAXES, Convert, OnnxAverage)
+_PRODUCTS = (Linear, LinearSums, RealMatmul)
 
 
 def is_foreign(node: Node) -> bool:
@@ -48,13 +56,12 @@ def is_foreign(node: Node) -> bool:
         return True
     if any(shape[:1] != (1,) for shape in (*node.input_shapes, node.output_shape)):
         return True
-    known = isinstance(node.op, Move) or node.kind in _KNOWN
-    return node.scaled is None and not known
+    return node.scaled is None and not isinstance(node.op, _KNOWN)
 
 
 def _hands_on(node: Node) -> bool:
     """Whether its result has the scale and zero point of what it reads."""
-    return isinstance(node.op, Move) or node.kind in _HANDING_ON
+    return isinstance(node.op, _HANDING_ON)
 
 
 def _is_end(node: Node) -> bool:
@@ -187,9 +194,8 @@ def _belongs(value: Any, inside: Mapping[str, Node]) -> bool:
 
 
 def _macs(node: Node) -> int:
-    return int(np.prod(node.output_shape)) * (
-        node.input_shapes[0][-1] if node.kind in _PRODUCTS else 0
-    )
+    is_product = isinstance(node.op, _PRODUCTS) or node.kind == "matmul"
+    return int(np.prod(node.output_shape)) * (node.input_shapes[0][-1] if is_product else 0)
 
 
 # ------------------------------------------------------------------------------ zero points
@@ -208,16 +214,9 @@ def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int
         return zeros[node.name]
     if node.op.zero_point is not None:
         return node.op.zero_point
-    attrs: Mapping[str, Any] = node.attrs
-    if "zero_point" in attrs:
-        return int(attrs["zero_point"])
-    if "zero_points" in attrs:
-        return int(attrs["zero_points"][-1])
-    requant = attrs.get("requant") if node.scaled is None else node.scaled.requant
+    requant = getattr(node.op, "requant", None)
     if isinstance(requant, TfliteRequant | OnnxRequant):
         return requant.output_zero_point
-    if node.kind == "softmax":
-        return _SOFTMAX_ZERO
     if _hands_on(node):
         source = node.inputs[0]
         return zeros[source] if source in zeros else zero_point_of(nodes[source], nodes, zeros)
@@ -231,7 +230,7 @@ def _taken_as(name: str, nodes: Mapping[str, Node]) -> Iterator[int]:
         requant = None if node.scaled is None else node.scaled.requant
         if node.kind == "add" and isinstance(requant, TfliteRequant | OnnxRequant):
             yield requant.input_zero_points[node.inputs.index(name)]
-        elif node.kind == "dequantize":
-            yield int(node.attrs["zero_point"])
+        elif isinstance(node.op, Dequantize):
+            yield node.op.input_zero_point
         elif _hands_on(node):
             yield from _taken_as(node.name, nodes)

@@ -18,7 +18,6 @@ from byoc_dory.layers import (
     Weighted,
 )
 from htvm.quantization.averages import averaged
-from htvm.quantization.copied import copied_origin
 from htvm.quantization.graph import (
     PASSING,
     Array,
@@ -31,10 +30,11 @@ from htvm.quantization.graph import (
     TfliteAdd,
     TfliteScale,
 )
-from htvm.quantization.islands import find_islands, is_foreign, zero_point_of
+from htvm.quantization.islands import SOFTMAXES, find_islands, is_foreign, zero_point_of
 from htvm.quantization.kept import KEPT
 from htvm.quantization.moves import index_of
 from patterns.ops.moves.base import Filling, Move
+from patterns.ops.onnxruntime.average import OnnxAverage
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -137,7 +137,7 @@ class _Reader:
             for name in node.inputs:
                 self.readers.setdefault(name, []).append(node)
         self.nodes = {node.name: node for node in nodes}
-        softmaxes = [node.name for node in nodes if node.kind in ("softmax", "onnx_softmax")]
+        softmaxes = [node.name for node in nodes if isinstance(node.op, SOFTMAXES)]
         inner = [name for name in softmaxes if name in self.readers]
         self.islands, self.inside = find_islands(module, nodes, inner)
         for name in self.outputs & self.inside:
@@ -158,9 +158,9 @@ class _Reader:
             self.zero[node.name] = self.operators[-1].zero_point
             return
         inputs = tuple(self._behind_pad(name) for name in node.inputs)
-        if node.kind == "onnx_average":
+        if isinstance(node.op, OnnxAverage):
             shape = channel_last(node.output_shape, self.channel_first)
-            self.operators += averaged(node, inputs, shape, self.zero[inputs[0]])
+            self.operators += averaged(node.name, node.op, inputs, shape, self.zero[inputs[0]])
             self.zero[node.name] = self.operators[-1].zero_point
             return
         common: dict[str, Any] = {
@@ -180,15 +180,12 @@ class _Reader:
             }
         elif node.kind == "convert":
             fields = self._convert(node)
-        elif node.kind == "softmax":
-            fields = {"origin": Origin(node.kind, op=node.op), "zero_point": node.op.zero_point}
-        elif node.kind == "onnx_softmax":
-            origin = copied_origin(self.module, node.name, node.attrs)
-            zero = int(node.attrs["zero_point"])
-            fields = {"kind": "softmax", "origin": origin, "zero_point": zero}
+        elif isinstance(node.op, SOFTMAXES):
+            origin = Origin(node.kind, op=node.op)
+            fields = {"kind": "softmax", "origin": origin, "zero_point": node.op.zero_point}
         elif node.kind == "reshape":
             fields = {}
-        elif isinstance(node.op, Move) or node.kind in KEPT:
+        elif isinstance(node.op, (Move, *KEPT)):
             fields = self._moved_or_kept(node, inputs)
         else:
             raise UnsupportedError(

@@ -13,12 +13,6 @@ from typing import Any, TypeVar
 from byoc_dory.errors import IntegerFormError
 from patterns.call_op import CallOp
 from patterns.ops import classes, integer, rescale
-from patterns.ops.float32 import borders as floats
-from patterns.ops.float32 import elementwise as real
-from patterns.ops.float32 import functions as real_functions
-from patterns.ops.float32 import maps as real_maps
-from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
-from patterns.ops.onnxruntime import softmax as onnx_softmax
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
@@ -30,17 +24,11 @@ __all__ = ["PRIMITIVES", "calls", "primitives"]
 _Class = TypeVar("_Class")
 
 _FILES: tuple[Mapping[str, str], ...] = (
-    floats.PRIMITIVES,
-    onnx_arithmetic.PRIMITIVES,
-    onnx_softmax.PRIMITIVES,
     integer.PRIMITIVES,
     integer_activation.PRIMITIVES,
     integer_norm.PRIMITIVES,
     integer_softmax.PRIMITIVES,
     ita.PRIMITIVES,
-    real.PRIMITIVES,
-    real_functions.PRIMITIVES,
-    real_maps.PRIMITIVES,
     rescale.PRIMITIVES,
 )
 PRIMITIVES: Mapping[str, str] = {

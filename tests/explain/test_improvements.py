@@ -21,7 +21,8 @@ from htvm.pipeline import compile_model
 from htvm.report.explain import Improvement
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.float32.borders import dequantize, quantize
+from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.float32.quantize import Quantize
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 CLIP = (-128, 127)
@@ -117,10 +118,10 @@ def dense_between(real: bool) -> Model:
     x = relax.Var("x", relax.TensorType((1, 64), kind))
     with bb.function("main", [x]):
         with bb.dataflow():
-            y = quantize(bb, x, 0.5, 3, name="in") if real else x
+            y = Quantize(0.5, 3).write(bb, [x], "in") if real else x
             square, bias = np.ones((64, 64, 1, 1), np.int8), np.zeros(64, np.int32)
             y = Dense(square, bias, Shift(6), CLIP).write(bb, [y], "layer")
-            y = dequantize(bb, y, 0.5, 3, name="out") if real else y
+            y = Dequantize(0.5, 3).write(bb, [y], "out") if real else y
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info = TensorInfo("x", (1, 64), kind, *((None, None) if real else (1.0, 0)))

@@ -23,10 +23,17 @@ from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.float32 import borders as floats
-from patterns.ops.float32 import elementwise as real
-from patterns.ops.float32 import functions as real_functions
-from patterns.ops.float32 import maps as real_maps
+from patterns.ops.float32.average import RealAverage
+from patterns.ops.float32.combine import RealCombine
+from patterns.ops.float32.conv2d import RealConv2d
+from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.float32.exp import RealExp
+from patterns.ops.float32.map import RealMap
+from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.float32.quantize import Quantize
+from patterns.ops.float32.reduce import RealReduce
+from patterns.ops.float32.round import RealRound
+from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
@@ -36,10 +43,11 @@ from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
-from patterns.ops.onnxruntime import softmax as onnx_softmax
+from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary
+from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import ita
 from patterns.ops.pulp import norm as integer_norm
@@ -177,8 +185,8 @@ def _pools() -> tuple[Types, Write]:
         return [
             AveragePool(**window).write(bb, [x], "average_pool"),
             MaxPool(**window).write(bb, [x], "max_pool"),
-            onnx_arithmetic.onnx_average(
-                bb, x, onnx, kernel=(4, 4), strides=(1, 1), layout="NHWC", name="onnx_average"
+            OnnxAverage(onnx, kernel=(4, 4), strides=(1, 1), layout="NHWC").write(
+                bb, [x], "onnx_average"
             ),
             TfliteMean((1, 2), *factor, (3, -4)).write(bb, [x], "tflite_mean"),
         ]
@@ -206,7 +214,7 @@ def _softmaxes() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         return [
             TfliteSoftmax.of_scale(1 / 16).write(bb, [x], "tflite_softmax"),
-            onnx_softmax.onnx_softmax(bb, x, 0.1, 1 / 256, -128, name="onnx_softmax"),
+            OnnxSoftmax(0.1, 1 / 256, -128).write(bb, [x], "onnx_softmax"),
             integer_softmax.integer_softmax(bb, x, (1, 345, 62395), 255, 256, name="softmax"),
             ita.ita_softmax(bb, x, ItaSoftmax(), name="ita_softmax"),
         ]
@@ -259,10 +267,10 @@ def _integers() -> tuple[Types, Write]:
 def _borders() -> tuple[Types, Write]:
     def write(bb: Any, x: Any, y: Any) -> list[Any]:
         return [
-            onnx_arithmetic.onnx_quantize(bb, x, 0.0123456789, -3, name="onnx_quantize"),
-            onnx_arithmetic.onnx_quantize(bb, x, 0.5, 3, "uint8", name="onnx_quantize_exact"),
-            floats.quantize(bb, x, 0.02, -5, name="quantize"),
-            floats.dequantize(bb, y, 0.02, -5, name="dequantize"),
+            OnnxQuantize(0.0123456789, -3).write(bb, [x], "onnx_quantize"),
+            OnnxQuantize(0.5, 3, "uint8").write(bb, [x], "onnx_quantize_exact"),
+            Quantize(0.02, -5).write(bb, [x], "quantize"),
+            Dequantize(0.02, -5).write(bb, [y], "dequantize"),
         ]
 
     return (((1, 24), "float32"), ((1, 24), "int8")), write
@@ -270,22 +278,21 @@ def _borders() -> tuple[Types, Write]:
 
 def _reals() -> tuple[Types, Write]:
     def write(bb: Any, x: Any, y: Any) -> list[Any]:
-        matrix = relax.const(_rng().random((12, 5)).astype(np.float32))
+        weight, bias, matrix = (
+            _rng().random(size).astype(np.float32) for size in ((3, 2, 3, 3), 3, (12, 5))
+        )
         return [
-            real.combine_real(bb, "divide", x, x, name="divide"),
-            real.round_even(bb, x, name="round"),
-            real.matmul_real(bb, x, matrix, name="matmul"),
-            real_functions.map_real(bb, "erf", x, name="erf"),
-            real_functions.map_real(bb, "tanh", x, name="tanh"),
-            real_functions.exp_real(bb, x, name="exp"),
-            real_functions.sqrt_real(bb, x, name="sqrt"),
-            real_functions.reduce_real(bb, "max", x, (1,), name="max"),
-            real_maps.average_real(bb, y, kernel=(2, 2), strides=(2, 2), name="average"),
-            real_maps.conv2d_real(
-                bb, y, _rng().random((3, 2, 3, 3)).astype(np.float32),
-                _rng().random(3).astype(np.float32), padding=SAME, name="conv",
-            ),
-        ]  # fmt: skip
+            RealCombine("divide").write(bb, [x, x], "divide"),
+            RealRound().write(bb, [x], "round"),
+            RealMatmul(b=matrix).write(bb, [x], "matmul"),
+            RealMap("erf").write(bb, [x], "erf"),
+            RealMap("tanh").write(bb, [x], "tanh"),
+            RealExp().write(bb, [x], "exp"),
+            RealSqrt().write(bb, [x], "sqrt"),
+            RealReduce("maximum", (1,)).write(bb, [x], "max"),
+            RealAverage(kernel=(2, 2), strides=(2, 2)).write(bb, [y], "average"),
+            RealConv2d(weight, bias, padding=SAME).write(bb, [y], "conv"),
+        ]
 
     return (((4, 12), "float32"), ((1, 2, 4, 6), "float32")), write
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tvm import relax
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from patterns.ops import integer, rescale
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
-from patterns.ops.float32 import elementwise as real
+from patterns.ops.float32.combine import RealCombine
+from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.float32.round import RealRound
 from patterns.ops.pulp import activation as integer_activation
 from patterns.ops.pulp import norm as integer_norm
 from patterns.ops.pulp import softmax as integer_softmax
@@ -161,16 +162,16 @@ def test_reals() -> None:
 
     # Integers, so that sums are exact in any order.
     matrix = RNG.integers(-8, 8, (16, 5)).astype(np.float32)
-    high = relax.const(np.asarray([7.0], "float32"))
+    high = np.asarray([7.0], "float32")
 
     def write(bb: Any, x: Any) -> Any:
-        step = relax.const(np.asarray([0.0357003], "float32"))
-        low = relax.const(np.asarray([-8.0], "float32"))
-        y = real.combine_real(bb, "divide", x, step, name="real_0")
-        y = real.round_even(bb, y, name="real_round_0")
-        z = real.combine_real(bb, "maximum", y, low, name="real_1")
-        z = real.combine_real(bb, "minimum", z, high, name="real_2")
-        return [y, z, real.matmul_real(bb, z, relax.const(matrix), name="real_matmul_0")]
+        step = np.asarray([0.0357003], "float32")
+        low = np.asarray([-8.0], "float32")
+        y = RealCombine("divide", b=step).write(bb, [x], "real_0")
+        y = RealRound().write(bb, [y], "real_round_0")
+        z = RealCombine("maximum", b=low).write(bb, [y], "real_1")
+        z = RealCombine("minimum", b=high).write(bb, [z], "real_2")
+        return [y, z, RealMatmul(b=matrix).write(bb, [z], "real_matmul_0")]
 
     module = module_of([((1, 4, 16), "float32")], write)
     built = htvm.build(htvm.load(module), target="generic.cpu", platform="host")

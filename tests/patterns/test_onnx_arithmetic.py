@@ -7,8 +7,9 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import OnnxRequant
-from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
+from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
+from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.reading.read import read_graph
 from tests.patterns.build import module_of, run_tvm
@@ -99,14 +100,11 @@ def test_aligned_factors_are_exact() -> None:
 def test_average(kernel, strides, padding, scale, layout) -> None:
     x = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 8)).astype(np.int8)
     parameters = requant(scale, zero=9, inputs=(-11,))
-    module = module_of(
-        [x.shape],
-        lambda bb, v: onnx_average(
-            bb, v, parameters, (9, 127), kernel=kernel, strides=strides, padding=padding,
-            layout=layout, name="op_0",
-        ),
-    )  # fmt: skip
+    op = OnnxAverage(parameters, kernel, strides, padding, (9, 127), layout)
+    module = module_of([x.shape], lambda bb, v: op.write(bb, [v], "op_0"))
     np.testing.assert_array_equal(run_tvm(module, x), interpret(module, [x]).outputs[0])
+    (node,) = read_graph(module)
+    assert node.op == op
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -122,7 +120,7 @@ def test_quantize(dtype: str) -> None:
     for scale in (1.0, 0.0371):
         module = module_of(
             [x.shape],
-            lambda bb, v, scale=scale: onnx_quantize(bb, v, scale, 3, dtype, name="op_0"),
+            lambda bb, v, scale=scale: OnnxQuantize(scale, 3, dtype).write(bb, [v], "op_0"),
             "float32",
         )
         limits = np.iinfo(dtype)

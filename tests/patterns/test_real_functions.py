@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import htvm
-from patterns.ops.float32.functions import exp_real, map_real, reduce_real, sqrt_real
+from patterns.ops.float32.exp import RealExp
+from patterns.ops.float32.map import RealMap
+from patterns.ops.float32.reduce import RealReduce
+from patterns.ops.float32.sqrt import RealSqrt
 from tests.patterns.build import module_of
 from tests.reference.interpreter import interpret
 
@@ -36,21 +39,21 @@ def runs(write: Callable[..., Any], data: Any) -> tuple[Any, Any]:
 def test_functions(function: Any, special: list[float], relative: float, absolute: float) -> None:
     data = (RNG.standard_normal((1, 512)) * 4).astype(np.float32)
     data[0, : len(special)] = special
-    made, wanted = runs(lambda bb, x: map_real(bb, function, x, name="map_0"), data)
+    made, wanted = runs(lambda bb, x: RealMap(function).write(bb, [x], "map_0"), data)
     np.testing.assert_allclose(made, wanted, rtol=relative, atol=absolute)
 
 
 def test_exponentials() -> None:
     data = (RNG.standard_normal((1, 512)) * 20).astype(np.float32)
     data[0, :7] = [0.0, 87.9, 88.8, 1e30, -87.2, -200.0, -3e38]
-    made, wanted = runs(lambda bb, x: exp_real(bb, x, name="exp_0"), data)
+    made, wanted = runs(lambda bb, x: RealExp().write(bb, [x], "exp_0"), data)
     np.testing.assert_allclose(made, wanted, rtol=3e-7, atol=3e-45)
 
 
 def test_square_roots() -> None:
     data = np.exp(RNG.standard_normal((1, 512)) * 20).astype(np.float32)
     data[0, :9] = [0.0, -1.0, 1e-38, 1.0, 4.0, 3e38, 0.25, 0.2499999, 255.0]
-    made, wanted = runs(lambda bb, x: sqrt_real(bb, x, name="sqrt_0"), data)
+    made, wanted = runs(lambda bb, x: RealSqrt().write(bb, [x], "sqrt_0"), data)
     np.testing.assert_allclose(made, wanted, rtol=2e-7)
 
 
@@ -58,10 +61,10 @@ def test_square_roots() -> None:
 @pytest.mark.parametrize("function", ["add", "maximum"])
 def test_reductions(function: Any, axes: tuple[int, ...]) -> None:
     data = RNG.standard_normal((3, 5, 7)).astype(np.float32)
-    made, wanted = runs(lambda bb, x: reduce_real(bb, function, x, axes, name="reduce_0"), data)
+    made, wanted = runs(lambda bb, x: RealReduce(function, axes).write(bb, [x], "reduce_0"), data)
     np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_integers_are_refused() -> None:
     with pytest.raises(Exception, match="an operand of type int8"):
-        module_of([(1, 4)], lambda bb, x: exp_real(bb, x, name="exp_0"))
+        module_of([(1, 4)], lambda bb, x: RealExp().write(bb, [x], "exp_0"))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from patterns.ops.float32 import borders as floats
+from patterns.ops.float32.quantize import Quantize
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.nearest import Nearest
@@ -168,7 +168,7 @@ def test_a_constant_operand_is_read_back() -> None:
 def test_floats_that_no_byte_can_hold_saturate() -> None:
     odd = np.asarray([[np.inf, -np.inf, np.nan, 1e30, -1e30, 0.05, -0.05, 0.15]], np.float32)
     module = module_of(
-        [(1, 8)], lambda bb, x: floats.quantize(bb, x, 0.1, 3, name="quantize_0"), "float32"
+        [(1, 8)], lambda bb, x: Quantize(0.1, 3).write(bb, [x], "quantize_0"), "float32"
     )
     made = run_tvm(module, odd)
     np.testing.assert_array_equal(made, [[127, -128, 127, 127, -128, 4, 2, 5]])

@@ -76,21 +76,20 @@ def average(attrs: Any, data: Array, _: Array) -> Array:
     layout = str(attrs["htvm.layout"])
     (fy, fx), (sy, sx) = _integers(attrs, "kernel"), _integers(attrs, "strides")
     top, left, bottom, right = _integers(attrs, "padding")
-    zero, zero_out = _integers(attrs, "zero_points")
+    (zero,), zero_out = _integers(attrs, "input_zero_points"), int(attrs["htvm.output_zero_point"])
     wide = data.astype(np.int64) - zero
     wide = wide if layout == "NCHW" else wide.transpose(0, 3, 1, 2)
     wide = np.pad(wide, ((0, 0), (0, 0), (top, bottom), (left, right)))
     view = np.lib.stride_tricks.sliding_window_view(wide, (fy, fx), axis=(2, 3))
     total = view[:, :, ::sy, ::sx].sum(axis=(4, 5))
-    scale = scales_of(_integers(attrs, "multipliers"), _integers(attrs, "shifts"))
+    scale = scales_of(_integers(attrs, "multiplier"), _integers(attrs, "shift"))
     low, high = _integers(attrs, "clip")
     result = np.clip(float_rounded(total, scale[0]) + zero_out, low, high).astype(np.int8)
     return result if layout == "NCHW" else result.transpose(0, 2, 3, 1)
 
 
 def quantize(attrs: Any, data: Array, _: Array) -> Array:
-    scale = np.int32(int(attrs["htvm.scale_bits"])).view(np.float32)
-    ratio = data / scale
+    ratio = data / np.float32(attrs["htvm.step"])
     limits = np.iinfo(str(attrs["htvm.dtype"]))
     rounded = np.rint(np.where(np.isnan(ratio), np.inf, ratio)) + int(attrs["htvm.zero_point"])
     return np.clip(rounded, limits.min, limits.max).astype(limits.dtype)
@@ -105,8 +104,9 @@ def softmax(attrs: Any, data: Array, table: Array) -> Array:
     terms = table.astype(np.int64)[distances]
     total = terms.sum(axis=-1, keepdims=True)
     low, high = _integers(attrs, "clip")
+    steps = round(2**16 / float(np.float32(attrs["htvm.output_step"])))
     # Twice the quotient, floored, and one more: half of it is rounded half up.
-    doubled = 2 * terms * int(attrs["htvm.steps"]) // (total * 2**16)
+    doubled = 2 * terms * steps // (total * 2**16)
     return np.clip((doubled + 1) // 2 + int(attrs["htvm.zero_point"]), low, high)
 
 

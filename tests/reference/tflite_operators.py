@@ -114,7 +114,7 @@ def _quantize(attrs: Any, data: Array, scale: Array) -> Array:
 
 
 def _dequantize(attrs: Any, data: Array, scale: Array) -> Array:
-    centred = data.astype(np.float64) - int(attrs["htvm.zero_point"])
+    centred = data.astype(np.float64) - int(attrs["htvm.input_zero_point"])
     return np.asarray((centred * scale.astype(np.float64)).astype(np.float32))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,13 +178,12 @@ def _conv_integer(reader: Reader, node: Node) -> Value:
     if any(padding) and zero:
         top, left, bottom, right = padding
         shape = (*source.shape[:2], source.shape[2] + top + bottom, source.shape[3] + left + right)
-
-        pad = Pad(zero, padding, "NCHW")
-        source, padding = reader.write(node, pad.stem, (source,), shape, pad.write), (0, 0, 0, 0)
-    out = (1, weight.data.shape[0], *windows.outputs)
+        pad = Pad(zero, padding, layout="NCHW")
+        source, padding = reader.write(node, pad, (source,), shape), (0, 0, 0, 0)
     window = Window(windows.strides, padding, windows.dilation, groups, "NCHW")
     op = Conv2dSums(weight.data, bias, window)
-    return Sums(reader.write(node, op.stem, (source,), out, op.write, dtype="int32"))
+    out = (1, weight.data.shape[0], *windows.outputs)
+    return Sums(reader.write(node, op, (source,), out, dtype="int32"))
 
 
 def _matmul_integer(reader: Reader, node: Node) -> Value:
@@ -197,12 +196,9 @@ def _matmul_integer(reader: Reader, node: Node) -> Value:
             "two matrices, the second constant",
         )
     bias = _bias_of(node, weight, zero)
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return LinearSums(weight.data, bias).write(bb, [inputs[0]], name)
-
+    op = LinearSums(weight.data, bias)
     out = (source.shape[0], weight.data.shape[0])
-    return Sums(reader.write(node, "linear_sums", (source,), out, write, dtype="int32"))
+    return Sums(reader.write(node, op, (source,), out, dtype="int32"))
 
 
 # ------------------------------------------------------------------------------ the rest

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from htvm.frontend.operators import Applied, Operator, Primitive
+from htvm.frontend.operators import Applied, Operator
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
-from patterns.ops.float32 import borders as floats
+from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.float32.quantize import Quantize
 
 __all__ = ["dequantize", "quantize"]
 
@@ -31,14 +32,8 @@ def quantize(op: OperatorReader) -> Sequence[Operator]:
     made, value = op.step(result), op.value(source)
     clip = INT8 if result.dtype == "int8" else (0, 255)
     if source.dtype == "float32":
-        return [
-            Primitive(
-                op.position(), op.where, (value,), kind="quantize",
-                write=lambda builder, inputs, name: floats.quantize(
-                    builder, inputs[0], made.scale, made.zero_point, result.dtype, name=name
-                ),
-            )
-        ]  # fmt: skip
+        inward = Quantize(made.scale, made.zero_point, result.dtype)
+        return [Applied(op.position(), op.where, (value,), inward)]
     if source.dtype not in _BYTES:
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     step = op.step(source)
@@ -59,14 +54,8 @@ def dequantize(op: OperatorReader) -> Sequence[Operator]:
     if result.dtype != "float32":
         raise op.unsupported(f"a dequantization to {result.dtype} ({result.place})", FULL_INT8)
     step = op.step(source)
-    return [
-        Primitive(
-            op.position(), op.where, (op.value(source),), kind="dequantize",
-            write=lambda builder, inputs, name: floats.dequantize(
-                builder, inputs[0], step.scale, step.zero_point, name=name
-            ),
-        )
-    ]  # fmt: skip
+    outward = Dequantize(step.scale, step.zero_point)
+    return [Applied(op.position(), op.where, (op.value(source),), outward)]
 
 
 def _computed(op: OperatorReader, tensor: TfliteTensor) -> None:

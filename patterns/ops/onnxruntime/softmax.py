@@ -8,23 +8,23 @@ of a row leaves.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tvm import relax, te, tirx
+from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
-from patterns.primitive import call_primitive, extents, primitive, shape_of
+from byoc_dory.layers import Array
+from patterns.op import INT8, Range, TensorType, Work, operator
+from patterns.primitive import extents, shape_of, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Expr, Var
+    from tvm.relax import Expr
 
-    from byoc_dory.layers import Array
-
-__all__ = ["PRIMITIVES", "exponentials", "onnx_softmax"]
-
-PRIMITIVES = {"onnx_softmax": "onnx_softmax"}
-"""Kind of the PrimFunc -> kind of the operator."""
+__all__ = ["OnnxSoftmax", "exponentials"]
 
 _BITS = 30  # of a sum, and of an exponential in output steps
 
@@ -36,83 +36,76 @@ def exponentials(scale: float, row: int) -> Array:
     return np.rint(np.exp(-distances) * 2.0**bits).astype("int32")
 
 
-def onnx_softmax(
-    bb: BlockBuilder,
-    x: Expr,
-    scale: float,
-    output_scale: float,
-    zero_point: int,
-    clip: tuple[int, int] = (-128, 127),
-    *,
-    name: str,
-) -> Var:
-    """Write a softmax over the last axis of int8 ``x``.
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxSoftmax(PrimitiveOp):
+    """A softmax over the last axis of an int8 tensor of any rank.
 
-    Args:
-        bb: where to write, inside a dataflow block.
-        x: int8, any rank.
-        scale: of ``x``.
-        output_scale, zero_point: of the result; the scale is at least 2**-15.
+    Attributes:
+        input_step: scale of the input.
+        output_step: scale of the result, at least 2**-15.
+        zero_point: integer of the result that stands for 0.0.
         clip: inclusive range of the result.
-        name: of the operator.
-
-    Raises:
-        UnsupportedError: if the scale of the result is too small, or a row too long.
     """
-    shape = shape_of(x)
-    row = shape[-1]
-    # In steps of 2**-16, so that scales which are no power of two are met, too.
-    steps = round(2.0**16 / float(np.float32(output_scale)))
-    if steps >= 1 << 31 or row > 1 << 20:
-        raise UnsupportedError(
-            f"a softmax of rows of {row} to a scale of {output_scale:g}",
-            where=f"operator '{name}'",
-            hint="quantize its result with scale 1/256",
+
+    kind = "onnx_softmax"
+    work = Work.SOFTMAX
+
+    input_step: float
+    output_step: float
+    zero_point: int = 0
+    clip: Range = INT8
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return "softmax"
+
+    @property
+    def _steps(self) -> int:
+        """Steps of the result in 1, in units of 2**-16: scales need be no power of two."""
+        return round(2.0**16 / float(np.float32(self.output_step)))
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        row = inputs[0].shape[-1]
+        if self._steps >= 1 << 31 or row > 1 << 20:
+            raise UnsupportedError(
+                f"a softmax of rows of {row} to a scale of {self.output_step:g}",
+                hint="quantize its result with scale 1/256",
+            )
+        return TensorType(inputs[0].shape)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the exponentials."""
+        table = exponentials(self.input_step, shape_of(inputs[0])[-1])
+        return Argument("x", inputs[0]), Argument("exponential", table)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, table = tensors
+        shape = sizes_of(source)
+        row = tirx.const(shape[-1], "int64")
+        kmax, ksum = te.reduce_axis((0, row), "kmax"), te.reduce_axis((0, row), "ksum")
+        largest = te.compute(
+            extents(shape[:-1]), lambda *i: te.max(source(*i, kmax), axis=[kmax]), "largest"
         )
 
-    def body(source: te.Tensor, table: te.Tensor) -> te.Tensor:
-        return _softmax(source, table, shape, steps, zero_point, clip)
+        def exponential(index: Any, k: Any) -> Any:
+            top = tirx.Cast("int32", largest(*index))
+            return table[top - tirx.Cast("int32", source(*index, k))]
 
-    attributes: dict[str, int | str | tuple[int, ...]] = {
-        "steps": steps,
-        "zero_point": zero_point,
-        "clip": clip,
-    }
-    inputs = [("x", shape, "int8"), ("exponential", (256,), "int32")]
-    func = primitive("onnx_softmax", inputs, body, attributes)
-    args = [x, relax.const(exponentials(scale, row), "int32")]
-    return call_primitive(bb, func, args, shape, "int8", name, last=True)
+        total = te.compute(
+            extents(shape[:-1]), lambda *i: te.sum(exponential(i, ksum), axis=[ksum]), "total"
+        )
 
+        def element(*index: Any) -> Any:
+            *batch, k = index
+            steps = tirx.const(self._steps, "int64")
+            numerator = tirx.Cast("int64", exponential(batch, k)) * steps
+            whole = tirx.Cast("int64", total(*batch)) << tirx.const(16, "int64")
+            half = whole >> tirx.const(1, "int64")
+            value = tirx.Cast("int32", tirx.truncdiv(numerator + half, whole)) + self.zero_point
+            return tirx.Cast("int8", tirx.max(tirx.min(value, self.clip[1]), self.clip[0]))
 
-def _softmax(
-    source: te.Tensor,
-    table: te.Tensor,
-    shape: tuple[int, ...],
-    steps: int,
-    zero_point: int,
-    clip: tuple[int, int],
-) -> te.Tensor:
-    """The rows of ``source`` with the exponentials of ``table``, 2**16 / ``steps`` a step."""
-    row = tirx.const(shape[-1], "int64")
-    kmax, ksum = te.reduce_axis((0, row), "kmax"), te.reduce_axis((0, row), "ksum")
-    largest = te.compute(
-        extents(shape[:-1]), lambda *i: te.max(source(*i, kmax), axis=[kmax]), "largest"
-    )
-
-    def exponential(index: Any, k: Any) -> Any:
-        top = tirx.Cast("int32", largest(*index))
-        return table[top - tirx.Cast("int32", source(*index, k))]
-
-    total = te.compute(
-        extents(shape[:-1]), lambda *i: te.sum(exponential(i, ksum), axis=[ksum]), "total"
-    )
-
-    def element(*index: Any) -> Any:
-        *batch, k = index
-        numerator = tirx.Cast("int64", exponential(batch, k)) * tirx.const(steps, "int64")
-        whole = tirx.Cast("int64", total(*batch)) << tirx.const(16, "int64")
-        half = whole >> tirx.const(1, "int64")
-        value = tirx.Cast("int32", tirx.truncdiv(numerator + half, whole)) + zero_point
-        return tirx.Cast("int8", tirx.max(tirx.min(value, clip[1]), clip[0]))
-
-    return te.compute(extents(shape), element, "softmax")
+        return te.compute(extents(shape), element, "softmax")

@@ -9,8 +9,9 @@ from byoc_dory.layers.layer import OnnxRequant
 from htvm.aot.cpu import compile_cpu
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.onnxruntime.arithmetic import onnx_average, onnx_quantize
+from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd
+from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8
@@ -53,9 +54,9 @@ def add_module(scales):
 def average_module():
     return module_of(
         [(1, 6, 8, 8)],
-        lambda bb, x: onnx_average(
-            bb, x, requant([1.1 / 16], 2, (-3,)), kernel=(4, 4), strides=(2, 2), name="average_0"
-        ),
+        lambda bb, x: OnnxAverage(
+            requant([1.1 / 16], 2, (-3,)), kernel=(4, 4), strides=(2, 2)
+        ).write(bb, [x], "average_0"),
     )
 
 
@@ -98,7 +99,7 @@ def test_kernels(mode, tmp_path, compiler) -> None:
 @pytest.mark.parametrize("scale", [0.5, 0.0123456789])
 def test_quantize(scale, mode, tmp_path, compiler) -> None:
     module = module_of(
-        [(1, 240)], lambda bb, x: onnx_quantize(bb, x, scale, -3, name="quantize_0"), "float32"
+        [(1, 240)], lambda bb, x: OnnxQuantize(scale, -3).write(bb, [x], "quantize_0"), "float32"
     )
     code = compile_cpu(module, "net", kernels=mode)
     ends = [np.nan, np.inf, -np.inf, 1e9, -1e9, 63, 66, 0]

@@ -20,8 +20,8 @@ from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
 from patterns.ops import integer, rescale
-from patterns.ops.float32 import elementwise as real
-from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
+from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.onnxruntime.quantize import OnnxQuantize
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import Handler, Reader
@@ -193,21 +193,8 @@ def product(reader: Reader, node: Node) -> Value:
     if isinstance(first, View) and isinstance(second, View):
         return _integer_product(reader, node, first, second, shape)
     operands = [_operand(reader, node, index) for index in (0, 1)]
-    tensors = [item for item in operands if isinstance(item, Activation)]
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        from tvm import relax
-
-        given = iter(inputs)
-        x, y = (
-            next(given)
-            if isinstance(item, Activation)
-            else relax.const(np.ascontiguousarray(item, "float32"), "float32")
-            for item in operands
-        )
-        return real.matmul_real(bb, x, y, name=name)
-
-    return Real(reader.write(node, "real_matmul", tensors, shape, write, dtype="float32"))
+    tensors, (x, y) = pointwise.split(operands)
+    return Real(reader.write(node, RealMatmul(a=x, b=y), tensors, shape, dtype="float32"))
 
 
 def _shape(value: Value) -> Any:
@@ -224,7 +211,7 @@ def _integer_product(
             return integer.matmul(bb, inputs[0], inputs[1], name=name)
 
         parts = (_centred(reader, node, a), _centred(reader, node, b))
-        return reader.write(node, "matmul", parts, shape, write, dtype="int32")
+        return reader.build(node, "matmul", parts, shape, write, dtype="int32")
 
     scale = np.float32(a.step.scale) * np.float32(b.step.scale)
 
@@ -239,13 +226,8 @@ def _integer_product(
         low, high = (float(limit - step.zero_point) for limit in clip)
         bounds = Bound(low, high) if clip != (-128, 127) else Bound()
         inside = limited(reader, node, steps, bounds)
-
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return onnx_arithmetic.onnx_quantize(
-                bb, inputs[0], 1.0, step.zero_point, "int8", name=name
-            )
-
-        return reader.write(node, "quantize", (inside,), shape, write, step=step)
+        op = OnnxQuantize(1.0, step.zero_point)
+        return reader.write(node, op, (inside,), shape, step=step)
 
     return Pending(shape, finish, real_form)
 
@@ -262,7 +244,7 @@ def _centred(reader: Reader, node: Node, view: View) -> Activation:
             bb, inputs[0], one, summand, 0, (-256, 255), name=name, dtype="int16"
         )
 
-    return reader.write(node, "rescale", (view.activation,), view.shape, write, dtype="int16")
+    return reader.build(node, "rescale", (view.activation,), view.shape, write, dtype="int16")
 
 
 # ------------------------------------------------------------------ rows

@@ -13,10 +13,11 @@ from htvm.frontend.onnx.affine.unary import limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
 from patterns.op import Op
-from patterns.ops.float32 import elementwise as real
-from patterns.ops.onnxruntime import softmax as onnx_softmax
+from patterns.ops.float32 import combine
+from patterns.ops.float32.combine import RealCombine
 from patterns.ops.onnxruntime.binary import Function, OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -30,6 +31,7 @@ __all__ = [
     "combined",
     "quantized_constant",
     "softmax",
+    "split",
 ]
 
 Operand: TypeAlias = "View | tuple[Array, Step]"
@@ -40,7 +42,7 @@ _FUNCTIONS: dict[str, Function] = {
     "Mul": "multiply",
     "Sub": "subtract",
 }
-REAL: dict[str, real.Function] = {**_FUNCTIONS, "Div": "divide"}
+REAL: dict[str, combine.Function] = {**_FUNCTIONS, "Div": "divide"}
 """By operator, the function of reals."""
 
 
@@ -83,7 +85,7 @@ def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operan
         op: Op = OnnxBinary(requant, clip, function, first, second)
         if function == "add" and len(tensors) == 2 and tensors[0].shape == tensors[1].shape:
             op = OnnxAdd(requant, clip)
-        return reader.write(node, function, tensors, shape, op.write, step=step)
+        return reader.write(node, op, tensors, shape, step=step)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         operands: list[Activation | Array] = [
@@ -108,26 +110,26 @@ def _broadcast(node: Node, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int,
 def combined(
     reader: Reader,
     node: Node,
-    function: real.Function,
+    function: combine.Function,
     operands: Sequence[Activation | Array],
     shape: tuple[int, ...],
 ) -> Activation:
     """A function of float tensors; arrays are constants."""
-    from tvm import relax
+    tensors, (a, b) = split(operands)
+    return reader.write(node, RealCombine(function, a=a, b=b), tensors, shape, dtype="float32")
 
+
+def split(
+    operands: Sequence[Activation | Array],
+) -> tuple[list[Activation], tuple[Array | None, ...]]:
+    """The tensors among the operands of a function of reals; and for each operand its elements,
+    float32 with at least one axis, where it is constant."""
     tensors = [item for item in operands if isinstance(item, Activation)]
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        given = iter(inputs)
-        first, second = (
-            next(given)
-            if isinstance(item, Activation)
-            else relax.const(np.ascontiguousarray(item, "float32"), "float32")
-            for item in operands
-        )
-        return real.combine_real(bb, function, first, second, name=name)
-
-    return reader.write(node, f"real_{function}", tensors, shape, write, dtype="float32")
+    constants = (
+        None if isinstance(item, Activation) else np.ascontiguousarray(item, "float32")
+        for item in operands
+    )
+    return tensors, tuple(constants)
 
 
 def arithmetic(reader: Reader, node: Node) -> Value:
@@ -236,12 +238,8 @@ def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
         raise node.unsupported(f"a softmax over axis {axis} of {rank}", "use the last axis")
 
     def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return onnx_softmax.onnx_softmax(
-                bb, inputs[0], view.step.scale, step.scale, step.zero_point, clip, name=name
-            )
-
-        return reader.write(node, "softmax", (view.activation,), view.shape, write, step=step)
+        op = OnnxSoftmax(view.step.scale, step.scale, step.zero_point, clip)
+        return reader.write(node, op, (view.activation,), view.shape, step=step)
 
     return Pending(view.shape, finish)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from byoc_dory.layers.layer import OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.affine.windows import Windows, windows_of
-from htvm.frontend.operators import Activation, Applied, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Step
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
+from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ def _max_pool(reader: Reader, node: Node) -> Value:
         raise node.unsupported("a maximum with dilation, or with its indices")
     shape = (*source.shape[:2], *windows.outputs)
     pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
-    operator = Applied(reader.position(), node.where, (source,), pool)
-    made = reader.result(operator, shape, reader.steps.get(source))
+    made = reader.write(node, pool, (source,), shape, step=reader.steps.get(source))
     if isinstance(value, View):
         return View(made, value.step)
     return Quantized(made, value.dtype)
@@ -77,18 +75,11 @@ def average(
         multiplier, shift = float_scale(float(scale))
         zeros = (view.step.zero_point,)
         requant = OnnxRequant((multiplier,), (shift,), step.zero_point, zeros)
-
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return onnx_arithmetic.onnx_average(
-                bb, inputs[0], requant, clip, kernel=windows.kernel, strides=windows.strides,
-                padding=windows.padding, layout="NCHW", name=name,
-            )  # fmt: skip
-
-        made = reader.write(node, "average", (view.activation,), maps, write, step=step)
+        op = OnnxAverage(requant, windows.kernel, windows.strides, windows.padding, clip)
+        made = reader.write(node, op, (view.activation,), maps, step=step)
         if result == maps:
             return made
-        flat = Applied(reader.position(), node.where, (made,), Reshape(result))
-        return reader.result(flat, result, step)
+        return reader.write(node, Reshape(result), (made,), result, step=step)
 
     return Pending(result, finish)
 

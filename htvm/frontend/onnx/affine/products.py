@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.affine.windows import Windows
-from htvm.frontend.operators import BIAS_TOLERANCE, Activation, Applied, Clip, Conv, Dense, Step
+from htvm.frontend.operators import BIAS_TOLERANCE, Activation, Clip, Conv, Dense, Step
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
 from patterns.ops.moves.pad import Pad
@@ -156,10 +155,9 @@ def convolution(
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
         padded, padding = _padded(reader, node, view, windows)
         summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
-
         window = Window(windows.strides, padding, windows.dilation, groups, "NCHW")
         op = Conv2dSums(weight.data, summands, window)
-        sums = reader.write(node, op.stem, (padded,), shape, op.write, dtype="int32")
+        sums = reader.write(node, op, (padded,), shape, dtype="int32")
         return _real(reader, node, sums, view, weight, 1, bound)
 
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
@@ -174,8 +172,9 @@ def _padded(
         return source, windows.padding
     top, left, bottom, right = windows.padding
     batch, channels, y, x = source.shape
-    pad = Applied(reader.position(), node.where, (source,), Pad(zero, windows.padding, "NCHW"))
-    return reader.result(pad, (batch, channels, y + top + bottom, x + left + right)), (0, 0, 0, 0)
+    shape = (batch, channels, y + top + bottom, x + left + right)
+    pad = Pad(zero, windows.padding, "NCHW")
+    return reader.write(node, pad, (source,), shape), (0, 0, 0, 0)
 
 
 def _folded(node: Node, bias: Array, weight: Array, step: Step) -> Array:
@@ -232,11 +231,8 @@ def matrix_product(
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
         summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
-
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return LinearSums(weight.data, summands).write(bb, [inputs[0]], name)
-
-        sums = reader.write(node, "linear_sums", (flat(),), (rows, k), write, dtype="int32")
+        op = LinearSums(weight.data, summands)
+        sums = reader.write(node, op, (flat(),), (rows, k), dtype="int32")
         made = _real(reader, node, sums, view, weight, 1, bound)
         return _reshaped(reader, node, made, result)
 
@@ -252,5 +248,4 @@ def _reshaped(
 ) -> Activation:
     if source.shape == shape:
         return source
-    operator = Applied(reader.position(), node.where, (source,), Reshape(shape))
-    return reader.result(operator, shape, step, source.dtype)
+    return reader.write(node, Reshape(shape), (source,), shape, dtype=source.dtype, step=step)

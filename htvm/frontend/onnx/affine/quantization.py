@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Primitive, Step
-from patterns.ops.onnxruntime import arithmetic as onnx_arithmetic
+from patterns.ops.onnxruntime.quantize import OnnxQuantize
+from patterns.ops.onnxruntime.real import OnnxReal
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -153,11 +153,7 @@ def real_of_sums(
     if scale.size > 1:
         shape[axis] = -1
     factors = np.ascontiguousarray(scale.reshape(shape), "float32")
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return onnx_arithmetic.onnx_real(bb, inputs[0], factors, name=name)
-
-    return reader.write(node, "onnx_real", (sums,), sums.shape, write, dtype="float32")
+    return reader.write(node, OnnxReal(factors), (sums,), sums.shape, dtype="float32")
 
 
 def _quantize(reader: Reader, node: Node) -> Value:
@@ -172,15 +168,8 @@ def _quantize(reader: Reader, node: Node) -> Value:
         return Quantized(activation, dtype)
     if not isinstance(value, Real):
         raise node.unsupported(f"it quantizes {_brief(value)}")
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return onnx_arithmetic.onnx_quantize(
-            bb, inputs[0], step.scale, step.zero_point, "int8", name=name
-        )
-
-    source = value.activation
-    made = reader.write(node, "quantize", (source,), source.shape, write, step=step)
-    return Quantized(made, dtype)
+    source, op = value.activation, OnnxQuantize(step.scale, step.zero_point)
+    return Quantized(reader.write(node, op, (source,), source.shape, step=step), dtype)
 
 
 def _requantized(reader: Reader, node: Node, view: View, step: Step) -> Activation:

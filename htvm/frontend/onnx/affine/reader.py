@@ -20,13 +20,14 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.network import Network
-from htvm.frontend.operators import Activation, Operator, Primitive, Step
+from htvm.frontend.operators import Activation, Applied, Operator, Primitive, Step
 from patterns.ops import rescale
-from patterns.ops.float32 import borders as floats
+from patterns.ops.float32.dequantize import Dequantize
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node, TensorType
     from htvm.frontend.operators import Write
+    from patterns.op import Op
 
 __all__ = ["Handler", "Reader", "offset_of"]
 
@@ -175,6 +176,31 @@ class Reader:
     def write(
         self,
         node: Node,
+        op: Op,
+        inputs: Sequence[Activation],
+        shape: tuple[int, ...],
+        *,
+        stem: str = "",
+        dtype: str = "int8",
+        step: Step | None = None,
+    ) -> Activation:
+        """The result of an operator.
+
+        Args:
+            node: where it comes from.
+            op: the operator.
+            inputs: the tensors it reads.
+            shape: of the result.
+            stem: what its name is made of; the operator's own if empty.
+            dtype: of the result.
+            step: of the result, if it has one.
+        """
+        applied = Applied(self.position(), node.where, tuple(inputs), op, stem)
+        return self.result(applied, shape, step, dtype)
+
+    def build(
+        self,
+        node: Node,
         kind: str,
         inputs: Sequence[Activation],
         shape: tuple[int, ...],
@@ -225,15 +251,9 @@ class Reader:
         )
 
     def _dequantized(self, view: View, where: str) -> Activation:
-        step = view.step
-
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return floats.dequantize(bb, inputs[0], step.scale, step.zero_point, name=name)
-
-        operator = Primitive(
-            self.position(), where, (view.activation,), kind="dequantize", write=write
-        )
-        return Activation(view.shape, operator, "float32")
+        op = Dequantize(view.step.scale, view.step.zero_point)
+        applied = Applied(self.position(), where, (view.activation,), op)
+        return Activation(view.shape, applied, "float32")
 
 
 Handler: TypeAlias = "Callable[[Reader, Node], Value | list[Value]]"

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.pointwise import combined
 from htvm.frontend.onnx.affine.reader import Reader
-from htvm.frontend.operators import Activation, Applied
-from patterns.ops.float32 import elementwise as real
-from patterns.ops.float32 import functions as real_functions
+from htvm.frontend.operators import Activation
+from patterns.ops.float32.combine import Function
+from patterns.ops.float32.exp import RealExp
+from patterns.ops.float32.map import Map, RealMap
+from patterns.ops.float32.reduce import RealReduce, Reduction
+from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
+    from patterns.op import Op
 
 __all__ = ["FORMS", "Form", "Writer"]
 
@@ -30,7 +34,7 @@ class Writer:
         self.node = node
 
     def combine(
-        self, function: real.Function, a: Activation | Array, b: Activation | Array | float
+        self, function: Function, a: Activation | Array, b: Activation | Array | float
     ) -> Activation:
         """A function of two tensors, at least one computed.
 
@@ -50,43 +54,25 @@ class Writer:
         """A number over a tensor."""
         return self.combine("divide", np.asarray(number, "float32"), x)
 
-    def map(self, function: real_functions.Map, x: Activation) -> Activation:
+    def map(self, function: Map, x: Activation) -> Activation:
         """A function of every element."""
-        return self._written(
-            f"real_{function}",
-            x,
-            lambda bb, parts, name: real_functions.map_real(bb, function, parts[0], name=name),
-        )
+        return self._written(RealMap(function), x, x.shape)
 
     def exp(self, x: Activation) -> Activation:
         """The exponential of every element."""
-        return self._written(
-            "real_exp",
-            x,
-            lambda bb, parts, name: real_functions.exp_real(bb, parts[0], name=name),
-        )
+        return self._written(RealExp(), x, x.shape)
 
     def sqrt(self, x: Activation) -> Activation:
         """The square root of every element."""
-        return self._written(
-            "real_sqrt",
-            x,
-            lambda bb, parts, name: real_functions.sqrt_real(bb, parts[0], name=name),
-        )
+        return self._written(RealSqrt(), x, x.shape)
 
-    def _written(self, kind: str, x: Activation, write: Any) -> Activation:
-        return self._reader.write(self.node, kind, (x,), x.shape, write, dtype="float32")
-
-    def reduce(
-        self, function: real_functions.Reduction, x: Activation, axes: Sequence[int]
-    ) -> Activation:
+    def reduce(self, function: Reduction, x: Activation, axes: Sequence[int]) -> Activation:
         """The sum or the maximum over some axes, which keep a size of 1."""
         shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+        return self._written(RealReduce(function, tuple(axes)), x, shape)
 
-        def write(bb: Any, parts: Sequence[Any], name: str) -> Any:
-            return real_functions.reduce_real(bb, function, parts[0], axes, name=name)
-
-        return self._reader.write(self.node, "real_reduce", (x,), shape, write, dtype="float32")
+    def _written(self, op: Op, x: Activation, shape: tuple[int, ...]) -> Activation:
+        return self._reader.write(self.node, op, (x,), shape, dtype="float32")
 
     def mean(self, x: Activation, axes: Sequence[int]) -> Activation:
         """The mean over some axes, which keep a size of 1."""
@@ -97,8 +83,7 @@ class Writer:
         """The same elements in another shape."""
         if x.shape == shape:
             return x
-        operator = Applied(self._reader.position(), self.node.where, (x,), Reshape(shape))
-        return self._reader.result(operator, shape, dtype="float32")
+        return self._written(Reshape(shape), x, shape)
 
 
 Form: TypeAlias = Callable[[Writer, Activation], Activation]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.operators import Activation, Applied, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Step
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
@@ -30,7 +30,7 @@ from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
-    from htvm.frontend.operators import Write
+    from patterns.ops.moves.base import Move
 
 __all__ = ["HANDLERS", "concat"]
 
@@ -70,9 +70,9 @@ def _reshaped(reader: Reader, node: Node, shape: Sequence[int]) -> Value:
         raise node.damaged(f"a reshape of {list(source.shape)} to {list(wanted)}")
     if source.shape == wanted:
         return tensor
-    operator = Applied(reader.position(), node.where, (source,), Reshape(wanted))
     step = reader.steps.get(source)
-    return _like(tensor, reader.result(operator, wanted, step, source.dtype))
+    made = reader.write(node, Reshape(wanted), (source,), wanted, dtype=source.dtype, step=step)
+    return _like(tensor, made)
 
 
 def _pending_reshape(
@@ -80,8 +80,7 @@ def _pending_reshape(
 ) -> Pending:
     def finish(step: Step, clip: Clip, bias: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
-        operator = Applied(reader.position(), node.where, (made,), Reshape(shape))
-        return reader.result(operator, shape, step)
+        return reader.write(node, Reshape(shape), (made,), shape, step=step)
 
     if math.prod(pending.shape) != math.prod(shape):
         raise node.damaged(f"a reshape of {list(pending.shape)} to {list(shape)}")
@@ -92,8 +91,7 @@ def _pending_reshape(
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         made = make(bound, pending.bias)
-        operator = Applied(reader.position(), node.where, (made,), Reshape(shape))
-        return reader.result(operator, shape, dtype="float32")
+        return reader.write(node, Reshape(shape), (made,), shape, dtype="float32")
 
     return Pending(shape, finish, real_form, bound=pending.bound)
 
@@ -192,18 +190,14 @@ def _transpose(reader: Reader, node: Node) -> Value:
     order = [axis for axis in axes if source[axis] != 1]
     if order == sorted(order):
         return _reshaped(reader, node, shape)
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return Transpose(tuple(axes)).write(bb, [inputs[0]], name)
-
-    return _moved(reader, node, "transpose", shape, write)
+    return _moved(reader, node, Transpose(tuple(axes)), shape)
 
 
-def _moved(reader: Reader, node: Node, kind: str, shape: tuple[int, ...], write: Write) -> Value:
+def _moved(reader: Reader, node: Node, op: Move, shape: tuple[int, ...]) -> Value:
     tensor = _tensor(reader, node, 0)
     source = tensor.activation
     step = reader.steps.get(source)
-    made = reader.write(node, kind, (source,), shape, write, dtype=source.dtype, step=step)
+    made = reader.write(node, op, (source,), shape, dtype=source.dtype, step=step)
     return _like(tensor, made)
 
 
@@ -234,11 +228,8 @@ def _slice(reader: Reader, node: Node) -> Value:
         sizes[axis] = max(0, -(-(last - first) // step))
     if not all(sizes):
         raise node.damaged(f"a slice of {list(source)} that leaves nothing")
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return Slice(tuple(begin), tuple(sizes), tuple(strides)).write(bb, [inputs[0]], name)
-
-    return _moved(reader, node, "slice", tuple(sizes), write)
+    op = Slice(tuple(begin), tuple(sizes), tuple(strides))
+    return _moved(reader, node, op, tuple(sizes))
 
 
 def _pad(reader: Reader, node: Node) -> Value:
@@ -270,11 +261,7 @@ def _pad(reader: Reader, node: Node) -> Value:
         number -= 128
     widths = list(zip(pads[: len(source)], pads[len(source) :], strict=True))
     shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return PadAxes(number, tuple(widths)).write(bb, [inputs[0]], name)
-
-    return _moved(reader, node, "pad_axes", shape, write)
+    return _moved(reader, node, PadAxes(number, tuple(widths)), shape)
 
 
 def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pending:
@@ -297,11 +284,7 @@ def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pend
             else mapped(reader, node, view, step, lambda x: x, clip)
             for view in views
         ]
-
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return Concat(axis).write(bb, inputs, name)
-
-        return reader.write(node, "concat", parts, result, write, step=step)
+        return reader.write(node, Concat(axis), parts, result, step=step)
 
     return Pending(result, finish)
 

@@ -7,8 +7,8 @@ and quantization in float32, as onnxruntime does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
 from patterns.ops.convert import Convert
-from patterns.ops.float32 import elementwise as real
+from patterns.ops.float32.combine import Function as Combination
+from patterns.ops.float32.combine import RealCombine
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.table_map import Table
 
@@ -49,17 +50,10 @@ def mapped(
     source = view.activation
     requant = _conversion(view.step, step, clip, table)
     if requant is not None:
-
-        def convert(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            offset = -view.step.zero_point
-            return Convert(requant, clip, offset=offset).write(bb, [inputs[0]], name)
-
-        return reader.write(node, "convert", (source,), source.shape, convert, step=step)
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        return Table(table, zero_point=step.zero_point).write(bb, [inputs[0]], name)
-
-    return reader.write(node, node.op.lower(), (source,), source.shape, write, step=step)
+        convert = Convert(requant, clip, offset=-view.step.zero_point)
+        return reader.write(node, convert, (source,), source.shape, step=step)
+    op = Table(table, zero_point=step.zero_point)
+    return reader.write(node, op, (source,), source.shape, stem=node.op.lower(), step=step)
 
 
 def _conversion(before: Step, after: Step, clip: Clip, table: Array) -> OnnxRequant | None:
@@ -107,23 +101,21 @@ def bounded(reader: Reader, node: Node, value: Value, low: float, high: float) -
 
 def limited(reader: Reader, node: Node, source: Activation, bound: Bound) -> Activation:
     """A float tensor within bounds."""
-    for function, limit in (("maximum", bound.low), ("minimum", bound.high)):
-        if math.isinf(limit):
-            continue
-        source = _with_limit(reader, node, source, function, limit)
+    limits: tuple[tuple[Combination, float], ...] = (
+        ("maximum", bound.low), ("minimum", bound.high),
+    )  # fmt: skip
+    for function, limit in limits:
+        if not math.isinf(limit):
+            source = _with_limit(reader, node, source, function, limit)
     return source
 
 
 def _with_limit(
-    reader: Reader, node: Node, source: Activation, function: Any, limit: float
+    reader: Reader, node: Node, source: Activation, function: Combination, limit: float
 ) -> Activation:
-    from tvm import relax
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        constant = relax.const(np.full((1,) * len(source.shape), limit, "float32"), "float32")
-        return real.combine_real(bb, function, inputs[0], constant, name=name)
-
-    return reader.write(node, function, (source,), source.shape, write, dtype="float32")
+    constant = np.full((1,) * len(source.shape), limit, "float32")
+    op = RealCombine(function, b=constant)
+    return reader.write(node, op, (source,), source.shape, stem=function, dtype="float32")
 
 
 def _relu(reader: Reader, node: Node) -> Value:

@@ -19,14 +19,15 @@ from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from htvm.frontend.operators import Activation, Applied, Primitive, Write
-from patterns.ops.float32 import elementwise as real
+from htvm.frontend.operators import Activation, Applied
+from patterns.ops.float32.combine import Function, RealCombine
+from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.float32.round import RealRound
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.requantize import array_constant
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
+    from patterns.op import Op
 
 __all__ = ["HANDLERS", "marks", "read"]
 
@@ -88,52 +89,49 @@ class _Reader:
             raise node.unsupported(f"input {index} is computed", "it must be constant")
         return value
 
-    def combine(self, node: Node, function: real.Function, a: Value, b: Value) -> Value:
+    def combine(self, node: Node, function: Function, a: Value, b: Value) -> Value:
         try:
             shape = np.broadcast_shapes(a.shape, b.shape)
         except ValueError:
             raise node.damaged(f"operands of shapes {a.shape} and {b.shape}") from None
-        return self.operator(
-            node,
-            "real",
-            (a, b),
-            shape,
-            lambda bb, x, name: real.combine_real(bb, function, x[0], x[1], name=name),
-        )
+        first, second = (_known(node, value) for value in (a, b))
+        op = RealCombine(function, a=first, b=second)
+        return self.write(node, op, (a, b), shape, stem=op.kind)
 
-    def operator(
-        self, node: Node, kind: str, values: Sequence[Value], shape: tuple[int, ...], write: Write
+    def matmul(self, node: Node, a: Value, b: Value, shape: tuple[int, ...]) -> Activation:
+        first, second = (_known(node, value) for value in (a, b))
+        return self.write(node, RealMatmul(a=first, b=second), (a, b), shape)
+
+    def write(
+        self,
+        node: Node,
+        op: Op,
+        values: Sequence[Value],
+        shape: tuple[int, ...],
+        *,
+        stem: str = "",
     ) -> Activation:
-        """Add an operator; what is known goes into it as a constant."""
-        known = [None if isinstance(v, Activation) else _float(node, v) for v in values]
-        inputs = tuple(value for value in values if isinstance(value, Activation))
-
-        def complete(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-            rest = iter(sources)
-            args = [next(rest) if part is None else array_constant(part) for part in known]
-            return write(bb, args, name)
-
+        """The result of an operator, applied to those of the values that are computed."""
         self._parts += 1
         position = (self._rank, self._parts)
-        return Activation(shape, Primitive(position, node.where, inputs, kind, complete), "float32")
-
-    def reshape(self, node: Node, source: Activation, shape: tuple[int, ...]) -> Activation:
-        self._parts += 1
-        operator = Applied((self._rank, self._parts), node.where, (source,), Reshape(shape))
-        return Activation(shape, operator, source.dtype)
+        inputs = tuple(value for value in values if isinstance(value, Activation))
+        return Activation(shape, Applied(position, node.where, inputs, op, stem), "float32")
 
 
 _Handler: TypeAlias = Callable[[_Reader, Node], Value]
 
 
-def _float(node: Node, value: Array) -> Array:
+def _known(node: Node, value: Value) -> Array | None:
+    """The elements of an operand that is constant, with at least one axis."""
+    if isinstance(value, Activation):
+        return None
     if not np.isfinite(value).all():
         raise node.unsupported("a constant that is not finite")
     array = value.astype(np.float32)
     return array.reshape(1) if array.ndim == 0 else array
 
 
-def _binary(function: real.Function, fold: Callable[[Array, Array], Array]) -> _Handler:
+def _binary(function: Function, fold: Callable[[Array, Array], Array]) -> _Handler:
     def handle(reader: _Reader, node: Node) -> Value:
         a, b = reader.value(node, 0), reader.value(node, 1)
         if isinstance(a, Activation) or isinstance(b, Activation):
@@ -150,13 +148,7 @@ def _round(reader: _Reader, node: Node) -> Value:
     if not isinstance(value, Activation):
         rounded: Array = np.rint(value)
         return rounded
-    return reader.operator(
-        node,
-        "real_round",
-        (value,),
-        value.shape,
-        lambda bb, x, name: real.round_even(bb, x[0], name=name),
-    )
+    return reader.write(node, RealRound(), (value,), value.shape)
 
 
 def _clip(reader: _Reader, node: Node) -> Value:
@@ -201,13 +193,8 @@ def _transpose(reader: _Reader, node: Node) -> Value:
         raise node.damaged(f"permutation {perm} of {len(value.shape)} axes")
     if not isinstance(value, Activation):
         return value.transpose(perm)
-    return reader.operator(
-        node,
-        "transpose",
-        (value,),
-        tuple(value.shape[axis] for axis in perm),
-        lambda bb, x, name: Transpose(tuple(perm)).write(bb, [x[0]], name),
-    )
+    shape = tuple(value.shape[axis] for axis in perm)
+    return reader.write(node, Transpose(tuple(perm)), (value,), shape)
 
 
 def _matmul(reader: _Reader, node: Node) -> Value:
@@ -218,13 +205,7 @@ def _matmul(reader: _Reader, node: Node) -> Value:
         product: Array = a @ b
         return product
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    return reader.operator(
-        node,
-        "real_matmul",
-        (a, b),
-        shape,
-        lambda bb, x, name: real.matmul_real(bb, x[0], x[1], name=name),
-    )
+    return reader.matmul(node, a, b, shape)
 
 
 def _reshape(reader: _Reader, node: Node) -> Value:
@@ -236,7 +217,7 @@ def _reshape(reader: _Reader, node: Node) -> Value:
         raise node.damaged(f"a reshape of {value.shape} to {wanted}") from None
     if not isinstance(value, Activation):
         return value.reshape(shape)
-    return reader.reshape(node, value, shape)
+    return reader.write(node, Reshape(shape), (value,), shape)
 
 
 HANDLERS: Mapping[str, _Handler] = {

@@ -11,9 +11,10 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Activation
-from patterns.ops.float32 import elementwise as real
-from patterns.ops.float32 import maps as real_maps
+from patterns.ops.float32.average import RealAverage
+from patterns.ops.float32.conv2d import RealConv2d
 from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -56,16 +57,11 @@ def _conv(reader: Any, node: Node) -> Activation:
     bias = np.zeros(k, "float32")
     if node.input(2):
         bias = _vector(reader, node, 2, k, "bias")
-    result: Activation = reader.operator(
-        node,
-        "real_conv2d",
-        (source,),
-        (source.shape[0], k, *windows.outputs),
-        lambda bb, x, name: real_maps.conv2d_real(
-            bb, x[0], weight.astype("float32"), bias, strides=windows.strides,
-            padding=windows.padding, dilation=windows.dilation, groups=groups, name=name,
-        ),
-    )  # fmt: skip
+    op = RealConv2d(
+        weight.astype("float32"), bias, windows.strides, windows.padding, windows.dilation, groups
+    )
+    shape = (source.shape[0], k, *windows.outputs)
+    result: Activation = reader.write(node, op, (source,), shape)
     return result
 
 
@@ -97,15 +93,8 @@ def _average(reader: Any, node: Node) -> Activation:
         if any(windows.padding) or windows.dilation != (1, 1):
             raise node.unsupported("an average with padding or dilation", "pad before")
         kernel, strides, outputs = windows.kernel, windows.strides, windows.outputs
-    result: Activation = reader.operator(
-        node,
-        "real_average",
-        (source,),
-        (*source.shape[:2], *outputs),
-        lambda bb, x, name: real_maps.average_real(
-            bb, x[0], kernel=(kernel[0], kernel[1]), strides=strides, name=name
-        ),
-    )
+    op = RealAverage((kernel[0], kernel[1]), strides)
+    result: Activation = reader.write(node, op, (source,), (*source.shape[:2], *outputs))
     return result
 
 
@@ -114,13 +103,8 @@ def _max_pool(reader: Any, node: Node) -> Activation:
     windows = windows_of(node, source.shape[2:])
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
         raise node.unsupported("a maximum with dilation, or with its indices")
-    result: Activation = reader.operator(
-        node,
-        "max_pool",
-        (source,),
-        (*source.shape[:2], *windows.outputs),
-        MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW").write,
-    )  # fmt: skip
+    op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    result: Activation = reader.write(node, op, (source,), (*source.shape[:2], *windows.outputs))
     return result
 
 
@@ -131,7 +115,7 @@ def _flatten(reader: Any, node: Node) -> Activation:
     axis = node.integer("axis", 1)
     axis = axis + len(value.shape) if axis < 0 else axis
     shape = (math.prod(value.shape[:axis]), math.prod(value.shape[axis:]))
-    result: Activation = reader.reshape(node, value, shape)
+    result: Activation = reader.write(node, Reshape(shape), (value,), shape)
     return result
 
 
@@ -144,13 +128,7 @@ def _gemm(reader: Any, node: Node) -> Any:
     if weight.ndim != 2 or len(source.shape) != 2 or source.shape[1] != weight.shape[0]:
         raise node.damaged(f"a product of {list(source.shape)} and {list(weight.shape)}")
     matrix = np.ascontiguousarray(weight, "float32")
-    product = reader.operator(
-        node,
-        "real_matmul",
-        (source, matrix),
-        (source.shape[0], matrix.shape[1]),
-        lambda bb, x, name: real.matmul_real(bb, x[0], x[1], name=name),
-    )
+    product = reader.matmul(node, source, matrix, (source.shape[0], matrix.shape[1]))
     if not node.input(2):
         return product
     if node.number("beta", 1.0) != 1.0:

@@ -1,0 +1,66 @@
+"""`RealOp`: what operators on float32 tensors have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import Array
+from patterns.op import TensorType, Work
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["RealOp", "RealPair", "check_reals"]
+
+
+def check_reals(inputs: Sequence[TensorType]) -> None:
+    """Refuse operands of another type than float32.
+
+    Raises:
+        IntegerFormError: naming the type.
+    """
+    for operand in inputs:
+        if operand.dtype != "float32":
+            raise IntegerFormError(f"an operand of type {operand.dtype}")
+
+
+@dataclass(frozen=True, eq=False)
+class RealOp(PrimitiveOp):
+    """Base of operators on float32 tensors, which run on the host; its floating point may be
+    software.  By default the result has the type of the first input."""
+
+    work = Work.REAL
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        check_reals(inputs)
+        return inputs[0]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RealPair(RealOp):
+    """Base of functions of two float32 tensors.
+
+    Attributes:
+        a, b: the first or second operand where it is constant, float32 with at least one axis; at
+            most one is.
+    """
+
+    a: Array | None = None
+    b: Array | None = None
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands, a constant one at its place."""
+        given = iter(inputs)
+        return tuple(
+            Argument(name, next(given))
+            if value is None
+            else Argument(name, np.ascontiguousarray(value, "float32"), name)
+            for name, value in (("a", self.a), ("b", self.b))
+        )

@@ -1,0 +1,72 @@
+"""Functions of two float32 tensors, element by element; each rounds once, as IEEE 754 has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError
+from patterns.op import TensorType, operator
+from patterns.ops.float32.base import RealPair, check_reals
+from patterns.ops.rescale import broadcast_load
+from patterns.primitive import extents, sizes_of
+
+__all__ = ["Function", "RealCombine"]
+
+Function: TypeAlias = Literal["add", "subtract", "multiply", "divide", "minimum", "maximum"]
+
+_COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    # A NaN in the first operand stays one.
+    "minimum": lambda x, y: tirx.Select(y < x, y, x),
+    "maximum": lambda x, y: tirx.Select(y > x, y, x),
+}
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class RealCombine(RealPair):
+    """A function of two float32 tensors, broadcast as numpy does.
+
+    Attributes:
+        function: what is computed.
+    """
+
+    kind = "real"
+    tag = "real_combine"
+
+    function: Function
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return f"real_{self.function}"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        check_reals(inputs)
+        return TensorType(_broadcast([part.shape for part in inputs]), "float32")
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+
+        def element(*index: Any) -> Any:
+            x, y = (broadcast_load(part, index) for part in tensors)
+            return _COMBINE[self.function](x, y)
+
+        shape = _broadcast([sizes_of(part) for part in tensors])
+        return te.compute(extents(shape), element, name="combined")
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+    except ValueError as error:
+        raise IntegerFormError(f"operands of shapes {shapes[0]} and {shapes[1]}") from error

@@ -1,0 +1,85 @@
+"""float32 at the border of a network to the 8 bits inside, with TFLite Micro's rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from patterns.op import TensorType, Work, operator
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["BEYOND", "Quantize"]
+
+BEYOND = 512.0
+"""Steps from zero from which on a byte saturates, whatever the zero point is."""
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Quantize(PrimitiveOp):
+    """``round(x / step) + zero_point`` of float32 of any shape, ties away from zero, saturated.
+
+    It fits hosts without a mathematical library; a NaN becomes the upper end.
+
+    Attributes:
+        step: scale of the output, taken as float32.
+        zero_point: integer of the output that stands for 0.0.
+        dtype: of the output, int8 or uint8.
+    """
+
+    kind = "quantize"
+    work = Work.REAL
+
+    step: float
+    zero_point: int = 0
+    dtype: str = "int8"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(inputs[0].shape, self.dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the scale.
+
+        The scale is an argument, because TVM prints constants inside a function with seven digits
+        only.
+        """
+        scale = np.asarray([self.step], "float32")
+        return Argument("x", inputs[0]), Argument("scale", scale)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, step = tensors
+
+        def element(*index: Any) -> Any:
+            return self._rounded(source(*index) / step[0])
+
+        return te.compute(source.shape, element, name="quantized")
+
+    def _rounded(self, ratio: Any) -> Any:
+        """A float32 rounded, moved and saturated."""
+        limits = np.iinfo(self.dtype)
+        # Variables, because TVM would write the division anew wherever its result is used.
+        low, value = tirx.Var("low", "float32"), tirx.Var("value", "float32")
+        whole = tirx.Var("whole", "int32")
+        rest = value - tirx.Cast("float32", whole)
+        up, down = tirx.Cast("int32", rest >= _f32(0.5)), tirx.Cast("int32", rest <= _f32(-0.5))
+        result = whole + up - down + self.zero_point
+        result = tirx.Cast(self.dtype, tirx.max(tirx.min(result, int(limits.max)), int(limits.min)))
+        result = tirx.Let(whole, tirx.Cast("int32", value), result)
+        result = tirx.Let(value, tirx.Select(low > _f32(-BEYOND), low, _f32(-BEYOND)), result)
+        # Asked so that a NaN, for which no comparison holds, goes to the upper end.
+        below = tirx.Var("ratio", "float32")
+        result = tirx.Let(low, tirx.Select(below < _f32(BEYOND), below, _f32(BEYOND)), result)
+        return tirx.Let(below, ratio, result)
+
+
+def _f32(value: float) -> Any:
+    return tirx.const(value, "float32")

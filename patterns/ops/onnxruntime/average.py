@@ -1,0 +1,116 @@
+"""Averages of int8 windows as onnxruntime's CPU kernels mean them, which is in float32.
+
+An average has one term, and is exact (see `patterns.ops.onnxruntime.rounding`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import OnnxRequant
+from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.moves.base import y_axis
+from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["OnnxAverage"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxAverage(PrimitiveOp):
+    """Averages of int8 windows: the centred sum times s_in / (s_out * count).
+
+    Attributes:
+        requant: its scale has the number of elements of a window in it.
+        kernel, strides: (y, x).
+        padding: (top, left, bottom, right); positions outside count as 0.0.
+        clip: inclusive range of the output.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    kind = "onnx_average"
+    work = Work.WINDOW
+    scale = Scale.FREE
+
+    requant: OnnxRequant
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    clip: Range = INT8
+    layout: str = "NCHW"
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return "average"
+
+    @property
+    def zero_point(self) -> int:
+        """Integer of the output that stands for 0.0."""
+        return self.requant.output_zero_point
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(self._shape(inputs[0].shape))
+
+    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a result with one element for each window."""
+        y = y_axis(self.layout)
+        maps, sizes = source[y : y + 2], []
+        for axis in (0, 1):
+            span = maps[axis] + self.padding[axis] + self.padding[axis + 2] - self.kernel[axis]
+            if span < 0:
+                raise IntegerFormError(f"windows of {self.kernel} on maps of {maps}")
+            sizes.append(span // self.strides[axis] + 1)
+        return (*source[:y], *sizes, *source[y + 2 :])
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input, and mantissa and shift of the scale."""
+        factors = np.asarray([*self.requant.multiplier, *self.requant.shift], "int32")
+        return Argument("x", inputs[0]), Argument("factors", factors)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor = tensors
+        total = self._sums(source)
+        ((mantissa,), (shift,)) = self.requant.multiplier, self.requant.shift
+        bound = math.prod(self.kernel) * 255
+        large, saturate = bound >= EXACT_BELOW, (bound * mantissa) >> shift >= 1 << 30
+
+        def element(*index: Any) -> Any:
+            scaled = float_product(
+                total(*index), factor[0], factor[1], large=large, saturate=saturate
+            )
+            value = scaled + self.requant.output_zero_point
+            return tirx.Cast("int8", tirx.max(tirx.min(value, self.clip[1]), self.clip[0]))
+
+        return te.compute(total.shape, element, name="average")
+
+    def _sums(self, source: te.Tensor) -> te.Tensor:
+        """The sum of each window, centred; positions outside count as nothing."""
+        shape, at, kernel = sizes_of(source), y_axis(self.layout), self.kernel
+        sizes, (zero,) = shape[at : at + 2], self.requant.input_zero_points
+        ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
+
+        def window(*index: Any) -> Any:
+            y = index[at] * self.strides[0] - self.padding[0] + ry
+            z = index[at + 1] * self.strides[1] - self.padding[1] + rx
+            taken = tirx.Cast("int32", source(*index[:at], y, z, *index[at + 2 :])) - zero
+            if any(self.padding):
+                inside = tirx.all(y >= 0, y < sizes[0], z >= 0, z < sizes[1])
+                taken = tirx.if_then_else(inside, taken, tirx.const(0, "int32"))
+            return te.sum(taken, axis=[ry, rx])
+
+        return te.compute(extents(self._shape(shape)), window, name="total")

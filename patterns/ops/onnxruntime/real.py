@@ -1,0 +1,52 @@
+"""int32 sums as reals, as onnxruntime's kernels hand them on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.layers import Array
+from patterns.op import TensorType, operator
+from patterns.ops.rescale import broadcast_load
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["OnnxReal"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxReal(PrimitiveOp):
+    """``float32(x) * factors`` of int32 sums of any shape.
+
+    Attributes:
+        factors: float32, of the rank of ``x``; sizes of 1 are broadcast.
+    """
+
+    kind = "onnx_real"
+
+    factors: Array
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(inputs[0].shape, "float32")
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the sums and the factors."""
+        factors = np.ascontiguousarray(self.factors, "float32")
+        return Argument("x", inputs[0]), Argument("factors", factors, "factors")
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor = tensors
+
+        def element(*index: Any) -> Any:
+            return tirx.Cast("float32", source(*index)) * broadcast_load(factor, index)
+
+        return te.compute(source.shape, element, name="real")
