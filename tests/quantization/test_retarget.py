@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.layers import MulShift, Shift, Weighted
 from htvm import zoo
 from htvm.errors import InputError, UnsupportedError
 from htvm.frontend import load
@@ -131,7 +131,7 @@ def fingerprint(model: Model) -> list[object]:
     """All that a module consists of."""
     result: list[object] = [model.module.script(show_meta=False)]
     for node in read_graph(model.module):
-        if node.scaled is not None and node.scaled.weight is not None:
+        if isinstance(node.scaled, Weighted):
             assert node.scaled.bias is not None
             result += [node.scaled.weight.tobytes(), node.scaled.bias.tobytes()]
     return result
