@@ -19,6 +19,7 @@ __all__ = [
     "SimulationError",
     "TargetError",
     "TilingError",
+    "TileProgramError",
     "ToolchainError",
     "UnsupportedError",
 ]
@@ -71,6 +72,10 @@ class TargetError(HtvmError):
 
 class TilingError(HtvmError):
     """No tile of the layer satisfies the limits of L1; names demand, limit and levers."""
+
+
+class TileProgramError(HtvmError):
+    """An accelerator's tile program contradicts itself: a defect of the accelerator's package."""
 
 
 class PolicyError(HtvmError):

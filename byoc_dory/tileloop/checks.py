@@ -1,0 +1,125 @@
+"""What a tile program must satisfy; asked once, when it is made."""
+
+from __future__ import annotations
+
+from byoc_dory.tileloop.loop import Operand, TileLoop
+from byoc_dory.tileloop.values import Value, axes_of, values_of
+
+__all__ = ["check", "check_places"]
+
+
+def check(program: TileLoop) -> None:
+    """Check that a program does what a tile loop must.
+
+    Raises:
+        TileProgramError: says which tensor or axis is wrong, and what to change.
+    """
+    _check_axes(program)
+    _check_values(program)
+    _check_operands(program)
+    _check_result(program)
+
+
+def _check_axes(program: TileLoop) -> None:
+    if len(program.position) != len(program.axes):
+        raise program.error("two axes have one name", "name each axis once")
+    for axis in program.axes:
+        ends = [0, *(span.out_start + span.out_size for span in axis.spans)]
+        starts = [span.out_start for span in axis.spans]
+        if not starts or starts != ends[:-1] or any(span.out_size < 1 for span in axis.spans):
+            raise program.error(
+                f"the tiles along '{axis.name}' do not follow each other",
+                "let each begin where the one before ends, the first at 0",
+            )
+
+
+def _check_values(program: TileLoop) -> None:
+    fields = values_of(*program.compute.fields.values())
+    named: dict[str, tuple[Value, ...]] = {"the compute step": fields}
+    for operand in (*program.operands, program.result):
+        values = (operand.offset, operand.inside, *operand.block.values.values())
+        named[f"'{operand.name}'"] = values
+    for what, values in named.items():
+        unknown = axes_of(*values) - set(program.position)
+        if unknown:
+            raise program.error(
+                f"{what} depends on '{min(unknown)}', which is no axis",
+                f"its axes are {', '.join(program.position) or 'none'}",
+            )
+
+
+def _check_operands(program: TileLoop) -> None:
+    names = [operand.name for operand in (*program.operands, program.result)]
+    if len(set(names)) != len(names):
+        raise program.error("two tensors have one name", "name each operand once")
+    read = program.reads()
+    for name in read - set(names):
+        raise program.error(
+            f"the compute step reads '{name}', which is never loaded",
+            "make it an operand, with the block that brings it into L1, or say it is resident",
+        )
+    for operand in program.operands:
+        if operand.name not in read:
+            raise program.error(
+                f"nothing reads '{operand.name}'",
+                "give its Place to a field of the compute step, or leave the operand out",
+            )
+        if not operand.resident and _moves_nothing(operand):
+            raise program.error(
+                f"'{operand.name}' is never loaded: its block has no bytes",
+                "give the block that brings a tile into L1, or say it is resident",
+            )
+        if operand.buffers < 1 or operand.l1_bytes < 1:
+            raise program.error(
+                f"'{operand.name}' has {operand.buffers} buffers of {operand.l1_bytes} B in L1",
+                "give it at least one buffer",
+            )
+
+
+def _moves_nothing(operand: Operand) -> bool:
+    block = operand.block
+    return any(value == 0 for value in (block.channels, block.rows, block.bytes))
+
+
+def _check_result(program: TileLoop) -> None:
+    result = program.result
+    if result.name not in program.reads():
+        raise program.error(
+            f"nothing writes '{result.name}'", "give its Place to a field of the compute step"
+        )
+    if _moves_nothing(result) and not result.resident:
+        raise program.error(
+            f"'{result.name}' is never stored: its block has no bytes",
+            "give the block that takes a tile to L2, or say it is resident",
+        )
+    where = result.axes
+    for axis in program.axes:
+        if axis.count > 1 and axis.name not in where:
+            raise program.error(
+                f"tiles along '{axis.name}' overwrite each other in '{result.name}'",
+                "let its offset depend on the axis",
+            )
+    if program.pipelined and not result.resident and result.buffers < 2:
+        raise program.error(
+            f"'{result.name}' has one buffer, which is stored while the next tile is computed",
+            "give it two, or let tiles be executed in turn",
+        )
+
+
+def check_places(program: TileLoop) -> None:
+    """Check that no two tensors share bytes of L1; a resident one may be several operands.
+
+    Asked when C is made: while tiles are searched, places are not known.
+
+    Raises:
+        TileProgramError: names the two.
+    """
+    tensors = sorted((*program.operands, program.result), key=lambda operand: operand.l1)
+    for first, second in zip(tensors, tensors[1:], strict=False):
+        same = first.resident and second.resident and first.l1 == second.l1
+        if program.end(first) > second.l1 and not same:
+            raise program.error(
+                f"'{first.name}' ends at byte {program.end(first)} of L1, "
+                f"'{second.name}' begins at {second.l1}",
+                "take the places from the layer's plan",
+            )

@@ -1,0 +1,46 @@
+"""Which elements of a layer's result each tile makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from byoc_dory.layers.tensor import Array
+from byoc_dory.tileloop.program import Tile, TileProgram
+from byoc_dory.tileloop.values import evaluate
+
+__all__ = ["elements_of_tiles"]
+
+
+def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[Tile, Array]]:
+    """Every tile in the order of execution, with the elements that it is the first to make.
+
+    Args:
+        program: of the layer.
+        offsets: where each element of the result lies, in bytes from its first; any shape.
+
+    Yields:
+        The tile, and a mask of the shape of ``offsets``.
+    """
+    left = np.ones(offsets.shape, np.bool_)
+    for tile in program.order():
+        made = left & _within(program, tile, offsets)
+        left &= ~made
+        yield tile, made
+
+
+def _within(program: TileProgram, tile: Tile, offsets: Array) -> Array:
+    """Whether elements lie in the block of the result that a tile writes.
+
+    A result that stays in L1 has the layout it would have in L2.
+    """
+    block = program.block(program.result, tile)
+    first = evaluate(program.result.offset, tile)
+    channels = np.arange(block.channels)[:, None, None] * block.l2_channel_stride
+    rows = np.arange(block.rows)[:, None] * block.l2_row_stride
+    places = (first + channels + rows + np.arange(block.bytes)).reshape(-1)
+    written = np.zeros(max(int(offsets.max()), int(places.max())) + 1, np.bool_)
+    written[places] = True
+    found: Array = written[offsets]
+    return found

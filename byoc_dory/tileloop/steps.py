@@ -1,0 +1,115 @@
+"""What a tile loop does, step by step: transfers and triggers, as plain data.
+
+A transfer or trigger by itself is a driver call that ends when it is done.  Where devices work at
+the same time, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and
+when it has to be over.  Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to
+its start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = [
+    "Block",
+    "Finish",
+    "Load",
+    "Prepare",
+    "Queue",
+    "Start",
+    "Step",
+    "Store",
+    "Trigger",
+    "Wait",
+]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block that one DMA call moves: channels x rows x bytes, strides in bytes."""
+
+    channels: int
+    rows: int
+    bytes: int
+    l2_channel_stride: int
+    l2_row_stride: int
+    l1_channel_stride: int
+    l1_row_stride: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return self.channels * self.rows * self.bytes
+
+    def commands(self) -> tuple[int, int]:
+        """(number, bytes) of the 1-D commands after collapsing contiguous dimensions."""
+        rows, size = self.rows, self.bytes
+        if rows == 1 or self.l2_row_stride == self.l1_row_stride == size:
+            size, rows = size * rows, 1
+            if self.channels == 1 or self.l2_channel_stride == self.l1_channel_stride == size:
+                return 1, size * self.channels
+        return self.channels * rows, size
+
+
+@dataclass(frozen=True)
+class Load:
+    """Move a block of input operand ``operand`` from L2 to L1.
+
+    ``by_rows``: one command per row, even where rows follow each other.
+    """
+
+    operand: int
+    l2_offset: int
+    l1_offset: int
+    block: Block
+    by_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Store:
+    """Move a block of the output from L1 to L2."""
+
+    l2_offset: int
+    l1_offset: int
+    block: Block
+
+
+class Trigger:
+    """What an accelerator is told to compute for one tile; each accelerator has its own."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Hand a transfer to the DMA, which executes all it is given in order."""
+
+    transfer: Load | Store
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until the DMA has done all it was given."""
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Write the registers of the core, which may be at work on something else."""
+
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start what was prepared; where it takes several triggers, the first of them."""
+
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Run the other triggers, and wait for the core."""
+
+    trigger: Trigger
+
+
+Step: TypeAlias = Load | Store | Trigger | Queue | Wait | Prepare | Start | Finish

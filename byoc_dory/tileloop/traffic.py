@@ -1,0 +1,66 @@
+"""How many bytes a tile program moves between L2 and L1."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from byoc_dory.tileloop.program import Operand, Tile, TileProgram
+from byoc_dory.tileloop.values import evaluate
+
+__all__ = ["Traffic", "kinds_of_tiles", "traffic_of"]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that a layer moves out of L2 and into it, halos and padding included.
+
+    Attributes:
+        read: of operands.
+        written: of the result.
+        constants: of packed weights and tables, as often as they are read.
+    """
+
+    read: int
+    written: int
+    constants: int
+
+
+def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Tile, tuple[int, ...], int]]:
+    """Tiles of each different shape: (one of them, its kind on each axis, how many there are)."""
+    kinds = [axis.kinds for axis in program.axes]
+    for chosen in itertools.product(*(range(len(first)) for first, _ in kinds)):
+        indices = tuple(first[kind] for (first, _), kind in zip(kinds, chosen, strict=True))
+        count = prod(numbers.count(kind) for (_, numbers), kind in zip(kinds, chosen, strict=True))
+        yield program.at(indices), chosen, count
+
+
+def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...]) -> int:
+    """How many tiles of a kind move an operand."""
+    depth, count = program.depth(operand), 1
+    for number, (axis, kind) in enumerate(zip(program.axes, chosen, strict=True)):
+        _, numbers = axis.kinds
+        if number < depth:
+            count *= numbers.count(kind)
+        elif numbers[0] != kind:
+            # Loops inside of the transfer are at their first tile when it is ordered.
+            return 0
+    return count
+
+
+def traffic_of(program: TileProgram) -> Traffic:
+    """The bytes of all transfers, and of what the accelerator fetches itself."""
+    read = written = constants = 0
+    for tile, chosen, count in kinds_of_tiles(program):
+        for operand in program.loaded:
+            moved = moves_of_kind(program, operand, chosen) * program.block(operand, tile).size
+            if operand.constant:
+                constants += moved
+            else:
+                read += moved
+        if not program.result.resident:
+            written += count * program.block(program.result, tile).size
+        constants += count * evaluate(program.compute.fetched, tile)
+    return Traffic(read, written, constants)

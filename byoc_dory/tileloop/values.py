@@ -1,0 +1,242 @@
+"""Numbers of a tile program that differ from tile to tile, as expressions.
+
+A `Value` is a plain number where all tiles have the same, else an expression of the current tile's
+ranges.  It is evaluated (`evaluate`) where steps, cycles and bytes are counted, and written as C
+(`byoc_dory.emit.tile_text`) where the loop is printed, so that both cannot disagree.
+
+Expressions are written with ``+`` and ``*``; `round_up` and `pick` make the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+__all__ = [
+    "Current",
+    "Entry",
+    "Field",
+    "Index",
+    "Named",
+    "Of",
+    "Pick",
+    "Place",
+    "Product",
+    "RoundUp",
+    "Sum",
+    "Symbol",
+    "Value",
+    "add",
+    "axes_of",
+    "evaluate",
+    "evaluated",
+    "mul",
+    "named",
+    "pick",
+    "places_of",
+    "round_up",
+    "values_of",
+]
+
+Field: TypeAlias = Literal["out_start", "out_size", "in_start", "in_size", "pad"]
+"""The fields of a `Span`."""
+
+
+class Symbol:
+    """An expression: it can be added and multiplied as numbers can."""
+
+    def __add__(self, other: Value) -> Value:
+        return add(self, other)
+
+    def __radd__(self, other: Value) -> Value:
+        return add(other, self)
+
+    def __mul__(self, other: Value) -> Value:
+        return mul(self, other)
+
+    def __rmul__(self, other: Value) -> Value:
+        return mul(other, self)
+
+
+@dataclass(frozen=True)
+class Of(Symbol):
+    """A field of the tile's range along an axis."""
+
+    axis: str
+    field: Field
+
+
+@dataclass(frozen=True)
+class Index(Symbol):
+    """Which of an axis' ranges the tile has, from 0."""
+
+    axis: str
+
+
+@dataclass(frozen=True)
+class Pick(Symbol):
+    """A number for each tile along an axis."""
+
+    axis: str
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Named(Symbol):
+    """A number that the generated C calls by a name."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Place(Symbol):
+    """Where the tile of an operand, or of the result, lies in L1: a byte offset."""
+
+    operand: str
+
+
+@dataclass(frozen=True)
+class Sum(Symbol):
+    """``a + b``."""
+
+    a: Value
+    b: Value
+
+
+@dataclass(frozen=True)
+class Product(Symbol):
+    """``a * b``."""
+
+    a: Value
+    b: Value
+
+
+@dataclass(frozen=True)
+class RoundUp(Symbol):
+    """``value`` rounded up to a multiple of ``step``, a power of two."""
+
+    value: Value
+    step: int
+
+
+Value: TypeAlias = int | Symbol
+
+Entry: TypeAlias = Value | str | tuple[Value, ...]
+"""A field of a call: a value, several of them, or C text that is the same for all tiles."""
+
+
+def add(a: Value, b: Value) -> Value:
+    """``a + b``, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    return a if b == 0 else Sum(a, b)
+
+
+def mul(a: Value, b: Value) -> Value:
+    """``a * b``, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 0 or b == 0:
+        return 0
+    if a == 1:
+        return b
+    return a if b == 1 else Product(a, b)
+
+
+def round_up(value: Value, step: int) -> Value:
+    """``value`` rounded up to a multiple of a power of two."""
+    return -(-value // step) * step if isinstance(value, int) else RoundUp(value, step)
+
+
+def pick(axis: str, values: Sequence[int]) -> Value:
+    """``values[i]`` for tile i along ``axis``; a number if all are equal."""
+    return values[0] if len(set(values)) == 1 else Pick(axis, tuple(values))
+
+
+def named(name: str, value: Value) -> Value:
+    """A number with a name in C; 0 stays 0, so that it folds."""
+    return Named(name, value) if isinstance(value, int) and value else value
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    """An expression and all it is made of."""
+    yield value
+    if isinstance(value, Sum | Product):
+        yield from _parts(value.a)
+        yield from _parts(value.b)
+    elif isinstance(value, RoundUp):
+        yield from _parts(value.value)
+
+
+def values_of(*entries: Entry) -> tuple[Value, ...]:
+    """The values among these, without the text."""
+    found: list[Value] = []
+    for entry in entries:
+        if isinstance(entry, tuple):
+            found += entry
+        elif not isinstance(entry, str):
+            found.append(entry)
+    return tuple(found)
+
+
+def axes_of(*values: Value) -> frozenset[str]:
+    """The axes along which any of these differ from tile to tile; places are not looked into."""
+    parts = (part for value in values for part in _parts(value))
+    return frozenset(part.axis for part in parts if isinstance(part, Of | Index | Pick))
+
+
+def places_of(*values: Value) -> frozenset[str]:
+    """The operands whose places in L1 these contain."""
+    parts = (part for value in values for part in _parts(value))
+    return frozenset(part.operand for part in parts if isinstance(part, Place))
+
+
+class Current(Protocol):
+    """The tile for which a value is wanted."""
+
+    def field(self, axis: str, field: Field) -> int:
+        """A field of its range along an axis."""
+
+    def index(self, axis: str) -> int:
+        """Which of the axis' ranges it has."""
+
+    def place(self, operand: str) -> int:
+        """Where an operand's tile, or the result's, lies in L1."""
+
+
+def evaluate(value: Value, tile: Current) -> int:
+    """The number that a value is for one tile."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Of):
+        return tile.field(value.axis, value.field)
+    if isinstance(value, Sum):
+        return evaluate(value.a, tile) + evaluate(value.b, tile)
+    if isinstance(value, Product):
+        return evaluate(value.a, tile) * evaluate(value.b, tile)
+    if isinstance(value, RoundUp):
+        return -(-evaluate(value.value, tile) // value.step) * value.step
+    if isinstance(value, Index):
+        return tile.index(value.axis)
+    if isinstance(value, Pick):
+        return value.values[tile.index(value.axis)]
+    if isinstance(value, Named):
+        return value.value
+    assert isinstance(value, Place), value
+    return tile.place(value.operand)
+
+
+def evaluated(fields: Mapping[str, Entry], tile: Current) -> dict[str, int | str | tuple[int, ...]]:
+    """What named entries are for one tile; text stays as it is."""
+    return {
+        name: entry
+        if isinstance(entry, str)
+        else tuple(evaluate(value, tile) for value in entry)
+        if isinstance(entry, tuple)
+        else evaluate(entry, tile)
+        for name, entry in fields.items()
+    }
