@@ -22,7 +22,8 @@ from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger, DenseTrigger
-from byoc_dory.steps import Load, Store
+from byoc_dory.tileloop.steps import Load, Store
+from byoc_dory.tileloop.unroll import steps_of
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 
@@ -187,7 +188,7 @@ def _taken_apart(network: str, module: Module, run: RunResult, exact: bool) -> M
         kernel
         for code in module.compiled.regions.values()
         for kernel in code.kernels
-        if kernel.schedule is not None
+        if kernel.program is not None
     ]
     blocks = [block for kernel in kernels for block in _blocks(kernel)]
     return Measured(
@@ -260,9 +261,9 @@ def _map_padding(module: Module) -> list[Padding]:
 
 def _blocks(kernel: Kernel) -> list[tuple[int, int]]:
     """(commands, bytes of each) of every DMA call of a layer, executed tile by tile."""
-    assert kernel.schedule is not None
+    assert kernel.program is not None
     found = []
-    for step in kernel.schedule.steps():
+    for step in steps_of(kernel.program):
         if isinstance(step, Load) and step.by_rows:
             found.append((step.block.channels * step.block.rows, step.block.bytes))
         elif isinstance(step, Load | Store):
@@ -272,10 +273,11 @@ def _blocks(kernel: Kernel) -> list[tuple[int, int]]:
 
 def _drivers(kernel: Kernel) -> int:
     """Host cycles inside the constants of all triggers of a layer."""
-    assert kernel.schedule is not None and DIANA.dma is not None
+    assert kernel.program is not None and DIANA.dma is not None
     core = DIANA.accelerator(kernel.accelerator)
     total = 0
-    for _, trigger, _ in kernel.schedule.work():
+    for tile in kernel.program.order():
+        trigger = kernel.program.call(tile)
         if isinstance(trigger, AnalogTrigger):
             assert isinstance(core, AnalogCore)
             passes = -(-trigger.c // trigger.c_pass)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.errors import ModelError
 from byoc_dory.layers.layer import Array, Layer, Tensor
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan, RegionPlan
+    from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling.problem import Solution
 
 __all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
@@ -164,7 +165,7 @@ class Kernel:
         prototype: the C declaration.
         inputs, outputs: names of the tensors or buffers passed, in argument order.
         constants: the data its source refers to.
-        layer, plan, schedule: what it was made from; ``None`` for conversions.
+        layer, plan, program: what it was made from; ``None`` for conversions.
         accelerator: name of what runs it: an accelerator, or ``cpu`` for conversions.
         predicted_cycles: host and accelerator cycles by the cost model.
     """
@@ -179,7 +180,7 @@ class Kernel:
     constants: tuple[Constant, ...]
     layer: Layer | None
     plan: LayerPlan | None
-    schedule: Any
+    program: TileProgram | None
     predicted_cycles: int
     accelerator: str
 

@@ -42,7 +42,7 @@ def conversion_kernel(
         constants=() if table is None else (table,),
         layer=None,
         plan=None,
-        schedule=None,
+        program=None,
         predicted_cycles=cycles,
         accelerator="cpu",
     )

@@ -1,11 +1,12 @@
 """The simplest layout an accelerator can have: bytes row by row, channels innermost, no padding.
 
 Tensors of NHWC networks and vectors lie like that already; for others this makes the C of the
-host's conversions.  An emitter hands `native`, `offsets`, `prologue` and `epilogue` on.
+host's conversions.  An emitter that derives from `RowLayout` has all of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from byoc_dory.emit.text import environment
 from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 
-__all__ = ["epilogue", "native", "offsets", "prologue"]
+__all__ = ["RowLayout", "epilogue", "native", "offsets", "prologue"]
 
 _ENVIRONMENT = environment("byoc_dory.emit")
 
@@ -85,3 +86,36 @@ def _conversion(
     )
     cycles = round(tensor.elements * byte_cycles)
     return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """What an emitter says of layout, of an accelerator that has this one (see `Emitter`).
+
+    Attributes:
+        byte_cycles: host cycles of converting a byte, for predictions (`HostCost.layout_byte`).
+    """
+
+    byte_cycles: float
+
+    def native(self, tensor: Tensor) -> bool:
+        """Whether a border tensor lies row by row already."""
+        return native(tensor)
+
+    def stored_bytes(self, tensor: Tensor) -> int:
+        """Bytes of a tensor: nothing is padded."""
+        return tensor.elements
+
+    def offsets(self, tensor: Tensor) -> Array:
+        """Bytes from a tensor's first to each element, shaped like the tensor."""
+        return offsets(tensor)
+
+    def prologue(
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
+        """The function that brings a source tensor into rows."""
+        return prologue(tensor, target, symbol, mapped, self.byte_cycles)
+
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
+        """The function that brings a result into the layout of ``tensor``."""
+        return epilogue(tensor, source, symbol, self.byte_cycles)

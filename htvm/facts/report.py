@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from math import prod
 from typing import TYPE_CHECKING
 
 from htvm.facts.energy import accelerators_of, energy_of, step_energy
@@ -48,7 +47,7 @@ def layer_rows(compiled: Compiled, result: RunResult | None) -> tuple[LayerRow, 
     used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
     steps = compiled.program.steps
     ran = [None] * len(steps) if result is None else list(result.layers)
-    moved = traffic_of(compiled.program, kernels, compiled.target.soc)
+    moved = traffic_of(compiled.program, kernels)
     return tuple(
         _layer_row(compiled, step, kernels.get(step.symbol), used.get(step.symbol), traffic, each)
         for step, traffic, each in zip(steps, moved, ran, strict=True)
@@ -98,20 +97,12 @@ def _layer_row(
 
 def _tiles(kernel: Kernel) -> int | None:
     """In how many tiles a layer is executed."""
-    if kernel.schedule is not None:
-        return int(kernel.schedule.tiles)
-    if kernel.plan is None or kernel.layer is None:
-        return None
-    layer, tile = kernel.layer, kernel.plan.solution.tile
-    sizes = (layer.K, layer.C, layer.oy, layer.ox)
-    return int(prod(-(-size // part) for size, part in zip(sizes, astuple(tile), strict=True)))
+    return None if kernel.program is None else kernel.program.tiles
 
 
 def _double_buffered(kernel: Kernel) -> bool:
     """Whether tiles are moved while others are computed."""
-    if kernel.schedule is not None:
-        return bool(kernel.schedule.pipelined)
-    return kernel.plan is not None and kernel.plan.buffers > 1 and _tiles(kernel) != 1
+    return kernel.program is not None and kernel.program.pipelined
 
 
 def _resident(plan: LayerPlan) -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from byoc_dory.tileloop.elements import elements_of_tiles
 from htvm.aot.entry import place
 from htvm.verification.origin import origins
 from htvm.verification.types import Difference, StepCheck, TileAt
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.diana.schedule import Schedule
+    from byoc_dory.tileloop.program import Tile, TileProgram
     from htvm.aot.program import Step
     from htvm.verification.observe import Machine, Observed
     from htvm.verification.results import Result
@@ -77,14 +78,9 @@ def first_difference(machine: Machine, observed: Observed, result: Result, step:
     wrong = _wrong(machine, observed, result, step)
     address = machine.address(result)
     found = observed.values(result, address, step)
-    tiles = [] if result.schedule is None else _tiles(result.schedule)
-    within = [tile for tile in tiles if wrong[_slice(tile, wrong.ndim)].any()]
-    if within:
-        part = wrong[_slice(within[0], wrong.ndim)]
-        inside = np.unravel_index(int(np.argmax(part)), part.shape)
-        element = tuple(int(i) + s for i, s in zip(inside, within[0].start, strict=False))
-    else:
-        element = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    within = [] if result.program is None else _wrong_tiles(result.program, result.offsets, wrong)
+    first = within[0][1] if within else wrong
+    element = tuple(int(i) for i in np.unravel_index(int(np.argmax(first)), wrong.shape))
     where = address + int(result.offsets[element])
     program_step = machine.program.steps[step]
     return Difference(
@@ -101,7 +97,7 @@ def first_difference(machine: Machine, observed: Observed, result: Result, step:
         elements=int(wrong.size),
         memory=result.memory,
         address=where,
-        tile=within[0] if within else None,
+        tile=within[0][0] if within else None,
         tiles_different=len(within),
         origins=origins(machine, observed, where, result.expected.dtype.itemsize, step),
         watched=machine.watchable,
@@ -113,18 +109,22 @@ def _number(value: Any) -> Number:
     return number
 
 
-def _tiles(schedule: Schedule) -> list[TileAt]:
-    """The tiles of a layer in the order of execution."""
-    axes = (schedule.k_tiles, schedule.y_tiles, schedule.x_tiles)
-    tiles = []
-    for number, (k, y, x) in enumerate(schedule.order()):
-        index = (axes[0].index(k), axes[1].index(y), axes[2].index(x))
-        start, size = (k.start, y.out_start, x.out_start), (k.size, y.out_size, x.out_size)
-        tiles.append(TileAt(number, schedule.tiles, index, start, size))
-    return tiles
+def _wrong_tiles(program: TileProgram, offsets: Array, wrong: Array) -> list[tuple[TileAt, Array]]:
+    """The tiles that made an element that is wrong, in the order of execution, each with these."""
+    found = []
+    for tile, made in elements_of_tiles(program, offsets):
+        if (wrong & made).any():
+            found.append((_tile_at(program, tile, made), wrong & made))
+    return found
 
 
-def _slice(tile: TileAt, axes: int) -> tuple[slice, ...]:
-    """Where a tile is in a tensor (K, oy, ox), or in a vector."""
-    spans = zip(tile.start, tile.size, strict=True)
-    return tuple(slice(start, start + size) for start, size in spans)[:axes]
+def _tile_at(program: TileProgram, tile: Tile, made: Array) -> TileAt:
+    """A tile, with the box around its elements."""
+    corners = [(int(axis.min()), int(axis.max())) for axis in np.nonzero(made)]
+    return TileAt(
+        number=tile.number,
+        tiles=program.tiles,
+        index=tile.indices,
+        start=tuple(low for low, _ in corners),
+        size=tuple(high - low + 1 for low, high in corners),
+    )

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.emit import Locating
-from byoc_dory.soc.diana.schedule import Schedule
 
 if TYPE_CHECKING:
     from byoc_dory.layers.layer import Tensor
     from byoc_dory.region import Kernel, RegionCode
+    from byoc_dory.tileloop.program import TileProgram
     from htvm.aot.program import Operand, Step
     from htvm.compiled import Compiled
 
@@ -44,7 +44,7 @@ class Result:
         address: device address, if it stays in L1.
         memory: name of the memory.
         offsets: bytes from its first to each element.
-        schedule: the tiles it was made in; None off accelerators.
+        program: the tiles it was made in; None off accelerators.
     """
 
     step: int
@@ -56,7 +56,7 @@ class Result:
     address: int
     memory: str
     offsets: Array
-    schedule: Schedule | None = None
+    program: TileProgram | None = None
 
     @property
     def extent(self) -> int:
@@ -181,7 +181,7 @@ class _Finder:
         return Result(
             index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
             address, accelerator.l1 if resident else "L2", emitter.offsets(tensor),
-            kernel.schedule if isinstance(kernel.schedule, Schedule) else None,
+            kernel.program,
         )  # fmt: skip
 
     @staticmethod

@@ -46,16 +46,16 @@ class TileAt:
     Attributes:
         number: in the order of execution, from 0.
         tiles: how many the layer has.
-        index: position along K, oy and ox, in tiles.
-        start: first output channel, row and column.
+        index: position along each loop, outermost first, in tiles.
+        start: first output channel, row and column; of a vector, the first channel.
         size: output channels, rows and columns.
     """
 
     number: int
     tiles: int
-    index: tuple[int, int, int]
-    start: tuple[int, int, int]
-    size: tuple[int, int, int]
+    index: tuple[int, ...]
+    start: tuple[int, ...]
+    size: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -246,10 +246,9 @@ def _difference(found: Difference) -> Iterator[str]:
 def _tile(found: Difference) -> str:
     tile = found.tile
     assert tile is not None
-    axes = ("K", "oy", "ox")
     spans = ", ".join(
         f"{axis} {start}..{start + size - 1}"
-        for axis, start, size in zip(axes, tile.start, tile.size, strict=True)
+        for axis, start, size in zip(found.axes, tile.start, tile.size, strict=True)
     )
     more = f"; {found.tiles_different} tiles differ" if found.tiles_different > 1 else ""
     return f"{tile.number} of {tile.tiles} ({spans}){more}"

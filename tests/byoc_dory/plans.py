@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Literal, get_args
 
 from byoc_dory.layers.layer import Layer
-from byoc_dory.options import ScheduleKind
+from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.diana.description import DIGITAL
+from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
 from byoc_dory.soc.diana.layout import stored_bytes
+from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Solution
 
 LANES = 16
+
+
+def program_of(
+    layer: Layer,
+    plan: LayerPlan,
+    kind: ScheduleKind = "overlapped",
+    order: Literal["yxk", "kyx"] = "yxk",
+) -> TileProgram:
+    """The tile program of a layer on the digital core."""
+    options = TilingOptions(schedule=kind, loop_order=order)
+    return digital_program(digital_loop(layer, plan, DIGITAL, options), DIGITAL)
+
+
 KINDS: tuple[ScheduleKind, ...] = get_args(ScheduleKind)
 
 

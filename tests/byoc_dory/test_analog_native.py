@@ -60,14 +60,16 @@ def cases() -> list[Case]:
 
 def test_cases_are_worth_it(cases: list[Case]) -> None:
     """They have tiles, passes, more outputs than columns, unrolling, vectors and results."""
-    schedules = [kernel.schedule for case in cases for kernel in case.code.kernels]
-    schedules = [schedule for schedule in schedules if schedule is not None]
-    assert len(schedules) > 28
-    assert sum(schedule.tiles > 1 for schedule in schedules) > 10
-    assert sum(schedule.passes > 1 for schedule in schedules) > 5
-    assert sum(len(schedule.k_tiles) > 1 for schedule in schedules) > 2
-    assert sum(schedule.unroll > 1 for schedule in schedules) > 2
-    assert sum(schedule.op == "dense" for schedule in schedules) > 3
+    programs = [kernel.program for case in cases for kernel in case.code.kernels]
+    programs = [program for program in programs if program is not None]
+    triggers = [program.call(next(program.order())) for program in programs]
+    assert len(programs) > 28
+    assert sum(program.tiles > 1 for program in programs) > 10
+    assert sum(trigger.c > trigger.c_pass for trigger in triggers) > 5
+    several = [axis.name for program in programs for axis in program.axes if axis.count > 1]
+    assert several.count("k") > 2
+    assert sum(trigger.unroll > 1 for trigger in triggers) > 2
+    assert sum(trigger.vector for trigger in triggers) > 3
     spread = [np.unique(case.outputs[0]).size for case in cases if case.outputs[0].size > 500]
     assert np.median(spread) > 30
 

@@ -111,8 +111,8 @@ def test_kernels_carry_what_they_were_made_from() -> None:
         assert kernel.source.count("{") == kernel.source.count("}")
         assert (kernel.kind == "layer") == (kernel.layer is not None)
         if kernel.layer is not None:
-            assert kernel.solution is not None and kernel.schedule is not None
-            assert kernel.layer_name == kernel.layer.name == kernel.schedule.layer_name
+            assert kernel.solution is not None and kernel.program is not None
+            assert kernel.layer_name == kernel.layer.name == kernel.program.layer
             assert kernel.solution.objective == kernel.predicted_cycles
 
 

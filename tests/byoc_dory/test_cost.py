@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,20 +17,21 @@ from byoc_dory.plan import alone
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.cost import (
     array_cycles,
+    costs_of,
     dma_cycles,
-    layer_cycles,
     queued_cycles,
     step_cycles,
 )
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
-from byoc_dory.soc.diana.digital_schedule import schedule_layer
-from byoc_dory.soc.diana.schedule import LoopOrder, Schedule
 from byoc_dory.soc.diana.triggers import ConvTrigger
-from byoc_dory.steps import Block, Finish, Prepare, Queue, Start, Step, Wait
+from byoc_dory.tileloop.cycles import predicted_cycles, simulated_cycles
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tileloop.steps import Block, Finish, Prepare, Queue, Start, Step, Wait
+from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling.problem import Tile, solution_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
-from tests.byoc_dory.plans import plan_of
+from tests.byoc_dory.plans import plan_of, program_of
 
 _core = DIANA.accelerator("digital")
 assert isinstance(_core, DigitalCore)
@@ -39,10 +41,10 @@ assert DMA is not None
 
 
 def _scheduled(
-    layer: Layer, tile: Tile, order: LoopOrder = "yxk", kind: ScheduleKind = "published"
-) -> Schedule:
+    layer: Layer, tile: Tile, order: Literal["yxk", "kyx"] = "yxk", kind: ScheduleKind = "published"
+) -> TileProgram:
     solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
-    return schedule_layer(layer, alone(layer, solution, CORE.name), CORE, kind, order)
+    return program_of(layer, alone(layer, solution, CORE.name), kind, order)
 
 
 def whole(layer: Layer):
@@ -51,7 +53,7 @@ def whole(layer: Layer):
 
 
 def trigger_cycles(layer: Layer) -> list[int]:
-    steps = whole(layer).steps()
+    steps = steps_of(whole(layer))
     return [step_cycles(s, DMA, CORE) for s in steps if not hasattr(s, "block")]
 
 
@@ -120,7 +122,9 @@ def test_queued_commands_cost_the_host_nothing() -> None:
     assert dma_cycles(Block(1, 1, 64, 0, 0, 0, 0), DMA, by_rows=True) == 50 + 36 + 4
 
 
-def tiled_layers(op: str, order: LoopOrder, kind: ScheduleKind) -> Iterator[tuple[Layer, Tile]]:
+def tiled_layers(
+    op: str, order: Literal["yxk", "kyx"], kind: ScheduleKind
+) -> Iterator[tuple[Layer, Tile]]:
     for seed in range(12):
         layer = random_layer(np.random.default_rng([seed, 31]), op)
         for budget in (256_000, 9_000, 2_500):
@@ -148,10 +152,11 @@ def alone_cycles(step: Step) -> int:
 def test_grouping_equals_the_sum_over_steps(op: str, order, kind: ScheduleKind) -> None:
     tiled = 0
     for layer, tile in tiled_layers(op, order, kind):
-        schedule = _scheduled(layer, tile, order, kind)
-        total = sum(alone_cycles(step) for step in schedule.steps())
-        assert layer_cycles(schedule, DIANA, CORE) == total
-        tiled += schedule.tiles > 1
+        program = _scheduled(layer, tile, order, kind)
+        total = sum(alone_cycles(step) for step in steps_of(program))
+        costs = costs_of(CORE, DIANA, kind == "published")
+        assert predicted_cycles(program, costs) == total == simulated_cycles(program, costs)
+        tiled += program.tiles > 1
     assert tiled >= (0 if op == "dense" else 5)
 
 
@@ -160,13 +165,13 @@ def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> N
     pipelined = 0
     for layer, tile in tiled_layers(op, "yxk", "overlapped"):
         solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
-        schedule = schedule_layer(layer, plan_of(layer, solution, 2), CORE, "overlapped")
-        cycles = layer_cycles(schedule, DIANA, CORE)
-        steps = list(schedule.steps())
+        program = program_of(layer, plan_of(layer, solution, 2))
+        cycles = predicted_cycles(program, costs_of(CORE, DIANA, published=False))
+        steps = list(steps_of(program))
         core = sum(alone_cycles(step) for step in steps if isinstance(step, Start))
         moved = sum(alone_cycles(step) for step in steps if isinstance(step, Queue))
         assert max(core, moved) <= cycles <= core + moved
-        pipelined += schedule.pipelined
+        pipelined += program.pipelined
     assert pipelined >= (0 if op == "dense" else 5)
 
 

@@ -1,4 +1,4 @@
-"""The emitted loops make exactly the calls of the schedule, in order."""
+"""The emitted loops make exactly the calls of the tile program, in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.soc.header import render
-from byoc_dory.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
+from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
+from byoc_dory.tileloop.unroll import steps_of
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from tests.byoc_dory.program import Case, planned_cases, random_cases, sources
@@ -50,8 +51,8 @@ def call(library: Library, kernel: Kernel) -> tuple[int, np.ndarray, list[int], 
     Tensors that stay in L1 are no arguments; their addresses are 0.
     """
     ctypes.c_uint32.in_dll(library, "record_count").value = 0
-    assert kernel.schedule is not None
-    in_l1 = [*kernel.schedule.resident_in, kernel.schedule.resident_out]
+    assert kernel.program is not None
+    in_l1 = [o.resident for o in (*kernel.program.operands, kernel.program.result)]
     buffers = [None if resident else np.zeros(1 << 20, np.int8) for resident in in_l1]
     addresses = [0 if buffer is None else buffer.ctypes.data for buffer in buffers]
     given = [address for address in addresses if address != 0]
@@ -122,8 +123,8 @@ def test_calls_are_the_schedules_steps(cases: list[Case], library: Library) -> N
         if kernel.constants:
             symbol = ctypes.c_uint8.in_dll(library, kernel.constants[0].name)
             weights = ctypes.addressof(symbol)
-        assert kernel.schedule is not None
-        steps = list(kernel.schedule.steps())
+        assert kernel.program is not None
+        steps = list(steps_of(kernel.program))
         assert len(records) == len(steps), kernel.source
         for record, step in zip(records, steps, strict=True):
             wanted = expected(step, inputs, output, weights)
@@ -133,9 +134,9 @@ def test_calls_are_the_schedules_steps(cases: list[Case], library: Library) -> N
             if of_dense and wanted[0] in (1, 2, 11, 12):
                 got, wanted = got[:6], wanted[:6]
             assert got == wanted, f"{step}\n{kernel.source}"
-        tiled += kernel.schedule.tiles > 1
-        pipelined += kernel.schedule.pipelined
-        resident += kernel.schedule.resident_out or any(kernel.schedule.resident_in)
+        tiled += kernel.program.tiles > 1
+        pipelined += kernel.program.pipelined
+        resident += any(o.resident for o in (*kernel.program.operands, kernel.program.result))
     assert tiled >= 20 and pipelined >= 15 and resident >= 20
 
 
@@ -145,8 +146,8 @@ def test_first_error_is_returned(cases: list[Case], library: Library) -> None:
     kernels = layer_kernels(cases)
     try:
         for kernel in (*kernels[:12], *kernels[48::7]):
-            assert kernel.schedule is not None
-            steps = list(kernel.schedule.steps())
+            assert kernel.program is not None
+            steps = list(steps_of(kernel.program))
             # Orders are not answered: what is wrong with them shows when they are waited for.
             answers = [at for at, step in enumerate(steps) if not isinstance(step, ORDERS)]
             for at in {answers[0], answers[len(answers) // 2], answers[-1]}:

@@ -46,23 +46,24 @@ def planned_kernels(
 
 def run_in_l1(kernel: Kernel, inputs: list[str], output: str) -> list[str]:
     """Statements that call a kernel; what should be in L1 already is brought there first."""
-    assert kernel.layer is not None and kernel.schedule is not None
+    assert kernel.layer is not None and kernel.program is not None
     lines, arguments = [], []
-    s = kernel.schedule
+    s = kernel.program
     sizes = [stored_bytes(tensor.shape, 16) for tensor in kernel.layer.inputs]
-    for name, size, at, resident in zip(inputs, sizes, s.l1_in, s.resident_in, strict=True):
-        if resident:
+    for name, size, operand in zip(inputs, sizes, s.operands, strict=True):
+        at = operand.l1
+        if operand.resident:
             block = f"(diana_block_t){{1, 1, {size}, 0, 0, 0, 0}}"
             lines.append(f"code |= diana_dma_in({at}, {name}, &{block});")
         else:
             arguments.append(name)
-    if not s.resident_out:
+    if not s.result.resident:
         arguments.append(output)
     lines += ["MARK(0);", f"code |= {kernel.symbol}({', '.join(arguments)});", "MARK(1);"]
-    if s.resident_out:
+    if s.result.resident:
         size = stored_bytes(kernel.layer.output.shape, 16)
         block = f"(diana_block_t){{1, 1, {size}, 0, 0, 0, 0}}"
-        lines.append(f"code |= diana_dma_out({output}, {s.l1_out}, &{block});")
+        lines.append(f"code |= diana_dma_out({output}, {s.result.l1}, &{block});")
     return lines
 
 
@@ -130,7 +131,7 @@ def test_every_plan_equals_the_reference(sanitize: bool, tmp_path: Path) -> None
             order = ("yxk", "kyx")[(seed // 4 + number) % 2]
             bench.add(layer, planned_kernels(layer, budget, f"l{seed}_{number}", order), rng)
     assert len(bench.kernels) >= 100
-    assert sum(k.schedule.pipelined for k in bench.kernels if k.schedule) >= 20
+    assert sum(k.program.pipelined for k in bench.kernels if k.program) >= 20
     source = tmp_path / "main.c"
     source.write_text(bench.program())
     program = host.build([source], [], DIANA, tmp_path / "out", Compiler.zig(), sanitize=sanitize)
@@ -190,8 +191,8 @@ def test_cycles_of_every_plan_are_as_predicted(tmp_path: Path) -> None:
     pipelined = 0
     for kernel, cycles in measure(layers, tmp_path):
         ratios.append(cycles / kernel.predicted_cycles)
-        assert kernel.schedule is not None
-        pipelined += kernel.schedule.pipelined
+        assert kernel.program is not None
+        pipelined += kernel.program.pipelined
     assert pipelined >= 20
     assert abs(median(ratios) - 1) < 0.02
     # Furthest off are small layers that need many commands.
@@ -205,5 +206,5 @@ def test_skipping_polls_is_exact_with_devices_at_work_together(tmp_path: Path) -
         for budget in (24_000, 5_000, 200):
             layers.append((layer, planned_kernels(layer, budget, f"{network}_{index}_{budget}")))
     skipped = measure(layers, tmp_path)
-    assert sum(k.schedule.pipelined for k, _ in skipped if k.schedule is not None) >= 8
+    assert sum(k.program.pipelined for k, _ in skipped if k.program is not None) >= 8
     assert skipped == measure(layers, tmp_path, step_polls=True)

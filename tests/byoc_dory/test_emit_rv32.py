@@ -108,7 +108,7 @@ def test_mobilenet_start_with_a_small_l1(tmp_path: Path) -> None:
     """Depthwise, strides and x tiles on the simulated host."""
     region = whole_network(mobilenet()[:6], "mobilenet")
     measured = measure(make_case(region, TilingOptions(12_000), "mobilenet", 2), tmp_path)
-    assert sum(k.schedule.tiles > 1 for k, _ in measured if k.schedule is not None) >= 4
+    assert sum(k.program.tiles > 1 for k, _ in measured if k.program is not None) >= 4
     for kernel, cycles in measured:
         if kernel.kind == "layer":
             assert 0.97 < cycles / kernel.predicted_cycles < 1.06, (kernel.symbol, cycles)

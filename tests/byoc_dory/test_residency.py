@@ -23,10 +23,11 @@ from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.problem import Choice, RegionProblem, Stay
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
-from byoc_dory.soc.diana.digital_schedule import schedule_layer
-from byoc_dory.steps import Load, Queue
+from byoc_dory.tileloop.steps import Load, Queue
+from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling import Tile
 from tests.byoc_dory.layers import NETWORKS, int8
+from tests.byoc_dory.plans import program_of
 
 TILE = Tile(1, 1, 1, 1)
 
@@ -164,7 +165,7 @@ def _whole(tensor: Tensor) -> int:
 def _moved(layer: Layer, its: LayerPlan) -> list[tuple[int, int]]:
     """From where to where in L1 each tensor that is not resident has its buffers."""
     starts: dict[int, set[int]] = {}
-    for step in schedule_layer(layer, its, DIGITAL, "overlapped").steps():
+    for step in steps_of(program_of(layer, its)):
         if isinstance(step, Queue):
             operand = step.transfer.operand if isinstance(step.transfer, Load) else -1
             starts.setdefault(operand, set()).add(step.transfer.l1_offset)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -14,13 +16,13 @@ from byoc_dory.plan import LayerPlan, alone
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_packing import pack_weights
-from byoc_dory.soc.diana.digital_schedule import schedule_layer
 from byoc_dory.soc.diana.layout import stored_bytes
-from byoc_dory.soc.diana.schedule import Schedule
-from byoc_dory.steps import Load, Queue
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tileloop.steps import Load, Queue
+from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling import Solution
 from tests.byoc_dory.layers import OPS, int8, random_layer
-from tests.byoc_dory.plans import all_plans, may_stay, plan_of
+from tests.byoc_dory.plans import all_plans, may_stay, plan_of, program_of
 from tests.reference.diana_core import Core
 from tests.reference.diana_layers import from_l2, run_layer, to_l2
 
@@ -35,34 +37,49 @@ def tiled_by(layer: Layer, options: TilingOptions) -> Solution | None:
         return None
 
 
-def plan(layer: Layer, options: TilingOptions) -> Schedule | None:
+def plan(layer: Layer, options: TilingOptions) -> TileProgram | None:
     """The schedule of the layer alone under a budget."""
     solution = tiled_by(layer, options)
     if solution is None:
         return None
     chosen = alone(layer, solution, CORE.name)
-    schedule = schedule_layer(layer, chosen, CORE, options.schedule, options.loop_order)
-    assert schedule.l1_end <= solution.l1_in + solution.l1_out
-    return schedule
+    program = program_of(layer, chosen, options.schedule, options.loop_order)
+    assert program.l1_end <= solution.l1_in + solution.l1_out
+    return program
 
 
-def replay(layer: Layer, schedule: Schedule, rng: np.random.Generator, late=(False, False)) -> None:
+def _end(layer: Layer, program: TileProgram) -> int:
+    """First byte of L1 behind all that is written: the core writes surplus maps."""
+    end = program.l1_end
+    if layer.op != "add":
+        last = layer.K - 1 if layer.op == "depthwise" else -(-layer.K // 16) * 16
+        maps = last + (16 if layer.op == "depthwise" else 0)
+        row = 1 if layer.op == "dense" else layer.oy * -(-layer.ox // 16) * 16
+        if program.result.resident:
+            end = max(end, program.result.l1 + maps * row)
+    return end
+
+
+def replay(
+    layer: Layer, program: TileProgram, rng: np.random.Generator, late=(False, False)
+) -> None:
     """Executes a schedule; operands that stay in L1 are there, and so must such a result be."""
     inputs = [int8(rng, *tensor.shape) for tensor in layer.inputs]
     images = [to_l2(values) for values in inputs]
-    k_tile = schedule.tile.k
+    k_tile = next(axis for axis in program.axes if axis.name == "k").step
     weights = np.zeros(0, np.uint8) if layer.op == "add" else pack_weights(layer, k_tile, CORE)
-    core = Core(schedule.l1_end, weights, *late)
-    for image, at, resident in zip(images, schedule.l1_in, schedule.resident_in, strict=True):
-        if resident:
-            core.l1[at : at + len(image)] = image
-            core.written[at : at + len(image)] = True
+    core = Core(_end(layer, program), weights, *late)
+    for image, operand in zip(images, program.operands, strict=True):
+        if operand.resident:
+            core.l1[operand.l1 : operand.l1 + len(image)] = image
+            core.written[operand.l1 : operand.l1 + len(image)] = True
     size = stored_bytes(layer.output.shape, 16)
     output = np.zeros(size, np.uint8)
-    core.run(schedule.steps(), images, output)
-    if schedule.resident_out:
-        assert core.written[schedule.l1_out : schedule.l1_out + size].all()
-        output = core.l1[schedule.l1_out : schedule.l1_out + size]
+    core.run(steps_of(program), images, output)
+    if program.result.resident:
+        at = program.result.l1
+        assert core.written[at : at + size].all()
+        output = core.l1[at : at + size]
     np.testing.assert_array_equal(from_l2(output, layer.output.shape), run_layer(layer, inputs))
 
 
@@ -83,9 +100,9 @@ def test_random_layers(op: str, seed: int) -> None:
         options = TilingOptions(
             budget, objective, solver="exhaustive", loop_order=order, schedule=kind
         )
-        schedule = plan(layer, options)
-        if schedule is not None and schedule.tiles <= 400:
-            replay(layer, schedule, rng)
+        program = plan(layer, options)
+        if program is not None and program.tiles <= 400:
+            replay(layer, program, rng)
             replayed += 1
     assert replayed >= 1
 
@@ -107,10 +124,10 @@ def test_every_plan_without_races(op: str) -> None:
             if solution is None or solution.tile.k * 40 < layer.K:
                 continue
             for chosen in all_plans(layer, solution):
-                schedule = schedule_layer(layer, chosen, CORE, "overlapped", order)
+                program = program_of(layer, chosen, "overlapped", order)
                 for late in product((False, True), repeat=2):
-                    replay(layer, schedule, rng, late)
-                pipelined += schedule.pipelined
+                    replay(layer, program, rng, late)
+                pipelined += program.pipelined
                 resident += chosen.resident_output or any(chosen.resident_inputs)
     assert resident >= 10 and pipelined >= 6
 
@@ -118,8 +135,8 @@ def test_every_plan_without_races(op: str) -> None:
 def test_a_race_is_found() -> None:
     """One buffer where two are needed gives wrong results for some order of events."""
     layer, solution = _k_tiled()
-    schedule = schedule_layer(layer, plan_of(layer, solution, 2), CORE, "overlapped")
-    spoiled = Schedule(**{**vars(schedule), "out_bytes": 0})
+    program = program_of(layer, plan_of(layer, solution, 2))
+    spoiled = replace(program, result=replace(program.result, l1_bytes=0))
     with pytest.raises(AssertionError):
         for late in product((False, True), repeat=2):
             replay(layer, spoiled, np.random.default_rng(1), late)
@@ -138,14 +155,14 @@ def test_plans_that_contradict_the_schedule_are_refused() -> None:
     layer, solution = _k_tiled()
     for wrong in (plan_of(layer, solution, 2), plan_of(layer, solution, 1, (True,))):
         with pytest.raises(ValueError, match="keeps nothing"):
-            schedule_layer(layer, wrong, CORE, "published")
+            program_of(layer, wrong, "published")
     for seed in range(50):
         layer = random_layer(np.random.default_rng(seed), "conv2d")
         solution = tiled_by(layer, TilingOptions(2_000, solver="exhaustive"))
         if solution is not None and not may_stay(layer, solution):
             break
     with pytest.raises(ValueError, match="cannot stay in L1"):
-        schedule_layer(layer, plan_of(layer, solution, 1, (True,)), CORE, "overlapped")
+        program_of(layer, plan_of(layer, solution, 1, (True,)))
 
 
 def test_budgets_do_tile() -> None:
@@ -155,10 +172,10 @@ def test_budgets_do_tile() -> None:
         for seed in range(12):
             layer = random_layer(np.random.default_rng([seed, OPS.index(op)]), op)
             for budget in BUDGETS:
-                schedule = plan(layer, TilingOptions(budget, solver="exhaustive"))
-                if schedule is not None and schedule.tiles <= 400:
+                program = plan(layer, TilingOptions(budget, solver="exhaustive"))
+                if program is not None and program.tiles <= 400:
                     total += 1
-                    tiled += schedule.tiles > 1
+                    tiled += program.tiles > 1
     assert total >= 150
     assert tiled >= 60
 
@@ -167,9 +184,9 @@ def test_input_is_loaded_once_for_all_channel_tiles() -> None:
     """Weights come with each trigger, so only a new input region needs the DMA."""
     layer, solution = _k_tiled()
     chosen: LayerPlan = alone(layer, solution, CORE.name)
-    schedule = schedule_layer(layer, chosen, CORE, "overlapped")
-    loads = [s for s in schedule.steps() if isinstance(s, Queue) and isinstance(s.transfer, Load)]
-    assert len(loads) == len(schedule.y_tiles) * len(schedule.x_tiles)
-    published = schedule_layer(layer, chosen, CORE, "published")
-    loads = [step for step in published.steps() if isinstance(step, Load)]
+    program = program_of(layer, chosen)
+    loads = [s for s in steps_of(program) if isinstance(s, Queue) and isinstance(s.transfer, Load)]
+    assert len(loads) == prod(axis.count for axis in program.axes if axis.name != "k")
+    published = program_of(layer, chosen, "published")
+    loads = [step for step in steps_of(published) if isinstance(step, Load)]
     assert len(loads) == published.tiles

@@ -21,7 +21,7 @@ def test_bytes_and_places_are_those_of_the_devices(network: str, schedule: str) 
     compiled, soc = module.compiled, module.compiled.target.soc
     raw = run(module._built, bind_inputs(model.inputs, seeded_inputs(model.inputs)))
     kernels = {k.symbol: k for code in compiled.regions.values() for k in code.kernels}
-    found = traffic_of(compiled.program, kernels, soc)
+    found = traffic_of(compiled.program, kernels)
     (l1,) = (entry for entry in memory_maps(compiled) if entry.memory == "L1")
     base, seen = soc.memory("L1").base, set()
     for number, (step, (begin, end)) in enumerate(

@@ -7,7 +7,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from byoc_dory.region import Kernel
-from byoc_dory.soc.diana.schedule import Schedule
+from byoc_dory.tileloop.program import TileProgram
 from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled
 from htvm.firmware.build import build_rv32
@@ -23,11 +23,11 @@ def tiled() -> Compiled:
     return compiled(probe(), **TILED)
 
 
-def layer(work: Compiled, name: str) -> tuple[Kernel, Schedule]:
+def layer(work: Compiled, name: str) -> tuple[Kernel, TileProgram]:
     kernels = [kernel for code in work.regions.values() for kernel in code.kernels]
     kernel = next(k for k in kernels if k.layer is not None and k.layer.name == name)
-    assert kernel.schedule is not None
-    return kernel, kernel.schedule
+    assert kernel.program is not None
+    return kernel, kernel.program
 
 
 def line_with(work: Compiled, file: str, text: str) -> int:
@@ -80,29 +80,30 @@ def test_debug_sections_do_not_change_the_code(tiled: Compiled) -> None:
 # --- a wrong byte out of a core ---------------------------------------------------------------
 
 
-def expected_element(schedule: Schedule, number: int, byte: int) -> tuple[int, int, int]:
+def expected_element(program: TileProgram, number: int, byte: int) -> tuple[int, int, int]:
     """Channel, row and column of a byte of a tile's result, as the core lays it down."""
-    k, y, x = list(schedule.order())[number]
+    tile = list(program.order())[number]
+    k, y, x = (tile.span(axis) for axis in "kyx")
     pitch = -(-x.out_size // 16) * 16
     logical = byte ^ 3
     channel, rest = divmod(logical, y.out_size * pitch)
     row, column = divmod(rest, pitch)
-    assert channel < k.size and column < x.out_size, "padding"
-    return k.start + channel, y.out_start + row, x.out_start + column
+    assert channel < k.out_size and column < x.out_size, "padding"
+    return k.out_start + channel, y.out_start + row, x.out_start + column
 
 
 @pytest.mark.parametrize("kind", ["overlapped", "published"])
 @pytest.mark.parametrize(("tile", "byte"), [(0, 0), (3, 297)])
 def test_a_wrong_tile_of_a_convolution(kind: str, tile: int, byte: int) -> None:
     work = compiled(probe(), schedule=kind, **TILED)
-    kernel, schedule = layer(work, "conv2d_0")
-    assert tile < schedule.tiles and schedule.tiles >= 4
+    kernel, program = layer(work, "conv2d_0")
+    assert tile < program.tiles and program.tiles >= 4
     difference = found(work, fault(tile + 1, byte, 0x10))
     assert (difference.layer, difference.place) == ("conv2d_0", "digital")
     assert difference.tile is not None and difference.tile.number == tile
-    assert difference.tile.tiles == schedule.tiles and difference.tiles_different == 1
+    assert difference.tile.tiles == program.tiles and difference.tiles_different == 1
     assert difference.axes == ("K", "oy", "ox")
-    assert difference.element == expected_element(schedule, tile, byte)
+    assert difference.element == expected_element(program, tile, byte)
     assert int(difference.value) ^ int(difference.expected) in (0x10, -0x10)
     assert (difference.different, difference.elements) == (1, 32 * 16 * 20)
     stored, computed = difference.origins
@@ -126,28 +127,29 @@ def test_a_wrong_tile_of_a_convolution(kind: str, tile: int, byte: int) -> None:
 def test_a_wrong_channel_of_a_depthwise_convolution(tiled: Compiled) -> None:
     # One trigger per channel: the first of conv2d_0's tiles come before.
     before = layer(tiled, "conv2d_0")[1].tiles
-    schedule = layer(tiled, "depthwise_0")[1]
-    k, y, _ = next(iter(schedule.order()))
+    program = layer(tiled, "depthwise_0")[1]
+    first = next(program.order())
+    k, y = first.span("k"), first.span("y")
     difference = found(tiled, fault(before + 2, 7 ^ 3, 0x40))
-    assert difference.layer == "depthwise_0" and k.size >= 2 and y.out_start == 0
+    assert difference.layer == "depthwise_0" and k.out_size >= 2 and y.out_start == 0
     assert difference.element == (1, 0, 7)
     assert difference.tile is not None and difference.tile.number == 0
 
 
 def test_a_result_that_stays_in_l1() -> None:
     work = compiled(probe())
-    kernel, schedule = layer(work, "conv2d_0")
-    assert schedule.resident_out and schedule.tiles == 1
+    kernel, program = layer(work, "conv2d_0")
+    assert program.result.resident and program.tiles == 1
     difference = found(work, fault(1, 9, 1))
     assert (difference.layer, difference.memory) == ("conv2d_0", "L1")
-    assert difference.element == expected_element(schedule, 0, 9)
+    assert difference.element == expected_element(program, 0, 9)
     (computed,) = difference.origins
     assert computed.place is not None and computed.place.function == kernel.symbol
 
 
 def test_a_wrong_byte_out_of_the_analog_core() -> None:
     work = compiled(probe("ternary"), "diana.mixed")
-    _, schedule = layer(work, "conv2d_1")
+    _, program = layer(work, "conv2d_1")
     assert work.dispatch.placement["conv2d_1"] == "analog"
     first = [name for name, place in work.dispatch.placement.items() if place == "analog"][0]
     difference = found(work, fault(1, 9, 1, analog=True))

@@ -10,7 +10,8 @@ import pytest
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
-from byoc_dory.soc.diana.schedule import Schedule
+from byoc_dory.soc.diana.triggers import ConvTrigger, DenseTrigger
+from byoc_dory.tileloop.program import TileProgram
 from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
@@ -20,20 +21,24 @@ from htvm.verification.verify import verify
 NETWORKS = ("ds_cnn", "mobilenet_v1", "resnet8", "toyadmos", "digits")
 
 
-def triggers(work: Compiled) -> Iterator[tuple[str, int, Schedule]]:
+def triggers(work: Compiled) -> Iterator[tuple[str, int, TileProgram]]:
     """Layer and tile of every trigger of the digital core, in order."""
     for step in work.program.steps:
         for code in work.regions.values():
             for kernel in code.kernels:
-                if kernel.symbol == step.symbol and kernel.schedule is not None:
-                    yield from _of_layer(kernel.schedule)
+                if kernel.symbol == step.symbol and kernel.program is not None:
+                    yield from _of_layer(kernel.program)
 
 
-def _of_layer(schedule: Schedule) -> Iterator[tuple[str, int, Schedule]]:
-    for number, (k, _, _) in enumerate(schedule.order()):
-        each = {"depthwise": k.size, "dense": -(-k.size // 16)}.get(schedule.op, 1)
+def _of_layer(program: TileProgram) -> Iterator[tuple[str, int, TileProgram]]:
+    for tile in program.order():
+        call, each = program.call(tile), 1
+        if isinstance(call, ConvTrigger) and call.depthwise:
+            each = call.k
+        elif isinstance(call, DenseTrigger):
+            each = -(-call.k // 16)
         for _ in range(each):
-            yield schedule.layer_name, number, schedule
+            yield program.layer, tile.number, program
 
 
 @pytest.mark.slow
@@ -50,14 +55,14 @@ def test_wrong_bytes_of_a_network(network: str) -> None:
     known = list(triggers(work))
     draw = random.Random(network)
     for number in draw.sample(range(len(known)), 3):
-        layer, tile, schedule = known[number]
+        layer, tile, program = known[number]
         # Byte 3 is the first element, which no tile lacks.
         found = verify(work, inputs, settings=fault_settings(DIANA, DIGITAL, number + 1, 3, 0x21))
         difference = found.difference
         assert difference is not None, (layer, tile)
         assert difference.layer == layer
         assert difference.tile is not None and difference.tile.number == tile
-        assert difference.tile.tiles == schedule.tiles
+        assert difference.tile.tiles == program.tiles
         assert difference.different == 1
         assert difference.origins[-1].what.startswith("computed by the digital core (trigger ")
         assert f"trigger {number + 1}," in difference.origins[-1].what

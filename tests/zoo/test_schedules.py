@@ -10,7 +10,8 @@ import pytest
 
 import htvm
 from byoc_dory.options import ScheduleKind
-from byoc_dory.steps import Load, Step, Store
+from byoc_dory.tileloop.steps import Load, Step, Store
+from byoc_dory.tileloop.unroll import steps_of
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.module import Module
@@ -45,8 +46,8 @@ def steps(module: Module) -> list[Step]:
         step
         for code in module.compiled.regions.values()
         for kernel in code.kernels
-        if kernel.schedule is not None
-        for step in kernel.schedule.steps()
+        if kernel.program is not None
+        for step in steps_of(kernel.program)
     ]
 
 

@@ -45,11 +45,12 @@ class AnalogAccelerator(AnalogCore):
 
     def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles under a plan: DMA and passes with their driver code."""
-        from byoc_dory.soc.diana.analog_schedule import analog_schedule
-        from byoc_dory.soc.diana.cost import layer_cycles
+        from byoc_dory.soc.diana.analog_program import analog_loop, analog_program
+        from byoc_dory.soc.diana.cost import costs_of
+        from byoc_dory.tileloop.cycles import predicted_cycles
 
-        made = analog_schedule(layer, plan, self, options.schedule, options.loop_order)
-        return layer_cycles(made, soc, self)
+        loop = analog_loop(layer, plan, self, options)
+        return predicted_cycles(analog_program(loop, self), costs_of(self, soc, loop.published))
 
     def emitter(self, soc: Soc) -> AnalogEmitter:
         """Return what turns plans into C."""

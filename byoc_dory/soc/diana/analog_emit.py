@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any
 
-from byoc_dory.emit.text import Expr, add
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.emit.text import Expr
+from byoc_dory.layers import Array, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana import borders
 from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.analog_packing import pack_weights
-from byoc_dory.soc.diana.analog_schedule import AnalogSchedule, analog_schedule
-from byoc_dory.soc.diana.cost import layer_cycles
-from byoc_dory.soc.diana.digital_emit import layer_kernel
+from byoc_dory.soc.diana.analog_packing import pack_weights, tile_bytes
+from byoc_dory.soc.diana.analog_program import analog_loop, analog_program, unroll_of
+from byoc_dory.soc.diana.cost import costs_of
+from byoc_dory.soc.diana.layer_text import MapWriter, map_kernel
 from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
-from byoc_dory.soc.diana.view import LayerView
+from byoc_dory.soc.diana.program import MapLoop
+from byoc_dory.tileloop.cycles import predicted_cycles
+from byoc_dory.tileloop.program import TileProgram
 
 __all__ = ["AnalogEmitter"]
 
@@ -53,12 +53,18 @@ class AnalogEmitter:
         Its arguments are the tensors in L2: those that stay in L1 are none.
         """
         core = self.core
-        schedule = analog_schedule(layer, plan, core, options.schedule, options.loop_order)
-        packed = pack_weights(layer, plan.solution.tile.k, schedule.unroll, core)
+        loop = analog_loop(layer, plan, core, options)
+        program = analog_program(loop, core)
+        unroll = unroll_of(layer, loop.tile.k, core)
+        packed = pack_weights(layer, loop.tile.k, unroll, core)
         weights = Constant(f"{symbol}_weights", packed, f"array images and factors of {layer.name}")
-        cycles = layer_cycles(schedule, self.soc, core)
-        view = AnalogView(schedule)
-        return layer_kernel(layer, plan, schedule, view, (weights,), cycles, core.name, symbol)
+        cycles = predicted_cycles(program, costs_of(core, self.soc, loop.published))
+        writer = MapWriter(program)
+        descriptor = _descriptor(loop, program, writer, core)
+        weight_bytes = tile_bytes(layer, loop.tile.k, unroll, core)
+        return map_kernel(
+            loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol
+        )
 
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
@@ -71,73 +77,41 @@ class AnalogEmitter:
         return borders.epilogue(tensor, source, self.core, symbol)
 
 
-class AnalogView(LayerView):
-    """A schedule of the analog core for the template."""
-
-    schedule: AnalogSchedule
-
-    def values(self) -> dict[str, Any]:
-        """What the template reads."""
-        return {
-            **super().values(),
-            "struct": "diana_analog_conv_t",
-            "driver": self._driver(),
-            "tile_is_fixed": all(map(_is_constant, self._descriptor().values())),
-        }
-
-    def _driver(self) -> str:
-        if self.schedule.sliced:
-            return "diana_analog_dense"
-        return "diana_analog_passes" if self.schedule.passes > 1 else "diana_analog_conv2d"
-
-    def _descriptor(self) -> dict[str, Expr]:
-        s = self.schedule
-        vector = s.op == "dense"
-        out = self._out_at()
-        values: dict[str, Expr] = {
-            "k": self.k_size,
-            "c": s.channels,
-            # A vector is a map of one position.
-            "iy": 1 if vector else self.y["in_size"],
-            "ix": 1 if vector else self.x["in_size"],
-            "oy": self.y["out_size"],
-            "ox": self.x["out_size"],
-            "fy": s.fy,
-            "fx": s.fx,
-            "stride": s.stride,
-            "pad_top": self.y["pad"],
-            "pad_left": self.x["pad"],
-            "gain": s.gain,
-            "shift": s.shift,
-            "clip": _clip(s),
-            "in": self.inputs[0].at,
-            "out": out,
-            "mode": f"{s.unroll} | DIANA_ANALOG_VECTOR" if vector else s.unroll,
-        }
-        if s.several_triggers:
-            values["c_pass"] = s.c_pass
-        if s.passes > 1:
-            values["partial"] = add("L1_OUT" if s.resident_out else out, s.sums)
-            values["pass_bytes"] = self._pass_bytes()
-        return values
-
-    def _pass_bytes(self) -> Expr:
-        sizes = self.schedule.pass_bytes
-        if len(set(sizes)) == 1:
-            return sizes[0]
-        return f"(k + 1 < {len(sizes)} ? {sizes[0]} : {sizes[-1]})"
+def _descriptor(
+    loop: MapLoop, program: TileProgram, writer: MapWriter, core: AnalogCore
+) -> dict[str, Expr]:
+    """Fields of the driver's descriptor of a tile, in its order; weights are an argument."""
+    layer, found = loop.layer, writer.fields(program.compute.fields)
+    unroll, c_pass = found["unroll"], found["c_pass"]
+    several = c_pass != layer.C
+    values = {name: found[name] for name in _FIELDS}
+    if loop.dense:
+        # A vector is a map of one position.
+        values |= {"iy": 1, "ix": 1}
+    values |= {
+        "clip": _clip(layer.clip),
+        "in": found["l1_in"],
+        "out": found["l1_out"],
+        "mode": f"{unroll} | DIANA_ANALOG_VECTOR" if loop.dense else unroll,
+    }
+    if program.compute.several:
+        values["c_pass"] = c_pass
+    if several:
+        assert isinstance(unroll, int) and isinstance(c_pass, int)
+        rows = c_pass * layer.fy * (layer.fx + unroll - 1)
+        sizes = tuple(core.image_bytes(rows, unroll * span.out_size) for span in loop.k.spans)
+        values |= {"partial": found["l1_sums"], "pass_bytes": writer.entry(loop.k.pick(sizes))}
+    return values
 
 
-def _clip(schedule: AnalogSchedule) -> Expr:
-    low, high = schedule.clip
+_FIELDS = (
+    "k", "c", "iy", "ix", "oy", "ox", "fy", "fx", "stride", "pad_top", "pad_left", "gain", "shift",
+)  # fmt: skip
+
+
+def _clip(clip: tuple[int, int]) -> Expr:
+    low, high = clip
     flags = ["DIANA_ANALOG_CLIP_RELU"] if low == 0 else []
     if high < 127:
         flags.append("DIANA_ANALOG_CLIP_SHORT")
     return " | ".join(flags) or 0
-
-
-def _is_constant(value: Expr) -> bool:
-    """Whether an expression is made of numbers and of names of constants."""
-    return re.fullmatch(r"[A-Z0-9_]+( [|+] [A-Z0-9_]+)*", str(value)) is not None or isinstance(
-        value, int
-    )

@@ -7,7 +7,7 @@ from typing import Any
 from byoc_dory.layers import Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.analog_schedule import SUM_BYTES
+from byoc_dory.soc.diana.analog_program import SUM_BYTES
 from byoc_dory.tiling.problem import Axis, TilingProblem
 
 __all__ = ["tiling_problem"]

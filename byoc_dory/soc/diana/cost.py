@@ -1,4 +1,4 @@
-"""Predicted cycles of DIANA's transfers and triggers, and of layers made of them.
+"""Predicted cycles of DIANA's transfers and triggers.
 
 The model of a trigger is that of `DigitalCore`: a constant, the weights at the width of their port,
 and per block of maps, block of columns and output row ``C*fx*fy' + alpha*C*fy' + beta`` cycles,
@@ -8,29 +8,28 @@ of `AnalogCore`.
 A layer under the published schedule costs the sum over its transfers and triggers.  Where the DMA
 works beside the core, a tile costs ``max(core, load of the next + store of the one before)``, and
 the first load and the last store are waited for.  The host that fills the DMA's queue with many
-commands cannot go on to the second trigger of a tile meanwhile (depthwise: its second channel).
+commands cannot go on to the second trigger of a tile meanwhile (depthwise: its second channel),
+see `Work.first`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from byoc_dory.soc.base import Dma, Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.digital_core import DigitalCore
-from byoc_dory.soc.diana.schedule import Schedule
 from byoc_dory.soc.diana.triggers import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
-from byoc_dory.steps import Block, Load, Store, Trigger
+from byoc_dory.tileloop.cycles import Costs, Moved, Work
+from byoc_dory.tileloop.steps import Block, Load, Store, Trigger
 
 __all__ = [
     "Core",
     "analog_cycles",
     "array_cycles",
+    "costs_of",
     "dma_cycles",
-    "layer_cycles",
+    "queued_cycles",
     "step_cycles",
 ]
 
@@ -125,135 +124,34 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
     return core.add_trigger_cycles + _blocks(step.elements, core.columns)
 
 
-def layer_cycles(schedule: Schedule, soc: Soc, core: Core) -> int:
-    """Cycles of a layer: DMA and triggers with the driver code they contain.
+def costs_of(core: Core, soc: Soc, published: bool) -> Costs:
+    """What transfers and triggers cost, driver code included.
 
     Host code around the calls is not counted: what is generated here needs a few tens of cycles.
-    Tiles of one shape cost the same, so each shape is looked at once.
+
+    Args:
+        core: what computes.
+        soc: its SoC.
+        published: whether the driver waits for each command and each trigger; else commands
+            queue up, and registers are written ahead.
+
+    Raises:
+        ValueError: the SoC has no DMA.
     """
-    if soc.dma is None:
+    dma = soc.dma
+    if dma is None:
         raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
-    shapes = _Shapes(schedule, soc.dma, core)
-    return shapes.pipelined() if schedule.pipelined else shapes.one_by_one()
 
+    def compute(trigger: Trigger) -> Work:
+        cycles = step_cycles(trigger, dma, core, ahead=not published)
+        return Work(cycles, first=cycles // _triggers(trigger, core))
 
-# Which of the different tiles along k, y and x, and whether its input is loaded.
-_Kind: TypeAlias = tuple[int, int, int, bool]
+    def move(block: Block, by_rows: bool) -> Moved:
+        if published:
+            return Moved(dma_cycles(block, dma, by_rows))
+        return Moved(queued_cycles(block, dma), block.commands()[0])
 
-
-@dataclass(frozen=True)
-class _TileCost:
-    """Cycles of one tile's load, triggers and store, and the number of triggers and commands."""
-
-    load: int
-    core: int
-    store: int
-    triggers: int
-    load_commands: int
-    store_commands: int
-
-
-class _Shapes:
-    """The costs of a schedule's tiles, by shape.
-
-    Of each axis, ``kinds`` has the different tiles and ``number`` the kind of each tile.
-    """
-
-    def __init__(self, schedule: Schedule, dma: Dma, core: Core) -> None:
-        self.schedule, self.dma, self.core = schedule, dma, core
-        self.moved = schedule.resident_in.count(False)
-        self._costs: dict[tuple[int, int, int], _TileCost] = {}
-        self.k, self.k_number = _kinds([(tile.size,) for tile in schedule.k_tiles])
-        self.y, self.y_number = _kinds([(t.out_size, t.in_size, t.pad) for t in schedule.y_tiles])
-        self.x, self.x_number = _kinds([(t.out_size, t.in_size, t.pad) for t in schedule.x_tiles])
-
-    def of(self, k: int, y: int, x: int) -> _TileCost:
-        """The costs of a tile of these kinds."""
-        if (k, y, x) not in self._costs:
-            self._costs[k, y, x] = self._cost(k, y, x)
-        return self._costs[k, y, x]
-
-    def _cost(self, k: int, y: int, x: int) -> _TileCost:
-        s = self.schedule
-        index = s.k_tiles[self.k[k]], s.y_tiles[self.y[y]], s.x_tiles[self.x[x]]
-        load, loads = self._transfer(s.load_block(*index), s.op == "add")
-        store, stores = self._transfer(s.store_block(*index), False)
-        trigger = s.trigger(index, s.l1_in, s.l1_out)
-        return _TileCost(
-            load=self.moved * load,
-            core=step_cycles(trigger, self.dma, self.core, s.kind == "overlapped"),
-            store=0 if s.resident_out else store,
-            triggers=_triggers(trigger, self.core),
-            load_commands=self.moved * loads,
-            store_commands=0 if s.resident_out else stores,
-        )
-
-    def _transfer(self, block: Block, operand_of_add: bool) -> tuple[int, int]:
-        if self.schedule.kind == "published":
-            return dma_cycles(block, self.dma, operand_of_add), 0
-        return queued_cycles(block, self.dma), block.commands()[0]
-
-    def one_by_one(self) -> int:
-        """Sum over all tiles, and over those that load."""
-        s, total = self.schedule, 0
-        first = self.k_number[0]
-        for y in range(len(self.y)):
-            for x in range(len(self.x)):
-                maps = self.y_number.count(y) * self.x_number.count(x)
-                for k in range(len(self.k)):
-                    cost = self.of(k, y, x)
-                    tiles = maps * self.k_number.count(k)
-                    loads = tiles if s.loads_each_tile else (maps if k == first else 0)
-                    total += loads * cost.load + tiles * (cost.core + cost.store)
-        return total
-
-    def pipelined(self) -> int:
-        """Sum over all tiles of what takes longer, and what both ends expose.
-
-        A tile's cycles follow from its kind and those of its neighbours, so each such triple is
-        looked at once.
-        """
-        tiles = self._in_order()
-        total = self._moving(tiles[0]).load + self._moving(tiles[-1]).store
-        triples = zip([None, *tiles[:-1]], tiles, [*tiles[1:], None], strict=True)
-        for (before, tile, following), count in Counter(triples).items():
-            total += count * self._beside(before, tile, following)
-        return total
-
-    def _beside(self, before: _Kind | None, kind: _Kind, following: _Kind | None) -> int:
-        """Cycles of a tile beside the store of the one before and the load of the next."""
-        moved = commands = 0
-        if before is not None:
-            cost = self._moving(before)
-            moved, commands = cost.store, cost.store_commands
-        if following is not None:
-            cost = self._moving(following)
-            moved, commands = moved + cost.load, commands + cost.load_commands
-        tile = self._moving(kind)
-        # While the queue is full, the host waits for room.
-        filling = moved * max(0, commands - self.dma.queue_depth) // max(1, commands)
-        first = tile.core // tile.triggers
-        return max(moved, max(first, filling) + tile.core - first)
-
-    def _moving(self, kind: _Kind) -> _TileCost:
-        """The costs of a kind of tile; no load where it keeps the input of the one before."""
-        k, y, x, loads = kind
-        cost = self.of(k, y, x)
-        return cost if loads else replace(cost, load=0, load_commands=0)
-
-    def _in_order(self) -> list[_Kind]:
-        """The kind of every tile."""
-        s = self.schedule
-        if s.loop_order == "kyx":
-            outer = itertools.product(self.k_number, self.y_number, self.x_number)
-            kinds = [(k, y, x) for k, y, x in outer]
-            kept = len(kinds)
-        else:
-            inner = itertools.product(self.y_number, self.x_number, self.k_number)
-            kinds = [(k, y, x) for y, x, k in inner]
-            kept = len(self.k_number)
-        each = s.loads_each_tile
-        return [(k, y, x, each or number % kept == 0) for number, (k, y, x) in enumerate(kinds)]
+    return Costs(compute, move, queue=dma.queue_depth)
 
 
 def _triggers(trigger: Trigger, core: Core) -> int:
@@ -263,14 +161,3 @@ def _triggers(trigger: Trigger, core: Core) -> int:
     if isinstance(trigger, DenseTrigger) and isinstance(core, DigitalCore):
         return _blocks(trigger.k, core.lanes)
     return trigger.k if isinstance(trigger, ConvTrigger) and trigger.depthwise else 1
-
-
-def _kinds(shapes: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:
-    """(first tile of each shape, number of the shape of each tile)."""
-    first: dict[tuple[int, ...], int] = {}
-    numbers = []
-    order: dict[tuple[int, ...], int] = {}
-    for position, shape in enumerate(shapes):
-        first.setdefault(shape, position)
-        numbers.append(order.setdefault(shape, len(order)))
-    return list(first.values()), numbers

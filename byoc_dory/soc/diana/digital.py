@@ -45,11 +45,12 @@ class DigitalAccelerator(DigitalCore):
 
     def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles under a plan: DMA and triggers with their driver code."""
-        from byoc_dory.soc.diana.cost import layer_cycles
-        from byoc_dory.soc.diana.digital_schedule import schedule_layer
+        from byoc_dory.soc.diana.cost import costs_of
+        from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
+        from byoc_dory.tileloop.cycles import predicted_cycles
 
-        made = schedule_layer(layer, plan, self, options.schedule, options.loop_order)
-        return layer_cycles(made, soc, self)
+        loop = digital_loop(layer, plan, self, options)
+        return predicted_cycles(digital_program(loop, self), costs_of(self, soc, loop.published))
 
     def emitter(self, soc: Soc) -> DianaEmitter:
         """Return what turns plans into C."""

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.emit.text import environment
+from byoc_dory.emit.text import Expr
 from byoc_dory.layers import Array, Layer, Tensor, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana import borders
-from byoc_dory.soc.diana.cost import layer_cycles
+from byoc_dory.soc.diana.cost import costs_of
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pack_weights
-from byoc_dory.soc.diana.digital_schedule import schedule_layer
+from byoc_dory.soc.diana.digital_program import digital_loop, digital_program, tile_weight_bytes
+from byoc_dory.soc.diana.layer_text import MapWriter, map_kernel
 from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
-from byoc_dory.soc.diana.schedule import Schedule
-from byoc_dory.soc.diana.view import LayerView
+from byoc_dory.soc.diana.program import MapLoop
+from byoc_dory.tileloop.cycles import predicted_cycles
+from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["DianaEmitter", "layer_kernel"]
-
-_ENVIRONMENT = environment("byoc_dory.soc.diana")
+__all__ = ["DianaEmitter"]
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,20 @@ class DianaEmitter:
 
         Its arguments are the tensors in L2: those that stay in L1 are none.
         """
-        core, solution = self.core, plan.solution
-        schedule = schedule_layer(layer, plan, core, options.schedule, options.loop_order)
-        cycles = layer_cycles(schedule, self.soc, core)
-        constants: tuple[Constant, ...] = ()
+        core = self.core
+        loop = digital_loop(layer, plan, core, options)
+        program = digital_program(loop, core)
+        cycles = predicted_cycles(program, costs_of(core, self.soc, loop.published))
+        weights, weight_bytes = None, 0
         if isinstance(layer, Weighted):
-            packed = pack_weights(layer, solution.tile.k, core)
-            constants = (
-                Constant(f"{symbol}_weights", packed, f"weights and biases of {layer.name}"),
-            )
-        view = LayerView(schedule)
-        return layer_kernel(layer, plan, schedule, view, constants, cycles, core.name, symbol)
+            packed = pack_weights(layer, plan.solution.tile.k, core)
+            weight_bytes = tile_weight_bytes(loop, core, loop.tile.k)
+            weights = Constant(f"{symbol}_weights", packed, f"weights and biases of {layer.name}")
+        writer = MapWriter(program)
+        descriptor = _descriptor(loop, program, writer)
+        return map_kernel(
+            loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol
+        )
 
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
@@ -72,47 +75,13 @@ class DianaEmitter:
         return borders.epilogue(tensor, source, self.core, symbol)
 
 
-def layer_kernel(
-    layer: Layer,
-    plan: LayerPlan,
-    schedule: Schedule,
-    view: LayerView,
-    constants: tuple[Constant, ...],
-    cycles: int,
-    accelerator: str,
-    symbol: str,
-) -> Kernel:
-    """The kernel of a layer on either core, given its schedule, constants and predicted cycles."""
-    signature = _signature(symbol, view.operands, not schedule.resident_out)
-    source = _ENVIRONMENT.get_template("layer.c.jinja").render(
-        signature=signature,
-        layer=layer,
-        schedule=schedule,
-        solution=plan.solution,
-        cycles=cycles,
-        weights=constants[0] if constants else None,
-        **view.values(),
-    )
-    inputs = zip(layer.inputs, schedule.resident_in, strict=True)
-    return Kernel(
-        symbol=symbol,
-        layer_name=layer.name,
-        kind="layer",
-        source=source,
-        prototype=f"{signature};",
-        inputs=tuple(tensor.name for tensor, resident in inputs if not resident),
-        outputs=() if schedule.resident_out else (layer.output.name,),
-        constants=constants,
-        layer=layer,
-        plan=plan,
-        schedule=schedule,
-        predicted_cycles=cycles,
-        accelerator=accelerator,
-    )
-
-
-def _signature(symbol: str, operands: tuple[str, ...], stores: bool) -> str:
-    arguments = [f"const int8_t *{operand}" for operand in operands]
-    if stores:
-        arguments.append("int8_t *out")
-    return f"int32_t {symbol}({', '.join(arguments) or 'void'})"
+def _descriptor(loop: MapLoop, program: TileProgram, writer: MapWriter) -> dict[str, Expr]:
+    """Fields of the driver's descriptor of a tile, in its order; weights are an argument."""
+    found = writer.fields(program.compute.fields)
+    found.pop("weight_offset", None)
+    places = {name: found.pop(name) for name in list(found) if name.startswith("l1_")}
+    return {
+        **found,
+        "relu": int(loop.layer.relu),
+        **{name.removeprefix("l1_"): place for name, place in places.items()},
+    }

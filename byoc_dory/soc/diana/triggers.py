@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.steps import Trigger
+from byoc_dory.tileloop.steps import Trigger
 
 __all__ = ["AddTrigger", "AnalogTrigger", "ConvTrigger", "DenseTrigger"]
 

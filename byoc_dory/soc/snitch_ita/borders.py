@@ -17,7 +17,7 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_work import elementwise, slowest, transposition
 from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
-from byoc_dory.soc.snitch_ita.walk import Moved
+from byoc_dory.soc.snitch_ita.program import transfer_cycles
 
 __all__ = ["epilogue", "prologue"]
 
@@ -92,8 +92,7 @@ def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, 
     def order(row_bytes: int, rows: int) -> None:
         nonlocal host, free
         host += core.order_cycles
-        moved = Moved(row_bytes, rows)
-        free = max(host + core.latency_cycles, free) + moved.cycles(dma)
+        free = max(host + core.latency_cycles, free) + transfer_cycles(row_bytes, rows, dma)
 
     if has_table:
         order(_TABLE, 1)

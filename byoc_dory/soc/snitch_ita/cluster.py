@@ -48,15 +48,14 @@ class ClusterAccelerator(ClusterCores):
         """Return the predicted cycles under a plan: kernels, transfers, and what hides behind
         what."""
         from byoc_dory.soc.snitch_ita.cluster_cost import layer_cycles
-        from byoc_dory.soc.snitch_ita.cluster_tiles import walk_of
 
-        return layer_cycles(layer, walk_of(layer, plan), self, soc)
+        return layer_cycles(layer, plan, self, soc)
 
     def emitter(self, soc: Soc) -> ClusterEmitter:
         """Return what turns plans into C."""
         from byoc_dory.soc.snitch_ita.cluster_emit import ClusterEmitter
 
-        return ClusterEmitter(self, soc)
+        return ClusterEmitter(soc.host.cost.layout_byte, self, soc)
 
 
 # derived: fitted to our kernels on our simulator (benchmarks/cluster_kernels.py).

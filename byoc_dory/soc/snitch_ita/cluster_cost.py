@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from math import ceil
 
-from byoc_dory.geometry import ChannelTile, SpatialTile
 from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
+from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import per_channel
+from byoc_dory.soc.snitch_ita.cluster_program import cluster_program
 from byoc_dory.soc.snitch_ita.cluster_work import (
     ConvolutionTile,
     Cycles,
@@ -21,16 +22,23 @@ from byoc_dory.soc.snitch_ita.cluster_work import (
     rowwise,
     slowest,
 )
-from byoc_dory.soc.snitch_ita.pipeline import Overheads, blocking_cycles
+from byoc_dory.soc.snitch_ita.program import Call, moved
 from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift
-from byoc_dory.soc.snitch_ita.walk import Walk
+from byoc_dory.tileloop.cycles import Costs, Overheads, predicted_cycles
+from byoc_dory.tileloop.cycles import Work as TileWork
 
-__all__ = ["layer_cycles"]
+__all__ = ["costs_of", "layer_cycles"]
 
 
-def layer_cycles(layer: Layer, walk: Walk, core: ClusterCores, soc: Soc) -> int:
+def layer_cycles(layer: Layer, plan: LayerPlan, core: ClusterCores, soc: Soc) -> int:
     """Predicted cycles of a layer: kernels, transfers, and what hides behind what."""
-    assert soc.dma is not None
+    return predicted_cycles(cluster_program(layer, plan), costs_of(layer, core, soc))
+
+
+def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
+    """What kernels and transfers of a layer cost."""
+    dma = soc.dma
+    assert dma is not None
     overheads = Overheads(
         order=core.order_cycles,
         latency=core.latency_cycles,
@@ -39,60 +47,53 @@ def layer_cycles(layer: Layer, walk: Walk, core: ClusterCores, soc: Soc) -> int:
         call=core.call_cycles,
     )
     more = _storing(layer, core)
-    known: dict[tuple[int, ...], int] = {}  # tiles of the same sizes take as long
-
-    def compute(tile: int) -> int:
-        y, k = walk.at(tile)
-        sizes = (y.out_size, y.in_size, y.pad, k.size)
-        if sizes not in known:
-            known[sizes] = _compute_cycles(layer, y, k, core, more)
-        return known[sizes]
-
-    return blocking_cycles(walk, soc.dma, overheads, compute)
+    return Costs(
+        compute=lambda call: TileWork(_kernel_cycles(layer, call, core, more)),
+        move=lambda block, by_rows: moved(block, dma),
+        overheads=overheads,
+    )
 
 
-def _compute_cycles(
-    layer: Layer, y: SpatialTile, k: ChannelTile, core: ClusterCores, more: Cycles
-) -> int:
+def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -> int:
     """Cycles of a tile, without the fork and join."""
     if isinstance(layer, Weighted | Matmul):
-        works, cycles = _product(layer, y, k, core)
+        works, cycles = _product_work(layer, call, core)
         works = tuple(
             {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
         )
         return ceil(slowest(works, (*cycles, *more)))
-    elements = y.out_size * (layer.output.elements // max(1, layer.oy))
     if isinstance(layer, Add):
-        works = elementwise(elements, core.cores, len(layer.inputs))
+        works = elementwise(call.number("elements"), core.cores, len(layer.inputs))
         return ceil(slowest(works, core.add))
     assert isinstance(layer, Rows)
     cycles = _row_function(layer, core)
     if cycles is core.map:
-        return ceil(slowest(elementwise(elements, core.cores), cycles))
-    return ceil(slowest(rowwise(y.out_size * layer.ox, layer.K, core.cores), cycles))
+        return ceil(slowest(elementwise(call.number("elements"), core.cores), cycles))
+    return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores), cycles))
 
 
-def _product(
-    layer: Weighted | Matmul, y: SpatialTile, k: ChannelTile, core: ClusterCores
+def _product_work(
+    layer: Weighted | Matmul, call: Call, core: ClusterCores
 ) -> tuple[tuple[Work, ...], Cycles]:
+    number = call.number
     if isinstance(layer, Gemm | Dense):
-        return product(y.out_size, k.size, layer.C, core.cores), core.gemm
+        return product(number("rows"), number("k"), layer.C, core.cores), core.gemm
     if isinstance(layer, Matmul):
-        batch, rows = (y.out_size, layer.rows) if layer.batch > 1 else (1, y.out_size)
         cycles = core.matmul_rows if layer.transposed else core.matmul
-        return products(batch, rows, layer.K, layer.C, core.cores), cycles
+        works = products(number("batch"), number("rows"), layer.K, layer.C, core.cores)
+        return works, cycles
     assert isinstance(layer, Convolution)
     tile = ConvolutionTile(
         layer.C,
-        k.size,
-        y.in_size,
+        number("k"),
+        number("iy"),
         layer.ix,
-        y.out_size,
+        number("oy"),
         layer.ox,
         layer.fy,
         layer.fx,
         layer.stride,
-        (y.pad, layer.pad[1]),
+        (number("pad_top"), layer.pad[1]),
         depthwise=layer.depthwise,
     )
     return convolution(tile, core.cores), core.depthwise if tile.depthwise else core.conv2d

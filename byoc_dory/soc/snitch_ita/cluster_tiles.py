@@ -1,26 +1,22 @@
-"""Tiles of a layer on the cores: the tiling problem, and where everything lies under a plan."""
+"""Tiles of a layer on the cores: what they need of L1."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from byoc_dory.geometry import SpatialTile, channel_tiles, spatial_tiles
 from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import BLOCK_ALIGN, block_of, function_bytes
-from byoc_dory.soc.snitch_ita.walk import Operand, Result, Walk, Weights
 from byoc_dory.tiling.problem import Axis, TilingProblem
 
-__all__ = ["operand_names", "tiling_problem", "walk_of"]
+__all__ = ["block_bytes", "tiling_problem", "units_of"]
 
 _COLUMN_STEP = 4  # outputs that a kernel computes side by side
 
 
-def _units(layer: Layer) -> tuple[int, int, int]:
+def units_of(layer: Layer) -> tuple[int, int, int]:
     """(units of y, bytes of one in an operand, in the result), where tiles are ranges of units."""
     if isinstance(layer, Matmul) and layer.batch > 1:
         return layer.batch, layer.rows * layer.C, layer.rows * layer.K
@@ -30,7 +26,7 @@ def _units(layer: Layer) -> tuple[int, int, int]:
 def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
     """What a tile of this layer needs of L1: ranges of rows, and of columns where weights have
     them."""
-    units, in_unit, out_unit = _units(layer)
+    units, in_unit, out_unit = units_of(layer)
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
@@ -55,7 +51,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
             stride=(1, 1),
             copies=len(layer.inputs) - len(whole),
             whole_operands=whole,
-            weight_fixed=_block_bytes(layer, 0),
+            weight_fixed=block_bytes(layer, 0),
             **common,
         )
     one, two = block_of(layer, 4), block_of(layer, 8)
@@ -82,73 +78,8 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
     )
 
 
-def operand_names(layer: Layer) -> tuple[str, ...]:
-    """Names of the operands in C."""
-    if isinstance(layer, Matmul):
-        return ("in", "second")
-    if len(layer.inputs) == 1:
-        return ("in",)
-    return tuple(f"in{number}" for number in range(len(layer.inputs)))
-
-
-def walk_of(layer: Layer, plan: LayerPlan) -> Walk:
-    """The tiles of a layer under a plan."""
-    tile = plan.solution.tile
-    units, _, out_unit = _units(layer)
-    rows = layer.iy if isinstance(layer, Convolution) else units
-    y_tiles = spatial_tiles(units, tile.y, rows, layer.fy, layer.stride[0], layer.pad[0], 1)
-    has_columns = isinstance(layer, Weighted)
-    transposed = isinstance(layer, Gemm) and layer.transposed
-    width = layer.K if has_columns else out_unit
-    k_tiles = channel_tiles(width, tile.k)
-    tiles = len(y_tiles) * len(k_tiles)
-    block = _block_bytes(layer, tile.k)
-    buffers = min(plan.buffers, len(k_tiles))
-    per_y = layer.ox if has_columns else 1
-    return Walk(
-        y_tiles=y_tiles,
-        k_tiles=k_tiles,
-        per_y=per_y,
-        operands=_operands(layer, plan, y_tiles),
-        weights=Weights(plan.l1_weights, block, buffers) if block else None,
-        result=Result(
-            resident=plan.resident_output,
-            place=plan.l1_output,
-            row_bytes=units if transposed else width,
-            pitch=tile.y if transposed else tile.k,
-            buffer=max(y.out_size for y in y_tiles) * per_y * tile.k,
-            buffers=min(plan.buffers, tiles),
-            transposed=transposed,
-        ),
-        scratch=plan.l1_weights + buffers * block,
-        double=plan.buffers > 1,
-    )
-
-
-def _operands(layer: Layer, plan: LayerPlan, y_tiles: Sequence[SpatialTile]) -> tuple[Operand, ...]:
-    units, in_unit, _ = _units(layer)
-    most_rows = max(y.in_size for y in y_tiles)
-    operands = []
-    for number, name in enumerate(operand_names(layer)):
-        whole = isinstance(layer, Matmul) and number == 1
-        size = layer.inputs[number].elements if whole else most_rows * in_unit
-        operands.append(
-            Operand(
-                name=name,
-                whole=whole,
-                resident=plan.resident_inputs[number],
-                place=plan.l1_inputs[number],
-                rows=1 if whole else (layer.iy if isinstance(layer, Convolution) else units),
-                row_bytes=size if whole else in_unit,
-                pitch=size if whole else in_unit,
-                buffer=size,
-                buffers=1 if whole else min(plan.buffers, len(y_tiles)),
-            )
-        )
-    return tuple(operands)
-
-
-def _block_bytes(layer: Layer, k: int) -> int:
+def block_bytes(layer: Layer, k: int) -> int:
+    """Bytes of the constants of ``k`` columns; 0 where there are none."""
     if isinstance(layer, Weighted):
         return block_of(layer, k).bytes
     return function_bytes(layer.function) if isinstance(layer, Rows) else 0

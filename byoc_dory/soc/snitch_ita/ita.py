@@ -73,12 +73,11 @@ class ItaAccelerator(Ita):
         """Return the predicted cycles under a plan: tasks, transfers, and what hides behind
         what."""
         from byoc_dory.soc.snitch_ita.ita_cost import layer_cycles
-        from byoc_dory.soc.snitch_ita.ita_tiles import walk_of
 
         parts = self.expand(layer, soc)
         if len(parts) > 1:
             return self._cost_of(parts, soc)
-        return layer_cycles(layer, walk_of(layer, plan, self), self, soc)
+        return layer_cycles(layer, plan, self, soc)
 
     def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc) -> int:
         total = 0
@@ -93,7 +92,7 @@ class ItaAccelerator(Ita):
         """Return what turns plans into C."""
         from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
 
-        return ItaEmitter(self, soc)
+        return ItaEmitter(soc.host.cost.layout_byte, self, soc)
 
 
 def _smallest_bytes(problem: TilingProblem) -> int:

@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
-from byoc_dory.geometry import ChannelTile, SpatialTile
 from byoc_dory.layers import Attend, Layer
+from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.pipeline import Overheads, device_cycles
-from byoc_dory.soc.snitch_ita.walk import Walk
+from byoc_dory.soc.snitch_ita.ita_program import ita_program
+from byoc_dory.soc.snitch_ita.program import Call, moved
+from byoc_dory.tileloop.cycles import Costs, Overheads, Work, predicted_cycles
+from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["layer_cycles", "tile_cycles"]
+__all__ = ["costs_of", "layer_cycles"]
 
 
-def layer_cycles(layer: Layer, walk: Walk, core: Ita, soc: Soc) -> int:
+def layer_cycles(layer: Layer, plan: LayerPlan, core: Ita, soc: Soc) -> int:
     """Predicted cycles of a layer: tasks, transfers, and what hides behind what."""
-    assert soc.dma is not None
+    program = ita_program(layer, plan, core)
+    return predicted_cycles(program, costs_of(layer, program, core, soc))
+
+
+def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
+    """What tasks and transfers of a layer cost."""
+    dma = soc.dma
+    assert dma is not None
     overheads = Overheads(
         order=core.order_cycles,
         latency=core.latency_cycles,
         wait=core.wait_cycles,
-        start=core.program_cycles if _varies(walk) else core.constant_cycles,
+        start=core.program_cycles if _varies(program) else core.constant_cycles,
         call=core.call_cycles,
     )
     # A task that waits in the second context has its first weights loaded.
-    ahead = walk.double and walk.tiles > 1
     fill = core.fill_cycles + core.drain_cycles
+    return Costs(
+        compute=lambda call: Work(_task_cycles(layer, call, core), fill=fill),
+        move=lambda block, by_rows: moved(block, dma),
+        overheads=overheads,
+    )
 
-    def compute(tile: int) -> int:
-        exposed = 0 if ahead and tile else fill
-        return exposed + tile_cycles(layer, *walk.at(tile), core)
 
-    return device_cycles(walk, soc.dma, overheads, compute)
-
-
-def _varies(walk: Walk) -> bool:
+def _varies(program: TileProgram) -> bool:
     """Whether tiles lie in different places in L1."""
-    whole = walk.result.resident or any(operand.resident for operand in walk.operands)
-    return walk.tiles > 1 and (walk.double or whole)
+    resident = any(operand.resident for operand in (*program.operands, program.result))
+    return program.tiles > 1 and (program.pipelined or resident)
 
 
-def tile_cycles(layer: Layer, y: SpatialTile, k: ChannelTile, core: Ita) -> int:
+def _task_cycles(layer: Layer, call: Call, core: Ita) -> int:
     """Cycles of a tile."""
-    rows = round_up(y.out_size, core.tile)
     if isinstance(layer, Attend):
         keys, size = round_up(layer.keys, core.tile), round_up(layer.head_size, core.tile)
-        turns = rows // core.tile * layer.heads
+        turns = round_up(call.number("rows"), core.tile) // core.tile * layer.heads
         return turns * core.attention_turn_cycles(keys, size)
-    return core.product_cycles(rows, round_up(k.size, core.tile), round_up(layer.C, core.tile))
+    return core.product_cycles(call.number("rows"), call.number("cols"), call.number("inner"))

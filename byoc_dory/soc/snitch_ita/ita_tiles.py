@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.geometry import channel_tiles, spatial_tiles
 from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.layers.tensor import Array
-from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.walk import Operand, Result, Walk, Weights
 from byoc_dory.tiling.problem import Axis, TilingProblem
 
-__all__ = ["aligned", "bias_at", "operand_names", "pack", "tiling_problem", "walk_of"]
+__all__ = [
+    "aligned",
+    "bias_at",
+    "block_bytes",
+    "pack",
+    "tiling_problem",
+]
 
 
 def aligned(layer: Layer, core: Ita) -> bool:
@@ -78,65 +81,14 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
     )
 
 
-def operand_names(layer: Layer) -> tuple[str, ...]:
-    """Names of the operands in C."""
-    return ("query", "key", "value") if isinstance(layer, Attend) else ("in",)
-
-
-def walk_of(layer: Layer, plan: LayerPlan, core: Ita) -> Walk:
-    """The tiles of a layer under a plan."""
-    tile = plan.solution.tile
-    y_tiles = spatial_tiles(layer.oy, tile.y, layer.oy, 1, 1, 0, 1)
-    k_tiles = channel_tiles(layer.K, tile.k)
-    tiles = len(y_tiles) * len(k_tiles)
-    rows, columns = round_up(tile.y, core.tile), round_up(tile.k, core.tile)
-    operands = []
-    for number, (name, tensor) in enumerate(zip(operand_names(layer), layer.inputs, strict=True)):
-        width, height, _ = tensor.shape
-        whole = number > 0
-        pitch = round_up(width, core.tile)
-        held = round_up(height, core.tile) if whole else rows
-        operands.append(
-            Operand(
-                name=name,
-                whole=whole,
-                resident=plan.resident_inputs[number],
-                place=plan.l1_inputs[number],
-                rows=height,
-                row_bytes=width,
-                pitch=pitch,
-                buffer=held * pitch,
-                buffers=1 if whole else min(plan.input_buffers or plan.buffers, len(y_tiles)),
-            )
-        )
-    transposed = _transposed(layer)
-    weights = None
-    if isinstance(layer, Gemm):
-        block = columns * (round_up(layer.C, core.tile) + core.bias_bytes)
-        weights = Weights(plan.l1_weights, block, min(plan.buffers, len(k_tiles)))
-    return Walk(
-        y_tiles=y_tiles,
-        k_tiles=k_tiles,
-        per_y=1,
-        operands=tuple(operands),
-        weights=weights,
-        result=Result(
-            resident=plan.resident_output,
-            place=plan.l1_output,
-            row_bytes=layer.oy if transposed else layer.K,
-            pitch=rows if transposed else columns,
-            buffer=rows * columns,
-            buffers=min(plan.buffers, tiles),
-            transposed=transposed,
-        ),
-        scratch=plan.l1_weights,
-        double=plan.buffers > 1,
-    )
-
-
 def _transposed(layer: Layer) -> bool:
     """Whether the result is stored column by column."""
     return isinstance(layer, Gemm) and layer.transposed
+
+
+def block_bytes(layer: Gemm, tile_k: int, core: Ita) -> int:
+    """Bytes of the packed weights and biases of ``tile_k`` columns."""
+    return round_up(tile_k, core.tile) * (round_up(layer.C, core.tile) + core.bias_bytes)
 
 
 def bias_at(layer: Layer, tile_k: int, core: Ita) -> int:

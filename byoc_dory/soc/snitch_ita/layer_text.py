@@ -1,103 +1,71 @@
-"""C of one layer: the walk over its tiles around what the cores or ITA do with each."""
+"""C of layers on the cluster: how transfers, kernels and tasks are called."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
-from byoc_dory.emit.text import environment
-from byoc_dory.layers.layer import Layer
+from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
+from byoc_dory.emit.text import Expr, environment
+from byoc_dory.emit.tile_text import Transfer, Writer
+from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Accelerator
-from byoc_dory.soc.snitch_ita.view import WalkView
-from byoc_dory.soc.snitch_ita.walk import Walk
+from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["ENVIRONMENT", "layer_kernel"]
+__all__ = ["ENVIRONMENT", "row_kernel"]
 
 ENVIRONMENT = environment("byoc_dory.soc.snitch_ita")
-_NAMES = frozenset(("tile", "y", "k"))
 
 
-def _used(code: str) -> frozenset[str]:
-    """Which of the loop's names a piece of C uses; a struct's member of that name is no use."""
-    return frozenset(re.findall(r"(?<![.\w])[A-Za-z_]\w*", code)) & _NAMES
-
-
-def layer_kernel(
+def row_kernel(
     layer: Layer,
     plan: LayerPlan,
-    walk: Walk,
+    program: TileProgram,
     compute: str,
     core: Accelerator,
     symbol: str,
+    constant: Constant | None,
     cycles: int,
     *,
-    constants: Constant | None,
-    notes: Sequence[str] = (),
-    device: bool = False,
+    finish: str = "",
+    scratch: int | None = None,
 ) -> Kernel:
-    """The function that walks the tiles of a layer.
+    """The function that executes a layer of rows.
 
     Args:
-        layer: the layer.
-        plan: its plan.
-        walk: its tiles under that plan.
-        compute: C that computes a tile, of ``tile``, ``y`` and ``k``; on a device it orders that,
-            and leaves the order's number in ``running``.
+        layer, plan, program: what is executed.
+        compute: C that computes a tile, or orders it from ITA.
         core: what computes.
         symbol: C name.
+        constant: packed weights or tables.
         cycles: predicted.
-        constants: the packed blocks.
-        notes: lines for the comment.
-        device: whether the computation runs beside the host.
+        finish: C that waits for what was ordered.
+        scratch: place in L1 of what a tile needs besides, if anything.
     """
-    view = WalkView(walk)
-    arguments = [f"const int8_t *{o.name}" for o in walk.operands if not o.resident]
-    if not walk.result.resident:
-        arguments.append("int8_t *out")
-    signature = f"int32_t {symbol}({', '.join(arguments) or 'void'})"
-    places = [f"L1_{operand.name.upper()} = {operand.place}" for operand in walk.operands]
-    places.append(f"L1_OUT = {walk.result.place}")
-    if walk.weights is not None:
-        places.append(f"L1_WEIGHTS = {walk.weights.place}")
-    if "L1_SCRATCH" in compute:
-        places.append(f"L1_SCRATCH = {walk.scratch}")
-    pipelined = walk.double and walk.tiles > 1
-    source = ENVIRONMENT.get_template("layer.c.jinja").render(
-        layer=layer,
-        plan=plan,
-        walk=walk,
-        view=view,
-        title=core.title,
-        cycles=cycles,
-        notes=notes,
-        signature=signature,
-        places=", ".join(places),
-        weights=constants,
+    pointers = {"weights": constant.name} if constant else {}
+    calls = Calls(
+        move=_move,
         compute=compute,
-        device=device,
-        pipelined=pipelined,
-        # A result's buffer is free when its last transfer is done, which waiting for a later load
-        # tells, if there is one.
-        watch=pipelined and not walk.result.resident and not walk.loads_every_tile,
-        loads=view.loads(constants.name if constants else ""),
-        store=view.store(),
-        used=_used,
+        wait="snitch_dma_wait({})",
+        wait_all="snitch_dma_wait_all()",
+        finish=finish,
+        more={} if scratch is None else {"L1_SCRATCH": scratch},
     )
-    inputs = zip(layer.inputs, walk.operands, strict=True)
-    return Kernel(
-        symbol=symbol,
-        layer_name=layer.name,
-        kind="layer",
-        source=source,
-        prototype=f"{signature};",
-        inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
-        outputs=() if walk.result.resident else (layer.output.name,),
-        constants=() if constants is None else (constants,),
-        layer=layer,
-        plan=plan,
-        schedule=None,
-        predicted_cycles=cycles,
-        accelerator=core.name,
+    writer = Writer(program, pointers)
+    return staged_kernel(
+        layer, plan, program, writer, calls, (core.name, core.title), symbol, cycles, constant
     )
+
+
+def _move(transfer: Transfer, comment: str) -> str:
+    """The order of a transfer."""
+    stores = transfer.operand.name == "out"
+    inside = f"snitch_l1({transfer.l1})"
+    to, source = (transfer.l2, inside) if stores else (inside, transfer.l2)
+    fields: dict[str, Expr] = {
+        "to": to, "from": source, "bytes": transfer.bytes, "rows": transfer.rows,
+    }  # fmt: skip
+    if not transfer.contiguous:
+        near, far = ("from_stride", "to_stride") if stores else ("to_stride", "from_stride")
+        fields |= {near: transfer.l1_pitch, far: transfer.l2_pitch}
+    begin = f"snitch_dma_start(&(snitch_dma_t){{ {comment}".rstrip()
+    return f"{begin}\n{initialiser(fields)}}})"

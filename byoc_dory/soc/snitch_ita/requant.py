@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,6 +47,7 @@ def ita_requant(mul: int, shift: int, add: int, max_shift: int) -> ItaRequant | 
     return ItaRequant(mul, shift, offset)
 
 
+@lru_cache(maxsize=64)  # asked for every tile size that is considered
 def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
     """Whether ``acc * mul + add`` may leave 32 bits for some input."""
     low, high = layer.input_range

@@ -1,0 +1,276 @@
+"""C of a tile loop in rounds: in each, every stage of the pipeline works on another tile.
+
+The loop counts rounds (``step``); a stage at distance d works on tile ``step - d``, if there is
+one.  An author gives the calls (`Calls`); which tile is moved when and where comes from the
+program.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from textwrap import indent
+
+from byoc_dory.emit.text import Expr, environment
+from byoc_dory.emit.tile_text import Transfer, Writer, place_name
+from byoc_dory.layers import Layer
+from byoc_dory.plan import LayerPlan
+from byoc_dory.region import Constant, Kernel
+from byoc_dory.tileloop.checks import check_places
+from byoc_dory.tileloop.pipeline import Verb
+from byoc_dory.tileloop.program import TileProgram
+
+__all__ = ["Calls", "call_text", "initialiser", "staged_kernel"]
+
+_ENVIRONMENT = environment("byoc_dory.emit")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How the C of an accelerator's calls reads.
+
+    Attributes:
+        move: the call that orders a transfer, without a semicolon; given the transfer and a
+            comment for its first line.
+        compute: the statements that compute a tile, or order that it is computed.
+        wait: statement that waits for a transfer, given the number that ordering it returned;
+            empty where transfers are done when they were ordered.
+        wait_all: statement that waits for all of them.
+        finish: expression that waits for a computation and returns an error code, given the number
+            that was left in ``running`` when it was ordered; empty where it is done by then.
+        address: format of a place in L1 as calls take it.
+        more: further places in L1, by the name of their C constant.
+    """
+
+    move: Callable[[Transfer, str], str]
+    compute: str
+    wait: str = ""
+    wait_all: str = ""
+    finish: str = ""
+    address: str = "{}"
+    more: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def initialiser(fields: Mapping[str, Expr]) -> str:
+    """The lines of a designated initialiser."""
+    return "".join(f"    .{name} = {value},\n" for name, value in fields.items())
+
+
+def call_text(program: TileProgram, writer: Writer, name: str, ticket: str = "") -> str:
+    """The statements that give one tile's fields to the function that computes it.
+
+    Args:
+        program: whose `Compute` has the struct, the function and the fields.
+        writer: what writes them.
+        name: of the struct's variable.
+        ticket: variable that takes what the function returns; empty if nothing does.
+    """
+    compute = program.compute
+    lines = initialiser(writer.fields(compute.fields))
+    begin = f"{ticket} = " if ticket else ""
+    return (
+        f"const {compute.struct} {name} = {{\n{lines}}};\n{begin}{compute.function.format(name)};\n"
+    )
+
+
+def staged_kernel(
+    layer: Layer,
+    plan: LayerPlan,
+    program: TileProgram,
+    writer: Writer,
+    calls: Calls,
+    accelerator: tuple[str, str],
+    symbol: str,
+    cycles: int,
+    constant: Constant | None,
+) -> Kernel:
+    """The function that executes a layer tile by tile.
+
+    Args:
+        layer: the layer.
+        plan: its plan.
+        program: its tile loop under that plan.
+        writer: what writes the program's values.
+        calls: of the accelerator's driver.
+        accelerator: its name and its title.
+        symbol: C name.
+        cycles: predicted.
+        constant: the packed weights or tables, if there are any.
+
+    Raises:
+        TileProgramError: tensors overlap in L1, or the driver has no call for what the pipeline
+            does.
+    """
+    check_places(program)
+    name, title = accelerator
+    loop = _Loop(program, writer, calls)
+    moved = [operand for operand in program.loaded if not operand.constant]
+    arguments = [f"const int8_t *{operand.name}" for operand in moved]
+    if not program.result.resident:
+        arguments.append("int8_t *out")
+    signature = f"int32_t {symbol}({', '.join(arguments) or 'void'})"
+    source = _ENVIRONMENT.get_template("staged.c.jinja").render(
+        layer=layer,
+        tile=plan.solution.tile,
+        program=program,
+        title=title,
+        cycles=cycles,
+        signature=signature,
+        places=", ".join(f"{name} = {at}" for name, at in loop.places()),
+        tables=writer.tables,
+        tickets=bool(calls.wait),
+        finish=calls.finish,
+        wait_all="" if program.result.resident else calls.wait_all,
+        watch=loop.watch,
+        running="running" in calls.finish + calls.compute,
+        body=indent(loop.text(), "    "),
+    )
+    inputs = zip(layer.inputs, program.operands, strict=False)
+    return Kernel(
+        symbol=symbol,
+        layer_name=layer.name,
+        kind="layer",
+        source=source,
+        prototype=f"{signature};",
+        inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
+        outputs=() if program.result.resident else (layer.output.name,),
+        constants=() if constant is None else (constant,),
+        layer=layer,
+        plan=plan,
+        program=program,
+        predicted_cycles=cycles,
+        accelerator=name,
+    )
+
+
+class _Loop:
+    """The statements of a program's loop."""
+
+    def __init__(self, program: TileProgram, writer: Writer, calls: Calls) -> None:
+        self.program, self.writer, self.calls = program, writer, calls
+        # A result's buffer is free when its last transfer is done, which waiting for a later load
+        # tells, if there is one.
+        self.watch = (
+            bool(calls.wait)
+            and program.pipelined
+            and not program.result.resident
+            and not program.loads_every_tile
+        )
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """(name, byte offset) of everything in L1."""
+        operands = [operand for operand in self.program.operands if not operand.constant]
+        constants = [operand for operand in self.program.operands if operand.constant]
+        for operand in (*operands, self.program.result, *constants):
+            yield place_name(operand.name), operand.l1
+        yield from self.calls.more.items()
+
+    # ------------------------------------------------------------------ the loop
+
+    def text(self) -> str:
+        """All of it."""
+        program, pipeline = self.program, self.program.pipeline
+        stages = [
+            (distance, "".join(self._verb(action.verb) for action in actions))
+            for distance, actions in itertools.groupby(pipeline.actions, lambda a: a.distance)
+        ]
+        stages = [(distance, code) for distance, code in stages if code]
+        if program.tiles == 1:
+            return "".join(code for _, code in stages)
+        rounds = program.tiles + pipeline.distance
+        body = "const uint32_t wanted = ready;\n" if self._wanted else ""
+        for distance, code in stages:
+            named = self._names(distance, code) + code
+            if pipeline.distance:
+                named = f"if ({self._there_is(distance)}) {{\n{indent(named, '    ')}}}\n"
+            body += named
+        return f"for (uint32_t step = 0; step < {rounds}u; ++step) {{\n{indent(body, '    ')}}}\n"
+
+    @property
+    def _wanted(self) -> bool:
+        """Whether a later tile's loads are ordered before the wait for this one's."""
+        verbs = [(action.verb, action.distance) for action in self.program.pipeline.actions]
+        tickets = bool(self.calls.wait) and bool(self.program.loaded)
+        late = [place for place, (verb, far) in enumerate(verbs) if verb is Verb.ARRIVE and far]
+        return tickets and bool(late) and verbs.index((Verb.LOAD, 0)) < late[0]
+
+    def _there_is(self, distance: int) -> str:
+        """The condition that a tile is at this distance."""
+        last = self.program.tiles + distance
+        begun = f"step > {distance - 1}u" if distance else ""
+        if distance == self.program.pipeline.distance:
+            return begun
+        ended = f"step <= {last - 1}u" if distance else f"step < {last}u"
+        return f"{begun} && {ended}" if begun else ended
+
+    def _names(self, distance: int, code: str) -> str:
+        """The names that a piece of C uses; a struct's member of that name is no use."""
+        used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", code))
+        axes = [axis for axis in self.program.axes if axis.name in used]
+        text = ""
+        if axes or "tile" in used:
+            text = f"const uint32_t tile = step{f' - {distance}u' if distance else ''};\n"
+        for axis in axes:
+            text += f"const uint32_t {axis.name} = {self.writer.index(axis)};\n"
+        return text
+
+    # ------------------------------------------------------------------ what is done for one tile
+
+    def _verb(self, verb: Verb) -> str:
+        if verb is Verb.LOAD:
+            return self._load()
+        if verb is Verb.STORE:
+            return self._store()
+        if verb is Verb.ARRIVE:
+            return self._arrive()
+        if verb in (Verb.COMPUTE, Verb.START):
+            return self.calls.compute
+        if verb is Verb.FINISH and self.calls.finish:
+            return self._finish("tile")
+        raise self.program.error(
+            f"the driver has no call to {verb.value}", "give the call, or use another pipeline"
+        )
+
+    def _finish(self, tile: str) -> str:
+        running = f"running[{tile} % 2u]" if self.program.pipelined else "running"
+        call = self.calls.finish.format(running)
+        return f"code = {call};\nif (code != 0) {{\n    return code;\n}}\n"
+
+    def _load(self) -> str:
+        program = self.program
+        waiting = [operand for operand in program.loaded if program.waits_for_readers(operand)]
+        text = ""
+        if waiting and self.calls.finish:
+            when = [self.writer.when(waiting[0]), "tile != 0u"]
+            condition = " && ".join(part for part in when if part)
+            text = (
+                f"if ({condition}) {{ /* nothing reads the rows before any more */\n"
+                f"{indent(self._finish('(tile - 1u)'), '    ')}}}\n"
+            )
+        return text + "".join(
+            self._order(self.writer.transfer(operand), "ready = ") for operand in program.loaded
+        )
+
+    def _store(self) -> str:
+        if self.program.result.resident:
+            return ""
+        transfer = self.writer.transfer(self.program.result)
+        return self._order(transfer, "stored[tile % 2u] = " if self.watch else "")
+
+    def _order(self, transfer: Transfer, ticket: str) -> str:
+        ticket = ticket if self.calls.wait else ""
+        comment = f"/* {transfer.what} */"
+        if not transfer.when or self.program.tiles == 1:
+            return f"{ticket}{self.calls.move(transfer, comment)};\n"
+        call = indent(f"{ticket}{self.calls.move(transfer, '')};\n", "    ")
+        return f"if ({transfer.when}) {{ {comment}\n{call}}}\n"
+
+    def _arrive(self) -> str:
+        text = ""
+        if self.calls.wait and self.program.loaded:
+            text += self.calls.wait.format("wanted" if self._wanted else "ready") + ";\n"
+        if self.watch:
+            text += self.calls.wait.format("stored[tile % 2u]") + ";\n"
+        return text

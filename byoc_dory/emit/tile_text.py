@@ -1,0 +1,234 @@
+"""Values of a tile program as C: what is the same for all tiles is a number, the rest expressions.
+
+Expressions are of the loops' indices (an axis' name) and of ``tile``, the tile's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from byoc_dory.emit.text import Expr, add, mul, round_up_expr
+from byoc_dory.tileloop.axes import TileAxis
+from byoc_dory.tileloop.program import Operand, TileProgram
+from byoc_dory.tileloop.values import (
+    Entry,
+    Index,
+    Named,
+    Of,
+    Pick,
+    Place,
+    Product,
+    RoundUp,
+    Sum,
+    Value,
+    places_of,
+)
+
+__all__ = ["Transfer", "Writer", "place_name"]
+
+
+def place_name(operand: str) -> str:
+    """The C constant that is an operand's place in L1."""
+    return f"L1_{operand.upper()}"
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One transfer as C expressions.
+
+    Attributes:
+        operand: what is moved; the program's result is stored, everything else loaded.
+        when: C condition under which it is ordered; empty: for each tile.
+        l1: byte offset in L1.
+        l2: pointer to the tile in L2.
+        bytes, rows: of each row, and how many rows; 1 where all is contiguous.
+        channels: blocks of rows.
+        l1_pitch, l2_pitch: bytes from row to row.
+        l1_channel, l2_channel: bytes from channel to channel.
+        contiguous: whether all of it is one run of bytes, whatever the tile.
+    """
+
+    operand: Operand
+    when: str
+    l1: Expr
+    l2: Expr
+    bytes: Expr
+    rows: Expr
+    channels: Expr
+    l1_pitch: Expr
+    l2_pitch: Expr
+    l1_channel: Expr
+    l2_channel: Expr
+    contiguous: bool
+
+    @property
+    def what(self) -> str:
+        """What is moved, in words."""
+        return self.operand.title or self.operand.name
+
+
+class Writer:
+    """Writes values of a program as C.
+
+    Args:
+        program: whose.
+        pointers: C arrays in which constants lie, by the operand's name; others are arguments.
+        address: format of a place in L1 as the accelerator's calls take it.
+        suffix: of constants in indices and offsets, "u" or nothing.
+    """
+
+    def __init__(
+        self,
+        program: TileProgram,
+        pointers: Mapping[str, str] | None = None,
+        address: str = "{}",
+        suffix: str = "u",
+    ) -> None:
+        self.program = program
+        self.pointers = pointers or {}
+        self.address = address
+        self.suffix = suffix
+        self._axes = {axis.name: axis for axis in program.axes}
+
+    # ------------------------------------------------------------------ values
+
+    def value(self, value: Value, *, offset: bool = False) -> Expr:
+        """A value; numbers in an ``offset`` have the suffix."""
+        if isinstance(value, int):
+            return value
+        if isinstance(value, Sum):
+            return add(self.value(value.a, offset=offset), self.value(value.b, offset=offset))
+        if isinstance(value, Product):
+            a, b = self.value(value.a), self.value(value.b)
+            return mul(a, f"{b}{self.suffix}" if offset and isinstance(b, int) else b)
+        if isinstance(value, RoundUp):
+            return round_up_expr(self.value(value.value), value.step)
+        if isinstance(value, Named):
+            return value.name
+        if isinstance(value, Place):
+            return self.place(self.program.tensor[value.operand])
+        if isinstance(value, Index):
+            return value.axis
+        if isinstance(value, Pick):
+            return self._pick(value.axis, value.values)
+        assert isinstance(value, Of), value
+        return self._of(self._axes[value.axis], value)
+
+    def _of(self, axis: TileAxis, value: Of) -> Expr:
+        if not axis.strided:
+            return f"{axis.name}_tiles[{axis.name}].{value.field}"
+        if value.field in ("out_start", "in_start"):
+            return axis.name if axis.step == 1 else mul(axis.name, f"{axis.step}{self.suffix}")
+        sizes = tuple(span.out_size for span in axis.spans)
+        return self._pick(axis.name, sizes)
+
+    def _pick(self, axis: str, values: tuple[int, ...]) -> Expr:
+        """All alike but the last one."""
+        assert len(set(values[:-1])) == 1, values
+        u = self.suffix
+        return f"({axis} + 1{u} < {len(values)}{u} ? {values[0]}{u} : {values[-1]}{u})"
+
+    def entry(self, entry: Entry) -> Expr:
+        """A field of a call: numbers, text, or addresses where a place in L1 is in it."""
+        if isinstance(entry, str):
+            return entry
+        if isinstance(entry, tuple):
+            return "{" + ", ".join(str(self.entry(value)) for value in entry) + "}"
+        if places_of(entry):
+            return self.address.format(self.value(entry, offset=True))
+        return self.value(entry)
+
+    def fields(self, fields: Mapping[str, Entry]) -> dict[str, Expr]:
+        """All fields of a call."""
+        return {name: self.entry(entry) for name, entry in fields.items()}
+
+    # ------------------------------------------------------------------ places and transfers
+
+    def place(self, operand: Operand) -> Expr:
+        """Byte offset in L1 of a tile of an operand, or of the result."""
+        name = place_name(operand.name)
+        if operand.resident:
+            return add(name, self.value(operand.inside, offset=True))
+        buffers = self.program.buffers(operand)
+        if buffers == 1:
+            return name
+        u = self.suffix
+        return add(name, f"{self.moves(operand)} % {buffers}{u} * {operand.l1_bytes}{u}")
+
+    def moves(self, operand: Operand) -> str:
+        """How many tiles of an operand were moved before this one."""
+        axes = self.program.axes
+        depth = self.program.depth(operand)
+        if all(axis.count == 1 for axis in axes[depth:]):
+            # Also where this is one loop's index: the number of the tile is at hand.
+            inner = [axis for axis in axes[:depth] if axis.count > 1]
+            return "tile" if depth == len(axes) or len(inner) != 1 else inner[0].name
+        found: Expr = 0
+        for axis in axes[:depth]:
+            if axis.count > 1:
+                found = add(mul(found, f"{axis.count}{self.suffix}"), axis.name)
+        return str(found)
+
+    def when(self, operand: Operand) -> str:
+        """The condition under which a tile moves an operand; empty if every tile does."""
+        inside = [
+            axis.name for axis in self.program.axes[self.program.depth(operand) :] if axis.count > 1
+        ]
+        if not inside:
+            return ""
+        u = self.suffix
+        if self.program.moves(operand) == 1:
+            return f"tile == 0{u}"
+        return " && ".join(f"{name} == 0{u}" for name in inside)
+
+    def transfer(self, operand: Operand) -> Transfer:
+        """The transfer of an operand's tile, or of the result's."""
+        block = operand.block
+        source = add(
+            self.pointers.get(operand.name, operand.name), self.value(operand.offset, offset=True)
+        )
+        rows, size = block.rows, block.bytes
+        # Rows that follow each other in both memories are one run.
+        contiguous = block.channels == 1 and size == block.l2_row_stride == block.l1_row_stride
+        if contiguous:
+            rows, size = 1, rows * size
+        return Transfer(
+            operand=operand,
+            when=self.when(operand),
+            l1=self.place(operand),
+            l2=source,
+            bytes=self.value(size),
+            rows=self.value(rows),
+            channels=self.value(block.channels),
+            l1_pitch=self.value(block.l1_row_stride),
+            l2_pitch=self.value(block.l2_row_stride),
+            l1_channel=self.value(block.l1_channel_stride),
+            l2_channel=self.value(block.l2_channel_stride),
+            contiguous=contiguous,
+        )
+
+    # ------------------------------------------------------------------ names
+
+    def index(self, axis: TileAxis) -> str:
+        """An axis' index, from the number of the tile."""
+        axes = self.program.axes
+        position = axes.index(axis)
+        u = self.suffix
+        inner = 1
+        for other in axes[position + 1 :]:
+            inner *= other.count
+        text = "tile" if inner == 1 else f"tile / {inner}{u}"
+        if all(other.count == 1 for other in axes[:position]):
+            return text
+        return f"{text} % {axis.count}{u}"
+
+    @property
+    def tables(self) -> tuple[TileAxis, ...]:
+        """The axes whose ranges are listed in C."""
+        fields = ("out_start", "out_size", "in_start", "in_size", "pad")
+        return tuple(
+            axis
+            for axis in self.program.axes
+            if not axis.strided and any(not isinstance(getattr(axis, f), int) for f in fields)
+        )

@@ -1,0 +1,119 @@
+"""The tile program of a layer on DIANA's digital core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from byoc_dory.layers import Add, Convolution, Dense, Layer, Shift
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.diana.digital_core import DigitalCore
+from byoc_dory.soc.diana.digital_packing import pad_filter
+from byoc_dory.soc.diana.program import MapLoop
+from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.tileloop.program import Compute, TileProgram
+from byoc_dory.tileloop.values import Place, Value, named
+
+__all__ = ["digital_loop", "digital_program", "tile_weight_bytes"]
+
+
+def digital_loop(
+    layer: Layer, plan: LayerPlan, core: DigitalCore, options: TilingOptions
+) -> MapLoop:
+    """The loop of a layer that follows a plan.
+
+    The layer must satisfy the core's rules; the tile must come from its tiling problem.  The
+    published schedule has a loop order of its own (kyx) and one dense trigger per tile.
+
+    Raises:
+        ValueError: the plan asks for what the schedule or the tile does not allow.
+    """
+    tile = plan.solution.tile
+    if options.schedule == "published" and isinstance(layer, Dense):
+        tile = replace(tile, k=min(tile.k, core.dense_max_k))
+    fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
+    return MapLoop(layer, plan, options, tile, fy, fx, core.row_pitch, core.group)
+
+
+def digital_program(loop: MapLoop, core: DigitalCore) -> TileProgram:
+    """The program of a loop.
+
+    Raises:
+        TypeError: the layer is not requantized by one shift.
+    """
+    layer = loop.layer
+    if not isinstance(layer.requant, Shift):
+        raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
+    return loop.program(_compute(loop, core, layer.requant.shift))
+
+
+def _compute(loop: MapLoop, core: DigitalCore, shift: int) -> Compute:
+    layer, k, y, x = loop.layer, loop.k, loop.y, loop.x
+    if isinstance(layer, Add):
+        add: dict[str, Value] = {
+            "elements": k.out_size * y.out_size * loop.source.pitch,
+            "shift": shift,
+            "l1_a": Place("in0"),
+            "l1_b": Place("in1"),
+            "l1_out": Place("out"),
+        }
+        return Compute(
+            partial(AddTrigger, relu=layer.relu),
+            add,
+            struct="diana_add_t",
+            function="diana_digital_add",
+        )
+    block = tile_weight_bytes(loop, core, loop.tile.k)
+    weights = k.index * named("WEIGHT_BYTES", block)
+    places = {"l1_in": Place("in"), "l1_out": Place("out"), "weight_offset": weights}
+    fetched = k.pick(tuple(fetched_bytes(loop, core, span.out_size) for span in k.spans))
+    if loop.dense:
+        dense: dict[str, Value] = {"k": k.out_size, "c": layer.C, "shift": shift, **places}
+        return Compute(
+            partial(DenseTrigger, relu=layer.relu),
+            dense,
+            fetched,
+            several=True,
+            struct="diana_dense_t",
+            function="diana_digital_dense",
+        )
+    depthwise = _depthwise(layer)
+    conv: dict[str, Value] = {
+        "k": k.out_size,
+        "c": loop.channels,
+        "iy": y.in_size,
+        "ix": x.in_size,
+        "oy": y.out_size,
+        "ox": x.out_size,
+        "fy": loop.fy,
+        "fx": loop.fx,
+        "stride": layer.stride[0],
+        "pad_top": y.pad,
+        "pad_left": x.pad,
+        "shift": shift,
+        **places,
+    }
+    make = partial(ConvTrigger, relu=layer.relu, depthwise=depthwise)
+    function = "diana_digital_depthwise" if depthwise else "diana_digital_conv2d"
+    return Compute(make, conv, fetched, depthwise, "diana_conv_t", function)
+
+
+def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
+    """Packed bytes of ``k`` channels' weights and biases."""
+    if loop.dense:
+        return -(-k // core.lanes) * core.dense_weight_bytes(loop.layer.C)
+    if _depthwise(loop.layer):
+        return core.depthwise_weight_bytes(k, loop.fy, loop.fx)
+    return core.conv_weight_bytes(k, loop.layer.C, loop.fy, loop.fx)
+
+
+def fetched_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
+    """Bytes that the triggers of ``k`` channels load; depthwise, each channel a whole block."""
+    if _depthwise(loop.layer):
+        return k * core.conv_weight_bytes(1, 1, loop.fy, loop.fx)
+    return tile_weight_bytes(loop, core, k)
+
+
+def _depthwise(layer: Layer) -> bool:
+    return isinstance(layer, Convolution) and layer.depthwise

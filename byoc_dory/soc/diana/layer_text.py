@@ -1,0 +1,153 @@
+"""C of layers on DIANA's cores: nested loops over tiles, around the drivers' calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from byoc_dory.emit.text import Expr, add, environment
+from byoc_dory.emit.tile_text import Writer
+from byoc_dory.region import Constant, Kernel
+from byoc_dory.soc.diana.program import MapLoop
+from byoc_dory.tileloop.axes import TileAxis
+from byoc_dory.tileloop.checks import check_places
+from byoc_dory.tileloop.program import BlockOf, Operand, TileProgram
+
+__all__ = ["MapWriter", "map_kernel"]
+
+ENVIRONMENT = environment("byoc_dory.soc.diana")
+
+# What is before a tile's first row and column, for the comment of a table.
+_BEFORE = {"y": "above", "x": "to the left"}
+_PLACES = {"in": "L1_IN", "in0": "L1_A", "in1": "L1_B", "out": "L1_OUT"}
+
+
+class MapWriter(Writer):
+    """Writes values of a program as C.
+
+    Where tiles alternate between two buffers, the loop counts them (``tiles``, ``in_buffer``), as
+    loops inside each other have no number of a tile at hand.
+    """
+
+    def __init__(self, program: TileProgram) -> None:
+        super().__init__(program, suffix="")
+
+    def place(self, operand: Operand) -> Expr:
+        """Byte offset in L1 of a tile of an operand, or of the result."""
+        name = _PLACES[operand.name]
+        if operand.resident:
+            return add(name, self.value(operand.inside))
+        if operand is self.program.result:
+            return f"{name} + tiles % 2 * OUT_TILE" if self.program.pipelined else name
+        # An input that is loaded once has one buffer.
+        return f"{name} + in_buffer" if self.program.pipelined and self.around(operand) else name
+
+    def around(self, operand: Operand) -> tuple[TileAxis, ...]:
+        """The loops around the transfer of an operand."""
+        axes = self.program.axes[: self.program.depth(operand)]
+        return tuple(axis for axis in axes if axis.count > 1)
+
+    def block(self, block: BlockOf) -> dict[str, Expr]:
+        """Fields of the driver's descriptor of a block; of a run, all but its strides."""
+        fields = {name: self.value(value) for name, value in block.values.items()}
+        if block == BlockOf.run(block.bytes):
+            return {name: fields[name] for name in ("channels", "rows", "bytes")}
+        return fields
+
+
+def map_kernel(
+    loop: MapLoop,
+    program: TileProgram,
+    writer: MapWriter,
+    descriptor: Mapping[str, Expr],
+    weights: Constant | None,
+    weight_bytes: int,
+    cycles: int,
+    accelerator: str,
+    symbol: str,
+) -> Kernel:
+    """The function that executes a layer tile by tile.
+
+    Its arguments are the tensors in L2: those that stay in L1 are none.
+
+    Args:
+        loop, program: what is executed.
+        writer: of the program.
+        descriptor: fields of the driver's descriptor of a tile.
+        weights: packed weights, if there are any.
+        weight_bytes: of those, what a full channel tile takes.
+        cycles: predicted.
+        accelerator: name of the core.
+        symbol: C name.
+
+    Raises:
+        TileProgramError: tensors overlap in L1.
+    """
+    check_places(program)
+    layer, plan, result = loop.layer, loop.plan, program.result
+    arguments = [f"const int8_t *{operand.name}" for operand in program.loaded]
+    if not result.resident:
+        arguments.append("int8_t *out")
+    signature = f"int32_t {symbol}({', '.join(arguments) or 'void'})"
+    source = ENVIRONMENT.get_template("layer.c.jinja").render(
+        signature=signature,
+        layer=layer,
+        maps=loop,
+        program=program,
+        solution=plan.solution,
+        cycles=cycles,
+        weights=weights,
+        weight_bytes=weight_bytes,
+        descriptor=descriptor,
+        tile_is_fixed=all(map(_is_constant, descriptor.values())),
+        struct=program.compute.struct,
+        driver=program.compute.function,
+        **_values(program, writer),
+    )
+    inputs = zip(layer.inputs, program.operands, strict=True)
+    return Kernel(
+        symbol=symbol,
+        layer_name=layer.name,
+        kind="layer",
+        source=source,
+        prototype=f"{signature};",
+        inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
+        outputs=() if result.resident else (layer.output.name,),
+        constants=() if weights is None else (weights,),
+        layer=layer,
+        plan=plan,
+        program=program,
+        predicted_cycles=cycles,
+        accelerator=accelerator,
+    )
+
+
+def _values(program: TileProgram, writer: MapWriter) -> dict[str, Any]:
+    """What the template reads of the program: loops, places, transfers, tables."""
+    first = program.operands[0]
+    outer = writer.around(first)
+    inner = tuple(axis for axis in program.axes if axis.count > 1 and axis not in outer)
+    load, store = writer.block(first.block), writer.block(program.result.block)
+    weight_offset = program.compute.fields.get("weight_offset", 0)
+    return {
+        "outer": outer,
+        "inner": inner,
+        "places": "".join(f"{_PLACES[op.name]} = {op.l1}, " for op in program.operands),
+        "loaded": [(operand.name, writer.place(operand)) for operand in program.loaded],
+        "load": load,
+        "store": store,
+        "load_is_fixed": all(map(_is_constant, load.values())),
+        "store_is_fixed": all(map(_is_constant, store.values())),
+        "load_offset": writer.value(first.offset),
+        "store_offset": writer.value(program.result.offset),
+        "weight_offset": writer.entry(weight_offset),
+        "tables": [(axis, _BEFORE[axis.name]) for axis in writer.tables],
+    }
+
+
+def _is_constant(value: Expr) -> bool:
+    """Whether an expression is made of numbers and of names of constants."""
+    return re.fullmatch(r"[A-Z0-9_]+( [|+] [A-Z0-9_]+)*", str(value)) is not None or isinstance(
+        value, int
+    )

@@ -1,0 +1,263 @@
+"""Tile programs of layers on DIANA's cores: what both have, and the orders they work in.
+
+Layout in L2 (inside a region) and in L1 is C-y-x with rows padded to the core's pitch; vectors are
+padded likewise.  Offsets and sizes are logical bytes: all are multiples of the reversed group
+where they meet the DMA, so that reversal never shows here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from byoc_dory.layers import Add, Dense, Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.layout import Map
+from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
+from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.values import Value, mul, named
+from byoc_dory.tileloop.values import round_up as rounded
+from byoc_dory.tiling.problem import Tile
+
+__all__ = ["IN_TURN", "PUBLISHED", "MapLoop"]
+
+PUBLISHED = Pipeline(
+    "published",
+    (Action(Verb.LOAD), Action(Verb.COMPUTE), Action(Verb.STORE)),
+    blocking=True,
+)
+"""Load, compute and store, each waited for: what HTVM's published latencies imply."""
+
+IN_TURN = Pipeline(
+    "in turn",
+    tuple(
+        map(
+            Action,
+            (
+                Verb.LOAD,
+                Verb.PREPARE,
+                Verb.WAIT,
+                Verb.START,
+                Verb.FINISH,
+                Verb.STORE,
+                Verb.SETTLE,
+            ),
+        )
+    ),
+)
+"""The same, with registers written while the DMA loads."""
+
+_BESIDE = Pipeline(
+    "beside",
+    (
+        Action(Verb.LOAD),
+        Action(Verb.PREPARE),
+        Action(Verb.FINISH, 1),
+        Action(Verb.WAIT),
+        Action(Verb.START),
+        Action(Verb.STORE, 1),
+    ),
+)
+_BESIDE_SEVERAL = Pipeline(
+    "beside, several starts",
+    (
+        Action(Verb.LOAD),
+        Action(Verb.FINISH, 1),
+        Action(Verb.PREPARE),
+        Action(Verb.WAIT),
+        Action(Verb.START),
+        Action(Verb.STORE, 1),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class MapLoop:
+    """The tile loop of a layer whose activations are padded maps, whichever core computes it.
+
+    Attributes:
+        layer: as the core's rules take it.
+        plan: of the layer.
+        options: schedule and loop order; the published schedule has the order kyx.
+        tile: the plan's, or what the core makes of it.
+        fy, fx: the kernel as the core executes it.
+        pitch, group: padding of rows, and bytes of a reversed group.
+
+    Raises:
+        ValueError: the plan asks for what the schedule or the tile does not allow.
+    """
+
+    layer: Layer
+    plan: LayerPlan
+    options: TilingOptions
+    tile: Tile
+    fy: int
+    fx: int
+    pitch: int
+    group: int
+
+    def __post_init__(self) -> None:
+        layer, plan = self.layer, self.plan
+        resident = plan.resident_output or any(plan.resident_inputs)
+        if self.published and (resident or plan.buffers != 1):
+            raise ValueError(f"layer '{layer.name}': the published schedule keeps nothing in L1")
+        tile = plan.solution.tile
+        if resident and (tile.y < layer.oy or tile.x < self._columns[1]):
+            raise ValueError(f"layer '{layer.name}': a map that is tiled cannot stay in L1")
+
+    @property
+    def published(self) -> bool:
+        """Whether nothing happens beside anything else."""
+        return self.options.schedule == "published"
+
+    @property
+    def dense(self) -> bool:
+        """Whether input and output are vectors that a matrix is between."""
+        return isinstance(self.layer, Dense)
+
+    @property
+    def follows(self) -> bool:
+        """Whether each channel of the output reads its own of the input only."""
+        return isinstance(self.layer, Add) or self.layer.groups > 1
+
+    @property
+    def _columns(self) -> tuple[int, int, int]:
+        """(channels, output columns, input columns); a vector that is added is one padded row."""
+        layer = self.layer
+        if isinstance(layer, Add) and layer.of_vectors:
+            return 1, layer.K, layer.K
+        return layer.K, layer.ox, layer.ix
+
+    # ------------------------------------------------------------------ axes
+
+    @cached_property
+    def k(self) -> TileAxis:
+        """Output channels."""
+        return plain_axis("k", "output channels", self._columns[0], self.tile.k)
+
+    @cached_property
+    def y(self) -> TileAxis:
+        """Rows."""
+        layer = self.layer
+        return halo_axis(
+            "y", "rows", layer.oy, self.tile.y, layer.iy, self.fy, layer.stride[0], layer.pad[0]
+        )
+
+    @cached_property
+    def x(self) -> TileAxis:
+        """Columns."""
+        layer, (_, out, size) = self.layer, self._columns
+        stride, pad = layer.stride[1], layer.pad[1]
+        return halo_axis("x", "columns", out, self.tile.x, size, self.fx, stride, pad, self.group)
+
+    @property
+    def axes(self) -> tuple[TileAxis, ...]:
+        """Outermost first; ``yxk`` loads an input tile once for all its channel tiles."""
+        order = "kyx" if self.published else self.options.loop_order
+        return tuple(getattr(self, name) for name in order)
+
+    # ------------------------------------------------------------------ maps
+
+    @property
+    def source(self) -> Map:
+        """The input; of a dense layer one vector."""
+        if self.dense:
+            return Map(1, round_up(self.layer.C, self.pitch))
+        return Map(self.layer.iy, round_up(self._columns[2], self.pitch))
+
+    @property
+    def result(self) -> Map:
+        """The output; of a dense layer a run of bytes."""
+        if self.dense:
+            return Map(1, 1)
+        return Map(self.layer.oy, round_up(self._columns[1], self.pitch))
+
+    @property
+    def channels(self) -> Value:
+        """Input channels of a tile."""
+        return self.k.out_size if self.follows else self.layer.C
+
+    def inputs(self) -> tuple[Operand, ...]:
+        """The operands."""
+        layer, plan, source = self.layer, self.plan, self.source
+        first = self.k.out_start if self.follows else 0
+        names = ("in",) if len(layer.inputs) == 1 else ("in0", "in1")
+        block = BlockOf.run(source.pitch)
+        if not self.dense:
+            block = self._block(self.channels, self.y.in_size, self.x.in_size, source)
+        by_rows = self.published and isinstance(layer, Add)
+        row, channel = named("IN_ROW", source.pitch), named("IN_MAP", source.channel)
+        vector = len(layer.inputs[0].shape) == 1
+        whole = source.channel * (1 if vector else layer.inputs[0].shape[0])
+        return tuple(
+            Operand(
+                name,
+                mul(first, channel) + self.y.in_start * row + self.x.in_start,
+                BlockOf(**block.values, by_rows=by_rows),
+                l1,
+                whole if resident else plan.solution.l1_in // len(layer.inputs),
+                buffers=plan.buffers,
+                resident=resident,
+                inside=mul(first, channel),
+                reloaded=self.published,
+            )
+            for name, l1, resident in zip(names, plan.l1_inputs, plan.resident_inputs, strict=True)
+        )
+
+    def output(self) -> Operand:
+        """The result."""
+        plan, result = self.plan, self.result
+        if self.dense:
+            block = BlockOf.run(rounded(self.k.out_size, self.pitch))
+            offset = inside = self.k.out_start
+            whole = round_up(self.layer.K, self.pitch)
+        else:
+            block = self._block(self.k.out_size, self.y.out_size, self.x.out_size, result)
+            row, channel = named("OUT_ROW", result.pitch), named("OUT_MAP", result.channel)
+            inside = mul(self.k.out_start, channel)
+            offset = inside + self.y.out_start * row + self.x.out_start
+            whole = self._columns[0] * result.channel
+        return Operand(
+            "out",
+            offset,
+            block,
+            plan.l1_output,
+            whole if plan.resident_output else plan.solution.l1_out,
+            buffers=plan.buffers,
+            resident=plan.resident_output,
+            inside=inside,
+        )
+
+    def _block(self, channels: Value, rows: Value, columns: Value, where: Map) -> BlockOf:
+        # Whole rows move with their padding, so that they are contiguous; parts of rows move as
+        # whole reversed groups.
+        pitch = rounded(columns, self.pitch)
+        return BlockOf(
+            channels=channels,
+            rows=rows,
+            bytes=where.pitch if self.x.count == 1 else rounded(columns, self.group),
+            l2_channel_stride=where.channel,
+            l2_row_stride=where.pitch,
+            l1_channel_stride=mul(rows, pitch),
+            l1_row_stride=pitch,
+        )
+
+    # ------------------------------------------------------------------ the program
+
+    def program(self, compute: Compute) -> TileProgram:
+        """The program, given what the core computes of a tile."""
+        overlapped = None
+        if not self.published and self.plan.buffers > 1:
+            overlapped = _BESIDE_SEVERAL if compute.several else _BESIDE
+        return TileProgram(
+            self.layer.name,
+            self.axes,
+            self.inputs(),
+            self.output(),
+            compute,
+            PUBLISHED if self.published else IN_TURN,
+            overlapped,
+        )

@@ -1,0 +1,143 @@
+"""The tile program of a layer on ITA: where its tiles lie, and the tasks of each."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from byoc_dory.layers import Attend, Gemm, Layer
+from byoc_dory.layers.rowwise import ItaGelu
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import round_up
+from byoc_dory.soc.snitch_ita.ita_core import Ita
+from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
+from byoc_dory.soc.snitch_ita.program import (
+    ITA_BESIDE,
+    ITA_IN_TURN,
+    RowsOf,
+    call,
+    result_of,
+    row_program,
+    weights_of,
+)
+from byoc_dory.soc.snitch_ita.requant import ItaRequant, ita_requant, mul_shift
+from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram
+from byoc_dory.tileloop.values import Entry, Place, Value
+from byoc_dory.tileloop.values import round_up as rounded
+
+__all__ = ["ita_program", "requant_text"]
+
+_IDENTITY = ItaRequant(1, 0, 0)
+
+
+def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
+    """The program of a layer under a plan."""
+    assert isinstance(layer, Gemm | Attend), layer  # judged before
+    tile = plan.solution.tile
+    y = halo_axis("y", "rows", layer.oy, tile.y, layer.oy)
+    k = plain_axis("k", "columns", layer.K, tile.k)
+    rows, columns = round_up(tile.y, core.tile), round_up(tile.k, core.tile)
+    operands = _operands(layer, plan, y, rows, core)
+    transposed = isinstance(layer, Gemm) and layer.transposed
+    out = result_of(
+        plan,
+        y,
+        k,
+        per_y=1,
+        row_bytes=layer.oy if transposed else layer.K,
+        pitch=rows if transposed else columns,
+        buffer=rows * columns,
+        transposed=transposed,
+    )
+    if isinstance(layer, Gemm):
+        operands += (weights_of(k, block_bytes(layer, tile.k, core), plan),)
+        compute = _product(layer, y, k, tile.k, operands[0], out, core)
+    else:
+        compute = _attend(y, operands)
+    return row_program(layer, plan, (y, k), operands, out, compute, ITA_IN_TURN, ITA_BESIDE)
+
+
+def _operands(
+    layer: Gemm | Attend, plan: LayerPlan, y: TileAxis, rows: int, core: Ita
+) -> tuple[Operand, ...]:
+    names = ("query", "key", "value") if isinstance(layer, Attend) else ("in",)
+    found = []
+    for number, (name, tensor) in enumerate(zip(names, layer.inputs, strict=True)):
+        width, height, _ = tensor.shape
+        pitch = round_up(width, core.tile)
+        held = round_up(height, core.tile) if number else rows
+        operand = RowsOf(height, width, pitch, held * pitch, whole=number > 0)
+        buffers = plan.input_buffers or plan.buffers
+        found.append(
+            operand.operand(name, y, plan.l1_inputs[number], buffers, plan.resident_inputs[number])
+        )
+    return tuple(found)
+
+
+def requant_text(requant: ItaRequant) -> str:
+    """A requantization as a C initialiser."""
+    return f"{{.mult = {requant.mult}, .shift = {requant.shift}, .add = {requant.add}}}"
+
+
+def _product(
+    layer: Gemm,
+    y: TileAxis,
+    k: TileAxis,
+    tile_k: int,
+    operand: Operand,
+    out: Operand,
+    core: Ita,
+) -> Compute:
+    """The task of a product; transposed, the weights are its left operand."""
+    data = (Place("in"), operand.block.l1_row_stride, rounded(y.out_size, core.tile))
+    inner = round_up(layer.C, core.tile)
+    weights = (Place("weights"), inner, rounded(k.out_size, core.tile))
+    left, right = (weights, data) if layer.transposed else (data, weights)
+    requant = mul_shift(layer)
+    assert requant is not None
+    found = ita_requant(requant.mul[0], requant.shift[0], requant.add[0], core.max_shift)
+    assert isinstance(found, ItaRequant), found
+    fields: dict[str, Entry] = {
+        "rows": left[2],
+        "cols": right[2],
+        "inner": inner,
+        "operation": "SNITCH_ITA_OP_LINEAR",
+        "bias_kind": "SNITCH_ITA_BIAS_ROWS" if layer.transposed else "SNITCH_ITA_BIAS_COLS",
+        "requant": requant_text(found),
+    }
+    if isinstance(layer.function, ItaGelu):
+        gelu = layer.function
+        fields["activation"] = "SNITCH_ITA_ACT_GELU"
+        fields["act_requant"] = requant_text(ItaRequant(gelu.mul, gelu.shift, gelu.add))
+        fields["gelu_b"], fields["gelu_c"] = gelu.b, gelu.c
+    elif layer.relu:
+        fields["activation"] = "SNITCH_ITA_ACT_RELU"
+        fields["act_requant"] = requant_text(_IDENTITY)
+    else:
+        fields["activation"] = "SNITCH_ITA_ACT_IDENTITY"
+    fields |= {
+        "left": left[0],
+        "left_stride": left[1],
+        "right": right[0],
+        "right_stride": right[1],
+        "bias": Place("weights") + bias_at(layer, tile_k, core),
+        "out": Place("out"),
+        "out_stride": pitch_of(out),
+    }
+    return Compute(
+        partial(call, "product"),
+        fields,
+        struct="snitch_ita_task_t",
+        function="snitch_ita_program(&{})",
+    )
+
+
+def pitch_of(out: Operand) -> Value:
+    """Bytes from row to row of what a tile writes."""
+    return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
+
+
+def _attend(y: TileAxis, operands: tuple[Operand, ...]) -> Compute:
+    """The tasks of attention; their text is `ita_emit`'s, as there are two for every 64 rows."""
+    places: dict[str, Entry] = {operand.name: Place(operand.name) for operand in operands}
+    return Compute(partial(call, "attend"), {"rows": y.out_size, **places, "out": Place("out")})
