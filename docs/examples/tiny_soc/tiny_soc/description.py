@@ -37,7 +37,8 @@ class Mac(Accelerator):
         start_cycles: from the start until the first product.
         max_shift: largest right shift of the requantization.
         align: of the weights' address in L1.
-        driver_cycles: host cycles of a call of the driver.
+        driver_cycles: host cycles of starting and of waiting.
+        call_cycles: host cycles of a layer besides.
         copy_cycles: host cycles of a copy, besides those of its bytes.
         row_cycles: the same of each row of a copy of many.
         copy_bytes: bytes that the host copies in ``copy_block_cycles``.
@@ -50,6 +51,7 @@ class Mac(Accelerator):
     max_shift: int
     align: int
     driver_cycles: int
+    call_cycles: int
     copy_cycles: int
     row_cycles: int
     copy_bytes: int
@@ -81,16 +83,17 @@ class Mac(Accelerator):
         return tiling_problem(layer, self, self.budget(soc, l1_budget))
 
     def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles; nothing stays in L1, so the tile decides."""
-        from tiny_soc.mac import cycles
+        """Return the predicted cycles under a plan: buffers, and what stays in L1."""
+        from byoc_dory.tileloop.cycles import predicted_cycles
+        from tiny_soc.program import costs, mac_program
 
-        return cycles(layer, plan.solution.tile, self)
+        return predicted_cycles(mac_program(layer, plan), costs(self))
 
     def emitter(self, soc: Soc) -> MacEmitter:
         """Return what turns plans into C."""
         from tiny_soc.emit import MacEmitter
 
-        return MacEmitter(self, soc)
+        return MacEmitter(soc.host.cost.layout_byte, self)
 
 
 MAC = Mac(
@@ -105,7 +108,8 @@ MAC = Mac(
     max_shift=31,
     align=4,
     # derived: measured on the simulator (what runs took, over what was predicted)
-    driver_cycles=95,
+    driver_cycles=100,
+    call_cycles=40,
     copy_cycles=56,
     row_cycles=36,
     copy_bytes=32,

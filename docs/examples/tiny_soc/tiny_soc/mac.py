@@ -5,11 +5,11 @@ from __future__ import annotations
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Convolution, Dense, Layer, Shift, Weighted
 from byoc_dory.soc.base import Rule, Soc
-from byoc_dory.tiling import Axis, Heuristic, Objective, Size, Tile, TilingProblem
+from byoc_dory.tiling import Axis, Heuristic, Objective, Size, TilingProblem
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from tiny_soc.description import Mac
 
-__all__ = ["OBJECTIVES", "RULES", "cycles", "tiling_problem"]
+__all__ = ["OBJECTIVES", "RULES", "tiling_problem"]
 
 # ---------------------------------------------------------------------- what it takes
 
@@ -97,9 +97,6 @@ def tiling_problem(layer: Layer, core: Mac, l1_budget: int) -> TilingProblem:
         weight_channel=1,
         weight_block=4,
         unit=core.l1,
-        # What a layer leaves is in L2 again, and the next one reads it from there.
-        may_find=False,
-        may_stay=False,
     )
 
 
@@ -113,29 +110,3 @@ OBJECTIVES = {
         ),
     )
 }
-
-# ---------------------------------------------------------------------- cycles
-
-
-def cycles(layer: Layer, tile: Tile, core: Mac) -> int:
-    """Predicted cycles of the layer with this tile: the host copies and starts, then it waits."""
-    total = 0
-    for k in _parts(layer.K, tile.k):
-        total += _copied(core, k * (layer.C + 4))
-        for y in _parts(layer.oy, tile.y):
-            pixels = y * layer.ox
-            steps = pixels * -(-k // core.lanes) * -(-layer.C // core.width)
-            total += _copied(core, pixels * layer.C)
-            total += core.driver_cycles + core.start_cycles + steps
-            total += _copied(core, pixels * k)
-            if k != layer.K:  # not one piece in L2
-                total += pixels * core.row_cycles
-    return total
-
-
-def _parts(size: int, tile: int) -> list[int]:
-    return [min(tile, size - start) for start in range(0, size, tile)]
-
-
-def _copied(core: Mac, size: int) -> int:
-    return core.copy_cycles + size * core.copy_block_cycles // core.copy_bytes

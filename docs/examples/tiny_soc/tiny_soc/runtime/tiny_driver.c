@@ -12,19 +12,24 @@ static void set(uint32_t offset, uint32_t value)
     htvm_hal_write(TINY_MAC_REGISTERS + offset, value);
 }
 
-int32_t tiny_product(const tiny_product_t *product)
+void tiny_start(const tiny_product_t *product)
 {
-    uint32_t status;
-    set(TINY_REG_IN, product->in);
+    set(TINY_REG_IN, product->input);
     set(TINY_REG_WEIGHTS, product->weights);
     set(TINY_REG_OUT, product->out);
     set(TINY_REG_ROWS, product->rows);
     set(TINY_REG_K, product->k);
     set(TINY_REG_C, product->c);
+    set(TINY_REG_PITCH, product->pitch);
     set(TINY_REG_SHIFT, product->shift);
     set(TINY_REG_LOW, (uint32_t)product->low);
     set(TINY_REG_HIGH, (uint32_t)product->high);
     set(TINY_REG_START, 1);
+}
+
+int32_t tiny_finish(void)
+{
+    uint32_t status;
     do {
         status = htvm_hal_read(TINY_MAC_REGISTERS + TINY_REG_STATUS);
     } while (status == TINY_STATUS_BUSY);

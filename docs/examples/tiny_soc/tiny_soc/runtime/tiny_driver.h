@@ -6,16 +6,19 @@
 
 #include "htvm_soc.h"
 
-/* out[row][k] = clip((sum over c of in[row][c] * weights[k][c] + bias[k]) >> shift); `weights`
- * begins with the biases, int32. */
+/* out[row][k] = clip((sum over c of input[row][c] * weights[k][c] + bias[k]) >> shift); `weights`
+ * begins with the biases, int32; rows of the result are `pitch` bytes apart. */
 typedef struct {
-    uint32_t in, weights, out;
-    uint32_t rows, k, c, shift;
+    uint32_t input, weights, out;
+    uint32_t rows, k, c, pitch, shift;
     int32_t low, high;
 } tiny_product_t;
 
-/* Computes one product and waits for it; 0, or TINY_STATUS_ERROR if the device refused. */
-int32_t tiny_product(const tiny_product_t *product);
+/* Starts a product; the device is idle. */
+void tiny_start(const tiny_product_t *product);
+
+/* Waits for it; 0, or TINY_STATUS_ERROR if the device refused. */
+int32_t tiny_finish(void);
 
 /* L2 -> L1. */
 void tiny_load(uint32_t l1, const void *from, uint32_t bytes);

@@ -16,8 +16,9 @@ enum {
     TINY_REG_SHIFT = 0x1C,
     TINY_REG_LOW = 0x20,     /* the output is clipped to */
     TINY_REG_HIGH = 0x24,
-    TINY_REG_START = 0x28,   /* any value */
-    TINY_REGISTERS = 0x2C,   /* bytes of all */
+    TINY_REG_PITCH = 0x28,   /* bytes from row to row of the output */
+    TINY_REG_START = 0x2C,   /* any value */
+    TINY_REGISTERS = 0x30,   /* bytes of all */
 };
 
 enum { TINY_STATUS_IDLE = 0, TINY_STATUS_BUSY = 1, TINY_STATUS_ERROR = 2 };

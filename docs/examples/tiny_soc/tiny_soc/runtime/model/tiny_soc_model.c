@@ -80,11 +80,12 @@ typedef struct {
 static bool find(htvm_soc_t *soc, places_t *found)
 {
     const uint64_t rows = value_of(soc, TINY_REG_ROWS), k = value_of(soc, TINY_REG_K),
-                   c = value_of(soc, TINY_REG_C);
+                   c = value_of(soc, TINY_REG_C), pitch = value_of(soc, TINY_REG_PITCH);
     const uint32_t in = value_of(soc, TINY_REG_IN), weights = value_of(soc, TINY_REG_WEIGHTS),
                    out = value_of(soc, TINY_REG_OUT);
     if (rows == 0 || k == 0 || c == 0 || rows > HTVM_L1_SIZE || k > HTVM_L1_SIZE ||
-        c > HTVM_L1_SIZE || value_of(soc, TINY_REG_SHIFT) > TINY_MAC_MAX_SHIFT) {
+        c > HTVM_L1_SIZE || pitch < k ||
+        pitch > HTVM_L1_SIZE || value_of(soc, TINY_REG_SHIFT) > TINY_MAC_MAX_SHIFT) {
         return complain(soc, "a product of %" PRIu64 "x%" PRIu64 " by %" PRIu64 ", shift %" PRIu32,
                         rows, c, k, value_of(soc, TINY_REG_SHIFT));
     }
@@ -92,13 +93,14 @@ static bool find(htvm_soc_t *soc, places_t *found)
         return complain(soc, "weights at L1 0x%08" PRIX32 " are not aligned to %u B",
                         HTVM_L1_BASE + weights, TINY_MAC_ALIGN);
     }
-    if (overlap(out, rows * k, in, rows * c) || overlap(out, rows * k, weights, k * (c + 4u))) {
+    const uint64_t out_bytes = (rows - 1u) * pitch + k;
+    if (overlap(out, out_bytes, in, rows * c) || overlap(out, out_bytes, weights, k * (c + 4u))) {
         return complain(soc, "output at L1 0x%08" PRIX32 " (%" PRIu64 " B) overlaps an operand",
-                        HTVM_L1_BASE + out, rows * k);
+                        HTVM_L1_BASE + out, out_bytes);
     }
     found->in = place(soc, "input", in, rows * c);
     found->weights = place(soc, "weights", weights, k * (c + 4u));
-    found->out = place(soc, "output", out, rows * k);
+    found->out = place(soc, "output", out, out_bytes);
     return found->in != NULL && found->weights != NULL && found->out != NULL;
 }
 
@@ -112,7 +114,8 @@ static int32_t bias_at(const uint8_t *at)
 static void compute(htvm_soc_t *soc)
 {
     const uint32_t rows = value_of(soc, TINY_REG_ROWS), k = value_of(soc, TINY_REG_K),
-                   c = value_of(soc, TINY_REG_C), shift = value_of(soc, TINY_REG_SHIFT);
+                   c = value_of(soc, TINY_REG_C), pitch = value_of(soc, TINY_REG_PITCH),
+                   shift = value_of(soc, TINY_REG_SHIFT);
     const int32_t low = (int32_t)value_of(soc, TINY_REG_LOW),
                   high = (int32_t)value_of(soc, TINY_REG_HIGH);
     places_t at;
@@ -129,7 +132,7 @@ static void compute(htvm_soc_t *soc)
             }
             const int32_t shifted = (int32_t)sum >> shift;
             const int32_t clipped = shifted < low ? low : shifted > high ? high : shifted;
-            at.out[(size_t)row * k + n] = (uint8_t)clipped;
+            at.out[(size_t)row * pitch + n] = (uint8_t)clipped;
         }
     }
 }
