@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Accepted", "Refused", "Verdict", "statement"]
+__all__ = ["Accepted", "OperatorVerdict", "Refused", "Verdict", "statement"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,30 @@ class Refused:
 
 
 Verdict: TypeAlias = Accepted | Refused
+
+
+@dataclass(frozen=True)
+class OperatorVerdict:
+    """What an accelerator says to an operator, or to a layer of several.
+
+    Attributes:
+        accelerator: its name.
+        accepted: whether the operator may run there.
+        reason: if not, one sentence with the offending value; if it does as a part of a layer,
+            which one.
+        rule: public statement of the rule that objects; empty where no pattern matches.
+        cycles: estimated cycles there; ``None`` if refused, unknown or not asked for.
+        layer: the operator's name.
+        kind: conv2d, depthwise, dense, add, softmax, ...
+    """
+
+    accelerator: str
+    accepted: bool
+    reason: str = ""
+    rule: str = ""
+    cycles: int | None = None
+    layer: str = ""
+    kind: str = ""
 
 
 def statement(rule: Callable[..., Verdict]) -> str:

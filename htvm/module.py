@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from byoc_dory.verdict import OperatorVerdict
     from htvm.aot.reference import Reference
     from htvm.compiled import Compiled, Platform
     from htvm.firmware.build import Built
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from htvm.result import RunResult
     from htvm.verification.golden import Golden
     from htvm.verification.types import Verification
-    from patterns.dispatch.dispatching import OperatorVerdict
 
 __all__ = ["Module"]
 

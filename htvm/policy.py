@@ -15,6 +15,7 @@ import numpy as np
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Layer, Weighted
+from byoc_dory.verdict import OperatorVerdict
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
@@ -76,7 +77,7 @@ class LayerInfo:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(OperatorVerdict):
     """Somewhere a layer might run.
 
     Attributes:
@@ -84,16 +85,17 @@ class Candidate:
         accepted: whether it can take the layer once retargeting has written it in its form.
         reason: if not, one sentence with the offending value.
         rule: public statement of the rule that objects.
-        scheme: its arithmetic; ``None`` for the CPU, which has all.
         cycles: estimate; ``None`` if refused or not asked for.
+        scheme: its arithmetic; ``None`` for the CPU, which has all.
+        layer, kind: what is offered; ``accelerator`` is ``name``.
     """
 
-    name: str
-    accepted: bool
-    reason: str = ""
-    rule: str = ""
     scheme: SchemeName | None = None
-    cycles: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The accelerator's name, or ``"cpu"``: what a policy answers."""
+        return self.accelerator
 
 
 _EIGHT_BITS: tuple[SchemeName, ...] = ("shift", "mul_shift")

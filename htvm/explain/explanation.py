@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
@@ -9,13 +10,13 @@ from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.explain.improvements import improvements
 from htvm.placement.offers import Estimator
 from htvm.policy import CPU
-from htvm.report.explain import Explanation, Offer, VerdictRow
+from htvm.report.explain import Explanation, VerdictRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from byoc_dory.verdict import OperatorVerdict
     from htvm.compiled import Compiled
-    from patterns.dispatch.dispatching import OperatorVerdict
 
 __all__ = ["explanation_of"]
 
@@ -71,7 +72,7 @@ class _Offers:
         self._compiled = compiled
         self._estimator = Estimator(compiled.target.soc, compiled.options.tiling)
 
-    def of(self, name: str) -> tuple[Offer, ...]:
+    def of(self, name: str) -> tuple[OperatorVerdict, ...]:
         """One per accelerator of the target."""
         return tuple(
             self._offer(name, verdict)
@@ -79,19 +80,20 @@ class _Offers:
             if verdict.layer == name
         )
 
-    def _offer(self, name: str, verdict: OperatorVerdict) -> Offer:
+    def _offer(self, name: str, verdict: OperatorVerdict) -> OperatorVerdict:
         planned, where = self._compiled.planned, verdict.accelerator
         if verdict.kind != self._compiled.dispatch.kinds[name] or name not in planned.places:
             # About operators that were offered together, of which this is one.
-            return Offer(where, verdict.accepted, verdict.reason, verdict.rule)
+            return verdict
         candidate = next(
-            (offer for offer in planned.candidates.get(name, ()) if offer.name == where), None
+            (offer for offer in planned.candidates.get(name, ()) if offer.accelerator == where),
+            None,
         )
         if candidate is None or (planned.places[name] == where and not verdict.accepted):
-            return Offer(where, verdict.accepted, verdict.reason, verdict.rule)
+            return verdict
         if not candidate.accepted:
-            return Offer(where, False, candidate.reason, candidate.rule)
-        return Offer(where, True, cycles=self._estimate(name, where))
+            return candidate
+        return replace(candidate, cycles=self._estimate(name, where))
 
     def _estimate(self, name: str, where: str) -> int | None:
         """Cycles of the layer alone, so that candidates compare; ``None`` where L1 is too small."""

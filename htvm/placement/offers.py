@@ -6,6 +6,7 @@ accelerator (`NumberScheme.form_of`), with numbers that stand for any.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
@@ -80,22 +81,29 @@ class Offers:
             except TilingError as error:
                 errors.append(error)
                 offers.append(
-                    Candidate(entry.name, False, error.what, "A tile fits L1.", entry.scheme.name)
+                    replace(self._of(layer, entry), reason=error.what, rule="A tile fits L1.")
                 )
         if errors and not any(offer.accepted for offer in offers):
             raise errors[0]
         cycles = self._cpu(layer) if estimates else None
-        return (*offers, Candidate(CPU, True, cycles=cycles))
+        return (*offers, Candidate(CPU, True, cycles=cycles, layer=layer.name, kind=layer.op))
 
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
         """What one accelerator says; `TilingError` where no tile to estimate fits."""
         form = layer if self._final else accelerator.scheme.form_of(layer)
         verdict = accelerator.judge(form, self._soc)
-        name, scheme = accelerator.name, accelerator.scheme.name
+        said = self._of(layer, accelerator)
         if isinstance(verdict, Refused):
-            return Candidate(name, False, verdict.reason, verdict.rule, scheme)
+            return replace(said, reason=verdict.reason, rule=verdict.rule)
         cycles = self._estimator.cycles(form, accelerator) if estimates else None
-        return Candidate(name, True, scheme=scheme, cycles=cycles)
+        return replace(said, accepted=True, cycles=cycles)
+
+    @staticmethod
+    def _of(layer: Layer, accelerator: Accelerator) -> Candidate:
+        """A candidate that has not accepted."""
+        return Candidate(
+            accelerator.name, False, layer=layer.name, kind=layer.op, scheme=accelerator.scheme.name
+        )
 
     def _cpu(self, layer: Layer) -> int:
         """The layer on the host, and its tensors in and out of the accelerators' layout."""

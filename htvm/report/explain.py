@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byoc_dory.verdict import OperatorVerdict
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
 
 __all__ = [
     "Explanation",
     "Improvement",
-    "Offer",
     "VerdictRow",
     "explain_csv",
     "explain_data",
@@ -24,26 +24,6 @@ __all__ = [
     "explain_text",
     "verdict_table",
 ]
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What one accelerator said to one operator.
-
-    Attributes:
-        accelerator: short name.
-        accepted: whether every rule is met.
-        reason: the first objection in words; empty if accepted.
-        rule: public statement of the rule that objects; empty if accepted, or if no pattern
-            of this accelerator matches at all.
-        cycles: estimated cycles there; None if refused or unknown.
-    """
-
-    accelerator: str
-    accepted: bool
-    reason: str = ""
-    rule: str = ""
-    cycles: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +43,7 @@ class VerdictRow:
     layer: str
     op: str
     placed: str
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[OperatorVerdict, ...] = ()
     cpu_cycles: int | None = None
     shape: str = ""
     source: str = ""
@@ -114,7 +94,7 @@ class Explanation:
     __repr__ = __str__
 
 
-def _says(offer: Offer) -> str:
+def _says(offer: OperatorVerdict) -> str:
     """What an accelerator answered, in one cell."""
     if offer.accepted:
         return "yes" if offer.cycles is None else f"yes, {count(offer.cycles)} cycles"
@@ -198,10 +178,19 @@ def explain_json(rows: Sequence[VerdictRow]) -> str:
 def explain_data(found: Explanation) -> dict[str, Any]:
     """Everything for JSON: ``operators``, ``improvements`` and ``total_cycles``."""
     return {
-        "operators": [dataclasses.asdict(row) for row in found.rows],
+        "operators": [
+            {**dataclasses.asdict(row), "offers": [_offer_data(entry) for entry in row.offers]}
+            for row in found.rows
+        ],
         "improvements": [dataclasses.asdict(entry) for entry in found.improvements],
         "total_cycles": found.total_cycles,
     }
+
+
+def _offer_data(offer: OperatorVerdict) -> dict[str, Any]:
+    """A verdict without what its row says."""
+    fields = ("accelerator", "accepted", "reason", "rule", "cycles")
+    return {name: getattr(offer, name) for name in fields}
 
 
 def explain_csv(rows: Sequence[VerdictRow]) -> str:

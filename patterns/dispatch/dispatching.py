@@ -13,8 +13,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Array, Layer
+from byoc_dory.verdict import OperatorVerdict
 from patterns.dispatch.renames import renames
-from patterns.dispatch.rules import CPU, OperatorVerdict, Rules, as_seen
+from patterns.dispatch.rules import CPU, Rules, as_seen
 from patterns.dispatch.together import Together, settle, together_in
 from patterns.op import TensorType
 from patterns.ops.convert import Convert
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["CPU", "Dispatch", "OperatorVerdict", "dispatch"]
+__all__ = ["CPU", "Dispatch", "dispatch"]
 
 
 @dataclass(frozen=True, eq=False)

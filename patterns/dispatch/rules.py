@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
-from byoc_dory.verdict import Refused
+from byoc_dory.verdict import OperatorVerdict, Refused
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
 
@@ -18,32 +18,10 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["CPU", "OperatorVerdict", "Rules", "as_seen"]
+__all__ = ["CPU", "Rules", "as_seen"]
 
 CPU = "cpu"
 """Placement of an operator that no accelerator takes."""
-
-
-@dataclass(frozen=True)
-class OperatorVerdict:
-    """What one accelerator says to one operator.
-
-    Attributes:
-        layer: the operator's name.
-        kind: conv2d, depthwise, dense, add, softmax, ...
-        accelerator: the accelerator's name.
-        accepted: whether the operator may run there.
-        reason: if not, one sentence with the offending value; if it does as a part of a layer,
-            which one.
-        rule: public statement of the rule that objects, empty where no pattern matches.
-    """
-
-    layer: str
-    kind: str
-    accelerator: str
-    accepted: bool
-    reason: str = ""
-    rule: str = ""
 
 
 class Rules:
@@ -82,8 +60,12 @@ class Rules:
         self._refused = {
             entry.softmax: [
                 OperatorVerdict(
-                    entry.softmax, "mha", accelerator.name, False, f"attention: {entry.reason}"
-                )
+                    accelerator.name,
+                    False,
+                    f"attention: {entry.reason}",
+                    layer=entry.softmax,
+                    kind="mha",
+                )  # fmt: skip
                 for accelerator in accelerators
             ]
             for entry in missed
@@ -207,10 +189,8 @@ def _judge(
     node: Node, soc: Soc, accelerator: Accelerator, turned: Container[str]
 ) -> OperatorVerdict:
     if node.layer is None:
-        return OperatorVerdict(
-            node.name, node.kind, accelerator.name, False,
-            f"no pattern describes {node.kind}",
-        )  # fmt: skip
+        reason = f"no pattern describes {node.kind}"
+        return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
     matrices = () if node.scaled is not None else turned
     return _verdict(node.layer, node.kind, soc, accelerator, matrices)
 
@@ -219,13 +199,12 @@ def _verdict(
     layer: Layer, kind: str, soc: Soc, accelerator: Accelerator, turned: Container[str]
 ) -> OperatorVerdict:
     """What an accelerator says; a layer of matrices is refused where a tensor is in ``turned``."""
+    accepted = OperatorVerdict(accelerator.name, True, layer=layer.name, kind=kind)
     verdict = accelerator.judge(layer, soc)
     if isinstance(verdict, Refused):
-        return OperatorVerdict(
-            layer.name, kind, accelerator.name, False, verdict.reason, verdict.rule
-        )
+        return replace(accepted, accepted=False, reason=verdict.reason, rule=verdict.rule)
     odd = [tensor.name for tensor in (*layer.inputs, layer.output) if tensor.name in turned]
     if odd:
         reason = f"tensor '{odd[0]}' has its channels first"
-        return OperatorVerdict(layer.name, kind, accelerator.name, False, reason)
-    return OperatorVerdict(layer.name, kind, accelerator.name, True)
+        return replace(accepted, accepted=False, reason=reason)
+    return accepted

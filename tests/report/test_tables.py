@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from byoc_dory.verdict import OperatorVerdict
 from htvm import zoo
 from htvm.report.compare import (
     Agreement,
@@ -17,7 +18,7 @@ from htvm.report.compare import (
     comparison_csv,
     comparison_json,
 )
-from htvm.report.explain import Explanation, Offer, VerdictRow, explain_csv, explain_json
+from htvm.report.explain import Explanation, VerdictRow, explain_csv, explain_json
 from htvm.report.json_file import report_json
 from htvm.report.layers import l1_text, memory_text, report_csv
 from htvm.report.published import published
@@ -206,16 +207,14 @@ def test_published_figures_are_of_that_network_and_soc() -> None:
     assert "out of memory" in str(replace(COMPARISON, published=published(7_490_176)))
 
 
+TAKEN = OperatorVerdict("digital", True, cycles=1234)
+REFUSED = OperatorVerdict("digital", False, "stride is 3x3", "Stride is 1x1 or 2x2.")
+UNKNOWN = OperatorVerdict("digital", False, "no pattern")
 VERDICTS = Explanation(
     (
-        VerdictRow("conv2d_0", "conv2d", "digital", (Offer("digital", True, cycles=1234),), 55_555),
-        VerdictRow(
-            "conv2d_1",
-            "conv2d",
-            "cpu",
-            (Offer("digital", False, "stride is 3x3", "Stride is 1x1 or 2x2."),),
-        ),
-        VerdictRow("softmax_0", "softmax", "cpu", (Offer("digital", False, "no pattern"),)),
+        VerdictRow("conv2d_0", "conv2d", "digital", (TAKEN,), 55_555),
+        VerdictRow("conv2d_1", "conv2d", "cpu", (REFUSED,)),
+        VerdictRow("softmax_0", "softmax", "cpu", (UNKNOWN,)),
     )
 )
 
