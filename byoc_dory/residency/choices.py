@@ -28,6 +28,7 @@ from byoc_dory.tiling import (
 )
 from byoc_dory.tiling.latency import lines, sizes
 from byoc_dory.tiling.problem import solution_of
+from byoc_dory.tiling.shortage import require_feasible
 
 __all__ = ["Offer", "PlanCost", "Tiler"]
 
@@ -108,7 +109,7 @@ class Offer:
         self.tiler = tiler
         self.solutions: dict[tuple[Tile, int], Solution] = {}
         self._passing = passing
-        tiler.problem.require_feasible()
+        require_feasible(tiler.problem)
         alone = (False,) * len(may_find)
         found = self._apart(alone)
         masks = itertools.product(*((False, True) if may else (False,) for may in may_find))

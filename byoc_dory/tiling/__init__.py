@@ -18,7 +18,7 @@ from byoc_dory.tiling.latency import LATENCY, Candidate, Cost, candidates, solve
 from byoc_dory.tiling.milp import solve_milp
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
-from byoc_dory.tiling.shortage import Shortage, shortage_of
+from byoc_dory.tiling.shortage import Shortage, require_feasible, shortage_of
 
 __all__ = [
     "LATENCY",
@@ -95,7 +95,7 @@ def quickest(
     start = time.perf_counter()
     if options.solver == "exhaustive":
         return solve_latency(problem, cost, every_tile=True)
-    problem.require_feasible()
+    require_feasible(problem)
     if prod(len(axis.sizes()) for axis in problem.axes) <= _MANY_TILES:
         also = best_tiles(problem, heuristics)
     else:

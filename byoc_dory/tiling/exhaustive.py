@@ -9,6 +9,7 @@ import numpy as np
 
 from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
+from byoc_dory.tiling.shortage import require_feasible
 
 __all__ = ["best_tiles", "feasible_tiles", "solve_exhaustive"]
 
@@ -19,7 +20,7 @@ def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dty
     Raises:
         TilingError: where there is none.
     """
-    problem.require_feasible()
+    require_feasible(problem)
     k, y, x, c = np.meshgrid(
         *(axis.sizes() for axis in (problem.k, problem.y, problem.x, problem.c)), indexing="ij"
     )

@@ -20,6 +20,7 @@ import numpy as np
 
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
+from byoc_dory.tiling.shortage import require_feasible
 
 __all__ = [
     "LATENCY",
@@ -94,7 +95,7 @@ def all_candidates(
     Raises:
         TilingError: no tile fits.
     """
-    problem.require_feasible()
+    require_feasible(problem)
     tiles = [tile for line in lines(problem) for tile in line]
     tiles += [tile for tile in also if problem.tile_fits(tile)]
     return tuple(
@@ -123,7 +124,7 @@ def solve_latency(
         TilingError: no tile fits.
     """
     start = time.perf_counter()
-    problem.require_feasible()
+    require_feasible(problem)
     search = _Search(problem, cost)
     if every_tile:
         best = min((Tile(*row) for row in feasible_tiles(problem).tolist()), key=search.rank)

@@ -13,6 +13,7 @@ from byoc_dory.solver import solve_program
 from byoc_dory.tiling.model import TilingModel
 from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
+from byoc_dory.tiling.shortage import require_feasible
 
 __all__ = ["solve_milp"]
 
@@ -24,7 +25,7 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
         TilingError: where no tile fits, or the solver returned an unusable answer.
     """
     start = time.perf_counter()
-    problem.require_feasible()
+    require_feasible(problem)
     model = TilingModel(problem, objective)
     model.lp.setObjective(model.total)
     outcome = solve_program(model.lp, node_limit)

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from byoc_dory.tiling.shortage import shortage_of
-
 __all__ = ["Axis", "Solution", "Tile", "TilingProblem", "solution_of"]
 
 
@@ -241,16 +239,6 @@ class TilingProblem:
     def key(self) -> tuple[Any, ...]:
         """Everything but the name: equal keys have equal solutions."""
         return tuple(getattr(self, entry.name) for entry in fields(self) if entry.name != "name")
-
-    def require_feasible(self) -> None:
-        """Check that at least the smallest tile fits.
-
-        Raises:
-            TilingError: naming limit, the demand of the layer and of its smallest tile, and levers.
-        """
-        lacking = shortage_of(self)
-        if lacking is not None:
-            raise lacking.error()
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.errors import TilingError
+from byoc_dory.tiling.problem import Tile, TilingProblem
 
-if TYPE_CHECKING:
-    from byoc_dory.tiling.problem import Tile, TilingProblem
-
-__all__ = ["Shortage", "shortage_of"]
+__all__ = ["Shortage", "require_feasible", "shortage_of"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,17 @@ class Shortage:
             where=f"layer '{self.layer}'",
             hint=f"{', '.join(self.levers[:-1])}, or {self.levers[-1]}",
         )
+
+
+def require_feasible(problem: TilingProblem) -> None:
+    """Check that at least the smallest tile fits.
+
+    Raises:
+        TilingError: naming limit, the demand of the layer and of its smallest tile, and levers.
+    """
+    lacking = shortage_of(problem)
+    if lacking is not None:
+        raise lacking.error()
 
 
 def shortage_of(problem: TilingProblem) -> Shortage | None:

@@ -32,6 +32,7 @@ from byoc_dory.tiling import (
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.latency import all_candidates, sizes
 from byoc_dory.tiling.problem import solution_of
+from byoc_dory.tiling.shortage import require_feasible
 from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 
@@ -54,7 +55,7 @@ def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
     budget = int(np.exp(rng.uniform(np.log(low), np.log(high))))
     problem = CORE.tiling_problem(layer, DIANA, budget)
     try:
-        problem.require_feasible()
+        require_feasible(problem)
     except TilingError:
         return None
     return layer, problem

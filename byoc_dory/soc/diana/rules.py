@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.tiling.shortage import shortage_of
 from byoc_dory.verdict import Accepted, Refused, Verdict
 
 __all__ = [
@@ -46,8 +46,5 @@ def sizes_fit_registers(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
 
 def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     """At least the smallest tile fits L1 and the memory for weights."""
-    try:
-        core.tiling_problem(layer, soc).require_feasible()
-    except TilingError as error:
-        return Refused(error.what)
-    return ACCEPTED
+    lacking = shortage_of(core.tiling_problem(layer, soc))
+    return ACCEPTED if lacking is None else Refused(lacking.error().what)

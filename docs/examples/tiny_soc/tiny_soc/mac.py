@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from byoc_dory.errors import TilingError
 from byoc_dory.layers import Convolution, Dense, Layer, Shift, Weighted
 from byoc_dory.soc.base import Rule, Soc
-from byoc_dory.tiling import Axis, Heuristic, Objective, Size, TilingProblem
+from byoc_dory.tiling import Axis, Heuristic, Objective, Size, TilingProblem, shortage_of
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from tiny_soc.description import Mac
 
@@ -57,11 +56,8 @@ def requantization_is_one_shift(layer: Layer, core: Mac, soc: Soc) -> Verdict:
 
 def smallest_tile_fits(layer: Layer, core: Mac, soc: Soc) -> Verdict:
     """The smallest tile fits L1."""
-    try:
-        core.tiling_problem(layer, soc).require_feasible()
-    except TilingError as error:
-        return Refused(error.what)
-    return Accepted()
+    lacking = shortage_of(core.tiling_problem(layer, soc))
+    return Accepted() if lacking is None else Refused(lacking.error().what)
 
 
 RULES: tuple[Rule, ...] = (
