@@ -195,7 +195,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout")
     parser.add_argument("--rounds", type=int, default=5, help="builds of each kind (5)")
     parser.add_argument("--cold", type=int, default=1, help="builds with an empty cache (1)")
-    parser.add_argument("--model", action="append", choices=MODELS, help="of the zoo (both)")
+    parser.add_argument(
+        "--model", action="append", help=f"of the zoo; may be repeated ({', '.join(MODELS)})"
+    )
     parser.add_argument("--target", default=TARGET, help=f"what to build for ({TARGET})")
     parser.add_argument("--once", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
