@@ -111,7 +111,7 @@ def _on_the_host(compiled: Compiled, name: str) -> int | None:
     dispatch, soc = compiled.dispatch, compiled.target.soc
     if name in dispatch.layers:
         return cpu_cycles(dispatch.layers[name], soc)
-    return cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
+    return cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
 
 
 def model_of(network: str) -> Model:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from byoc_dory.layers import Add, Convolution, Dense, Layer, Rows
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from byoc_dory.soc.base import Soc
+from byoc_dory.work import Work
 
 __all__ = ["cpu_cycles", "cpu_operator_cycles", "layout_cycles"]
 
@@ -30,38 +31,25 @@ def cpu_cycles(layer: Layer, soc: Soc) -> int:
     return round(each * elements)
 
 
-def cpu_operator_cycles(kind: str, read: int, written: int, soc: Soc) -> int | None:
-    """Rough cycles of an operator without `Layer` on the host; ``None`` for an unknown kind.
+def cpu_operator_cycles(work: Work, read: int, written: int, soc: Soc) -> int | None:
+    """Rough cycles of an operator without `Layer` on the host; ``None`` where nothing is known.
 
     Args:
-        kind: as in the integer form: ``average_pool``, ``softmax``, ...
+        work: what the operator does.
         read: elements its windows read, each as often as it is read.
         written: elements of its result.
         soc: whose host.
     """
     cost = soc.host.cost
-    if kind in _WINDOWS:
-        return round(cost.pool_element * read)
-    if kind in _SOFTMAXES:
-        return round(cost.softmax_element * written)
-    if kind == "reshape":
-        return 0
-    if kind in _MOVES:
-        return round(cost.move_element * written)
-    if kind in ("quantize", "dequantize") or kind.startswith("real"):
-        return round(cost.real_element * max(read, written))
-    if kind == "add":
-        # Of a form that no pattern describes.
-        return round(cost.add_element * written)
-    return None
-
-
-_WINDOWS = ("average_pool", "max_pool", "mean", "onnx_average", "tflite_mean", "total")
-_SOFTMAXES = ("softmax", "onnx_softmax", "integer_softmax", "ita_softmax")
-_MOVES = (
-    "cast", "concat", "convert", "interleave", "nearest", "pad", "pad_axes", "rescale", "slice",
-    "table", "transpose",
-)  # fmt: skip
+    each, elements = {
+        Work.NOTHING: (0.0, 0),
+        Work.MOVE: (cost.move_element, written),
+        Work.SUM: (cost.add_element, written),
+        Work.WINDOW: (cost.pool_element, read),
+        Work.SOFTMAX: (cost.softmax_element, written),
+        Work.REAL: (cost.real_element, max(read, written)),
+    }.get(work, (None, 0))
+    return None if each is None else round(each * elements)
 
 
 def layout_cycles(size: int, soc: Soc) -> int:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 import numpy as np
 
 from byoc_dory.errors import IntegerFormError
+from byoc_dory.work import Work
 from patterns.fields import check_fields, key_of
 
 if TYPE_CHECKING:
@@ -40,27 +41,6 @@ def union(ranges: Sequence[Range]) -> Range:
     if not ranges:
         return INT8
     return min(low for low, _ in ranges), max(high for _, high in ranges)
-
-
-class Work(Enum):
-    """What a host spends its cycles on; costs and code sizes are asked for by it."""
-
-    NOTHING = "nothing"
-    """No instruction at all: another shape of the same bytes."""
-    MOVE = "move"
-    """One load and one store for each element of the result."""
-    SUM = "sum"
-    """A sum of requantized elements."""
-    WINDOW = "window"
-    """A sum or a maximum over windows, or over whole axes."""
-    SOFTMAX = "softmax"
-    """Exponentials and a division for each row."""
-    REAL = "real"
-    """Float32 arithmetic, which most hosts have no unit for."""
-    PRODUCT = "product"
-    """Multiply-accumulates."""
-    OTHER = "other"
-    """Work for which there is no estimate."""
 
 
 class Scale(Enum):

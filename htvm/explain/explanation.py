@@ -62,7 +62,7 @@ def _cpu_cycles(compiled: Compiled, name: str) -> int | None:
     dispatch, soc = compiled.dispatch, compiled.target.soc
     if name in dispatch.layers:
         return cpu_cycles(dispatch.layers[name], soc)
-    return cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
+    return cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
 
 
 class _Offers:

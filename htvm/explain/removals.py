@@ -45,7 +45,7 @@ def _conversions(compiled: Compiled) -> Iterator[Improvement]:
 
 def _conversion(compiled: Compiled, name: str, change: str) -> Iterator[Improvement]:
     dispatch, soc = compiled.dispatch, compiled.target.soc
-    own = cpu_operator_cycles(dispatch.kinds[name], *dispatch.elements[name], soc)
+    own = cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
     if own:
         yield Improvement((name,), change, own, own, 0, CPU, CPU, _SAME)
 
@@ -66,7 +66,7 @@ def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
         read, written = dispatch.elements[name]
         if read != written or name in dispatch.layers:
             continue
-        own = cpu_operator_cycles(dispatch.kinds[name], read, written, soc)
+        own = cpu_operator_cycles(dispatch.works[name], read, written, soc)
         gain = (own or 0) + before.predicted_cycles + after.predicted_cycles
         change = f"remove the {dispatch.kinds[name]} between two regions"
         yield Improvement((name,), change, gain, gain, 0, CPU, CPU)

@@ -23,18 +23,18 @@ TOLERANCE = 0.35
 
 # Bytes of a CPU kernel by what it computes; the first operator found decides.  Requantization in
 # 64 bits and real arithmetic without a floating-point unit are far larger than the rest.
-_CPU_BYTES = (
-    ("onnx_requantize", 2_600),
-    ("softmax", 930),
-    ("onnx_quantize", 1_000),
-    ("dequantize", 350),
-    ("matmul", 1_050),
-    ("depthwise", 510),
-    ("conv2d", 780),
-    ("pad", 150),
-    ("average_pool", 200),
-    ("max_pool", 200),
-    ("tflite_add", 230),
+_CPU_BYTES: tuple[tuple[tuple[str, ...], int], ...] = (
+    (("onnx_requantize",), 2_600),
+    (("tflite_softmax", "onnx_softmax", "integer_softmax", "ita_softmax"), 930),
+    (("onnx_quantize",), 1_000),
+    (("dequantize",), 350),
+    (("matmul", "real_matmul"), 1_050),
+    (("depthwise",), 510),
+    (("conv2d", "dilated_conv2d", "real_conv2d"), 780),
+    (("pad", "pad_axes"), 150),
+    (("average_pool2d",), 200),
+    (("max_pool2d",), 200),
+    (("tflite_add",), 230),
 )
 # TFLite's requantization in a kernel: products of 64 bits, rounded twice.
 _ROUNDED_TWICE = ("tflite_requantize", 350)
@@ -78,8 +78,8 @@ def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
     if isinstance(kernel, Kernel):
         rate = _BORDER_WORD if kernel.layer is None else _LAYER_WORD
         return math.ceil(rate * _words(kernel.source))
-    for name, size in _CPU_BYTES:
-        if any(name in operator for operator in kernel.operators):
+    for names, size in _CPU_BYTES:
+        if not set(names).isdisjoint(kernel.operators):
             return size + (_ROUNDED_TWICE[1] if _ROUNDED_TWICE[0] in kernel.operators else 0)
     return math.ceil(_CPU_WORD * _words(kernel.source))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Array, Layer
 from byoc_dory.verdict import OperatorVerdict
+from byoc_dory.work import Work
 from patterns.dispatch.renames import renames
 from patterns.dispatch.rules import CPU, Rules, as_seen
 from patterns.dispatch.together import Together, settle, together_in
@@ -42,6 +43,7 @@ class Dispatch:
             last has the layer's name.
         renamed: reshapes that are another name of a tensor inside a region, so that nothing runs
             for them: name -> family of accelerators of the region.
+        works: what the host spends its cycles on where it runs the operator.
         elements: how many elements each operator reads (those of a window as often as they are
             read) and writes.
         absorbed: conversions between scales that the host does while their tensor enters a region:
@@ -53,6 +55,7 @@ class Dispatch:
     verdicts: tuple[OperatorVerdict, ...]
     kinds: Mapping[str, str]
     layers: Mapping[str, Layer]
+    works: Mapping[str, Work] = field(default_factory=dict[str, Work])
     elements: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
     tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
@@ -115,6 +118,7 @@ def dispatch(
         kinds={node.name: node.kind for node in nodes}
         | {name: group.kind for name, group in groups.items()},
         layers=layers,
+        works={node.name: node.op.work for node in nodes} | {name: Work.OTHER for name in groups},
         elements={node.name: _elements(node) for node in nodes},
         absorbed=absorbed,
         tables={
