@@ -114,7 +114,7 @@ def alone(
     result.
     """
     operands = len(layer.inputs)
-    further = () if problem is None else problem.whole_operands
+    further = () if problem is None else problem.fixed.operands
     tiled = operands - len(further)
     sizes = [solution.l1_in // tiled] * tiled + [_aligned(size) for size in further]
     ends = list(itertools.accumulate(sizes))

@@ -105,7 +105,7 @@ def _buffers_alone(
     layer: Layer, plan: LayerPlan, problem: TilingProblem, number: int
 ) -> list[PlacedBuffer]:
     """What a layer that has L1 for itself puts there: a tile of each operand, and of the result."""
-    further = problem.whole_operands
+    further = problem.fixed.operands
     tiled = len(layer.inputs) - len(further)
     sizes = (plan.solution.l1_in // tiled,) * tiled + further
     found = [
@@ -115,7 +115,7 @@ def _buffers_alone(
     result = PlacedBuffer(
         layer.output.name, plan.l1_output, plan.solution.l1_out, number, number, False
     )
-    weights = problem.scratch + (plan.solution.l1_weights if problem.weights_in_l1 else 0)
+    weights = problem.fixed.scratch + (plan.solution.l1_weights if problem.weights.in_l1 else 0)
     if weights:
         name = f"weights of {layer.output.name}"
         found.append(PlacedBuffer(name, plan.l1_weights, weights, number, number, False))

@@ -229,7 +229,7 @@ class Offer:
     def _resident(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
         """Choices with these residents: whole maps, ranges of channels."""
         found = []
-        every = all(mask) and leave and not self.tiler.problem.weights_in_l1
+        every = all(mask) and leave and not self.tiler.problem.weights.in_l1
         for tile in self._whole_maps():
             for buffers in (1,) if every or tile.k >= self.tiler.problem.k.size else (1, 2):
                 choice = self._choice(tile, buffers, mask, leave)
@@ -244,7 +244,7 @@ class Offer:
         fitting = [
             tile
             for tile in tiles
-            if (problem.weights_in_l1 or problem.memory(tile)[2] <= problem.weight_limit)
+            if (problem.weights.in_l1 or problem.memory(tile)[2] <= problem.weights.limit)
             and problem.fills_blocks(tile)
         ]
         # A heuristic has nothing to say about maps that do not move: as few tiles as possible.

@@ -61,15 +61,15 @@ def tensors_in_l1(
     if problem.channels_follow_k or (loop_order == "kyx" and loads > 1):
         loads = tiles
     operand = min(input_buffers or buffers, loads) * one_in // problem.copies
-    operands = (operand,) * problem.copies + problem.whole_operands
-    weights = min(buffers, channels) * one_weights if problem.weights_in_l1 else 0
+    operands = (operand,) * problem.copies + problem.fixed.operands
+    weights = min(buffers, channels) * one_weights if problem.weights.in_l1 else 0
     return Tensors(
         tuple(
             0 if resident else round_up(size, ALIGNMENT)
             for size, resident in zip(operands, resident_inputs, strict=True)
         ),
         0 if resident_output else round_up(min(buffers, tiles) * one_out, ALIGNMENT),
-        round_up(weights + problem.scratch, ALIGNMENT),
+        round_up(weights + problem.fixed.scratch, ALIGNMENT),
         _surplus(problem, tile) if resident_output else 0,
     )
 
@@ -79,13 +79,17 @@ def _surplus(problem: TilingProblem, tile: Tile) -> int:
     starts = range(0, problem.k.size, tile.k)
     whole = round_up(problem.k.size * _map_bytes(problem), ALIGNMENT)
     ends = (
-        start + round_up(min(tile.k, problem.k.size - start), problem.round_k) + problem.extra_maps
+        start
+        + round_up(min(tile.k, problem.k.size - start), problem.rounding.k)
+        + problem.rounding.extra_maps
         for start in starts
     )
     maps = max(0, max(ends) * _map_bytes(problem) - whole)
-    sums = problem.sums * round_up(tile.k, problem.round_k) * _map_bytes(problem)
+    sums = problem.sums * round_up(tile.k, problem.rounding.k) * _map_bytes(problem)
     return round_up(maps, ALIGNMENT) + round_up(sums, ALIGNMENT)
 
 
 def _map_bytes(problem: TilingProblem) -> int:
-    return round_up(problem.y.size, problem.round_y) * round_up(problem.x.size, problem.round_x)
+    return round_up(problem.y.size, problem.rounding.y) * round_up(
+        problem.x.size, problem.rounding.x
+    )

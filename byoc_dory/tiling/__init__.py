@@ -17,7 +17,16 @@ from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
 from byoc_dory.tiling.latency import LATENCY, Candidate, Cost, candidates, solve_latency
 from byoc_dory.tiling.milp import solve_milp
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
-from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
+from byoc_dory.tiling.problem import (
+    Axis,
+    FixedBytes,
+    Rounding,
+    Solution,
+    Tile,
+    TileWeights,
+    TilingProblem,
+    Window,
+)
 from byoc_dory.tiling.shortage import Shortage, require_feasible, shortage_of
 
 __all__ = [
@@ -26,14 +35,18 @@ __all__ = [
     "Candidate",
     "Cost",
     "Fill",
+    "FixedBytes",
     "Heuristic",
     "Objective",
+    "Rounding",
     "Shortage",
     "Size",
     "Solution",
     "Tile",
+    "TileWeights",
     "TilingProblem",
     "Whole",
+    "Window",
     "candidates",
     "quickest",
     "shortage_of",

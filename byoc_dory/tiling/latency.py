@@ -230,9 +230,9 @@ def _reading_all(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], n
     """The smallest row (or column) count whose input is whole, hence contiguous."""
     every = axis.sizes()
     if axis is problem.y:
-        return every[problem.rows_in(every) >= problem.iy][:1]
+        return every[problem.rows_in(every) >= problem.window.iy][:1]
     if axis is problem.x:
-        return every[problem.columns_in(every) >= problem.ix][:1]
+        return every[problem.columns_in(every) >= problem.window.ix][:1]
     return every[-1:]
 
 
@@ -241,16 +241,16 @@ def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
     step = axis.step
     if axis is problem.k:
         # Up to here more channels cost no memory, and hardly ever time.
-        free = problem.round_k
+        free = problem.rounding.k
         if problem.channels_follow_k:
-            free = min(free, problem.round_c)
-        return {max(step, free), max(step, free, 2), max(step, free, problem.block_k)}
+            free = min(free, problem.rounding.c)
+        return {max(step, free), max(step, free, 2), max(step, free, problem.weights.block_k)}
     if axis is problem.c:
-        return {step, max(step, problem.round_c)}
+        return {step, max(step, problem.rounding.c)}
     if axis is problem.x:
-        return {step, max(step, problem.round_x)}
+        return {step, max(step, problem.rounding.x)}
     # Rows in pairs fill granules of the DMA that are larger than a row.
-    return {step, max(step, 2), max(step, problem.round_y)}
+    return {step, max(step, 2), max(step, problem.rounding.y)}
 
 
 def _rounded(

@@ -160,49 +160,53 @@ class TilingModel:
 
     def _rows_in(self) -> pulp.LpAffineExpression:
         p = self.problem
-        return self._input("y", p.y, p.iy, p.fy, p.stride[0], "iy")
+        return self._input("y", p.y, p.window.iy, p.window.fy, p.window.stride[0], "iy")
 
     def _columns_in(self) -> pulp.LpAffineExpression:
         p = self.problem
-        return self._input("x", p.x, p.ix, p.fx + p.crop, p.stride[1], "ix_buffer")
+        return self._input(
+            "x", p.x, p.window.ix, p.window.fx + p.window.crop, p.window.stride[1], "ix_buffer"
+        )
 
     def _memory(self) -> pulp.LpAffineExpression:
         """Input + output + weight bytes, with both limits imposed."""
         p = self.problem
         k, c, y, x = (self.sizes[name] for name in "kcyx")
-        pitch = self._round_up("pitch", self._columns_in(), p.ix, p.round_x)
-        rows, most_rows = self._rows_in(), p.iy
-        if p.round_y > 1:
-            blocks_in = self._round_up("rows", rows, p.iy, p.round_y)
-            rows, most_rows = p.round_y * blocks_in.expr, p.round_y * blocks_in.upper
+        pitch = self._round_up("pitch", self._columns_in(), p.window.ix, p.rounding.x)
+        rows, most_rows = self._rows_in(), p.window.iy
+        if p.rounding.y > 1:
+            blocks_in = self._round_up("rows", rows, p.window.iy, p.rounding.y)
+            rows, most_rows = p.rounding.y * blocks_in.expr, p.rounding.y * blocks_in.upper
         area_limit = most_rows * pitch.upper
         area = self._product("area_in", pitch, rows, most_rows)
-        channels = self._blocks(k if p.channels_follow_k else c, p.round_c)
-        used_in = (p.copies * p.round_c * p.round_x) * self._product(
+        channels = self._blocks(k if p.channels_follow_k else c, p.rounding.c)
+        used_in = (p.copies * p.rounding.c * p.rounding.x) * self._product(
             "in", channels, area, area_limit
         )
 
-        columns = self._blocks(x, p.round_x)
-        blocks_out = self._blocks(y, p.round_y)
-        out_limit = columns.upper * p.round_y * blocks_out.upper
+        columns = self._blocks(x, p.rounding.x)
+        blocks_out = self._blocks(y, p.rounding.y)
+        out_limit = columns.upper * p.rounding.y * blocks_out.upper
         area_out = self._product(
-            "area_out", columns, p.round_y * blocks_out.expr, p.round_y * blocks_out.upper
+            "area_out", columns, p.rounding.y * blocks_out.expr, p.rounding.y * blocks_out.upper
         )
-        blocks = self._blocks(k, p.round_k)
+        blocks = self._blocks(k, p.rounding.k)
         maps = self._product("out", blocks, area_out, out_limit)
-        used_out = p.round_x * (1 + p.sums) * (p.round_k * maps + p.extra_maps * area_out)
+        used_out = (
+            p.rounding.x * (1 + p.sums) * (p.rounding.k * maps + p.rounding.extra_maps * area_out)
+        )
         if p.c.tiled and c.bits:
             used_out = self._partial_sums(c, used_out, blocks, out_limit)
 
-        per_block = p.weight_channel * c.expr + p.weight_block
-        weights = p.weight_fixed + self._product(
-            "weights", blocks, per_block, p.weight_channel * c.upper + p.weight_block
+        per_block = p.weights.channel * c.expr + p.weights.block
+        weights = p.weights.fixed + self._product(
+            "weights", blocks, per_block, p.weights.channel * c.upper + p.weights.block
         )
-        if p.weights_in_l1:
+        if p.weights.in_l1:
             self.lp += p.buffering * (used_in + used_out + weights) <= p.l1_limit - p.fixed_bytes
         else:
             self.lp += p.buffering * (used_in + used_out) <= p.l1_limit - p.fixed_bytes
-            self.lp += p.buffering * weights <= p.weight_limit
+            self.lp += p.buffering * weights <= p.weights.limit
         return used_in + used_out + weights
 
     def _partial_sums(
@@ -211,7 +215,7 @@ class TilingModel:
         """Four bytes an element while c is tiled."""
         p = self.problem
         whole = self._is_whole("c", p.c, c)
-        upper = p.round_x * out_limit * (p.round_k * blocks.upper + p.extra_maps)
+        upper = p.rounding.x * out_limit * (p.rounding.k * blocks.upper + p.rounding.extra_maps)
         tiled = _Bits((self._one_minus(whole),), 1, 0)
         return used_out + 3 * self._product("partial", tiled, used_out, upper)
 
@@ -226,9 +230,11 @@ class TilingModel:
         """A dimension of the tile as an expression, and its largest value."""
         p = self.problem
         if dim == "iy":
-            return self._rows_in(), p.iy
+            return self._rows_in(), p.window.iy
         if dim == "ix":
-            return self._input("x", p.x, p.ix, p.fx, p.stride[1], "ix"), p.ix
+            return self._input(
+                "x", p.x, p.window.ix, p.window.fx, p.window.stride[1], "ix"
+            ), p.window.ix
         return self.sizes[dim].expr, self.sizes[dim].upper
 
     def _quantity(self, quantity: Size | Fill | Whole) -> pulp.LpAffineExpression:

@@ -35,7 +35,7 @@ def _limit(problem: TilingProblem, dim: Dim) -> int:
     whole = problem.whole
     return {
         "k": whole.k, "c": whole.c, "y": whole.y, "x": whole.x,
-        "iy": problem.iy, "ix": problem.ix,
+        "iy": problem.window.iy, "ix": problem.window.ix,
     }[dim]  # fmt: skip
 
 

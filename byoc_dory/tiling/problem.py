@@ -12,7 +12,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["Axis", "Solution", "Tile", "TilingProblem", "solution_of"]
+__all__ = [
+    "Axis",
+    "FixedBytes",
+    "Rounding",
+    "Solution",
+    "Tile",
+    "TileWeights",
+    "TilingProblem",
+    "Window",
+    "solution_of",
+]
 
 
 @dataclass(frozen=True)
@@ -57,51 +67,109 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Window:
+    """What outputs read of the input.
+
+    Attributes:
+        iy, ix: input size of the layer.
+        fy, fx: kernel as the accelerator executes it.
+        stride: (y, x).
+        crop: columns by which a tile's input may start early because of DMA alignment.
+    """
+
+    iy: int
+    ix: int
+    fy: int = 1
+    fx: int = 1
+    stride: tuple[int, int] = (1, 1)
+    crop: int = 0
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """To what L1 pads the sizes of a tile, powers of two, and maps that it needs besides.
+
+    Attributes:
+        k, c, y, x: output channels, input channels, rows and columns.
+        extra_maps: output maps that are overwritten behind those of a tile.
+    """
+
+    k: int = 1
+    c: int = 1
+    y: int = 1
+    x: int = 1
+    extra_maps: int = 0
+
+
+@dataclass(frozen=True)
+class TileWeights:
+    """What the weights of a tile take.
+
+    Attributes:
+        channel, block, fixed: bytes for each block of output channels and input channel, for each
+            block, and for each tile; see `TilingProblem`.
+        limit: bytes of the memory for weights; says nothing with ``in_l1``.
+        block_k: weights of this many channels are stored as one block: other tiles of k than its
+            multiples are possible, but leave blocks partly empty.
+        in_l1: whether a tile's weights lie in L1, and count there.
+    """
+
+    channel: int = 0
+    block: int = 0
+    fixed: int = 0
+    limit: int = 0
+    block_k: int = 1
+    in_l1: bool = False
+
+
+@dataclass(frozen=True)
+class FixedBytes:
+    """Bytes of L1 that no tile size changes.
+
+    Attributes:
+        operands: of each further operand, which L1 holds as a whole beside any tile.
+        scratch: what every tile needs besides, once.
+        slack: what may be lost between tensors whose sizes are not aligned.
+    """
+
+    operands: tuple[int, ...] = ()
+    scratch: int = 0
+    slack: int = 0
+
+
+@dataclass(frozen=True)
 class TilingProblem:
     """What a tile costs in L1, and how much there is.
 
     Input rows of a tile follow from its output rows with the halo exact: ``s*(y-1) + fy``, never
     more than the whole input, and the whole input when y is not tiled; columns alike, plus
-    ``crop`` columns when x is tiled.  Then, in bytes::
+    ``crop`` columns when x is tiled.  Then, in bytes, with each ``round`` to the size's rounding::
 
-        in  = copies * round(channels, round_c) * round(iy, round_y) * round(ix, round_x)
-        out = (round(k, round_k) + extra_maps) * round(y, round_y) * round(x, round_x)
-              * (4 if c < C else 1 + sums)
-        weights = weight_fixed + round(k, round_k) / round_k * (c * weight_channel + weight_block)
+        in  = copies * round(channels) * round(iy) * round(ix)
+        out = (round(k) + extra_maps) * round(y) * round(x) * (4 if c < C else 1 + sums)
+        weights = fixed + round(k) / rounding.k * (c * channel + block)
 
-    Weights lie in a memory of their own, or with ``weights_in_l1`` beside the activations.
-
+    Weights lie in a memory of their own, or with ``weights.in_l1`` beside the activations.
     ``channels`` is k where an output channel reads only its own input (depthwise, add), else c.
-    All roundings are powers of two.
 
     Attributes:
         name: the layer, for messages.
         k, c, y, x: the dimensions of the tile.
-        iy, ix: input size of the layer.
-        fy, fx: kernel as the accelerator executes it.
-        stride: (y, x).
-        crop: columns by which a tile's input may start early because of DMA alignment.
+        window: what outputs read.
+        l1_limit: bytes for input and output tiles.
         channels_follow_k: see above; c is then not a dimension of its own.
         copies: input operands of the layer's shape (2 for an add).
-        round_k, round_c, round_y, round_x, extra_maps: see the formulas.
-        weight_channel, weight_block, weight_fixed: see the formulas, in bytes.
+        rounding: padding in L1.
+        weights: of a tile.
         sums: bytes of an output's sum that lie in L1 beside it until the accelerator has done all
             passes over its input channels.
-        l1_limit: bytes for input and output tiles.
-        weight_limit: bytes for the weights of a tile.
         buffering: copies of every tile in memory, 2 when DMA is double-buffered.
         unit: what the limits belong to, for messages.
-        weights_in_l1: whether a tile's weights lie in L1, and count there; then ``weight_limit``
-            says nothing.
-        whole_operands: bytes of each further operand, which L1 holds as a whole beside any tile.
-        scratch: bytes of L1 that every tile needs besides, once.
-        slack: bytes of L1 that may be lost between tensors whose sizes are not aligned.
+        fixed: what is in L1 whatever the tile.
         inputs_once: whether L1 may hold one tile of each operand where it holds two of everything
             else: its next tile is loaded when nothing reads the last one any more.
         may_find: whether operands may lie in L1 as a whole.
         may_stay: whether the result can be kept there.
-        block_k: weights of this many channels are stored as one block: other tiles of k than its
-            multiples are possible, but leave blocks partly empty.
     """
 
     name: str
@@ -109,38 +177,22 @@ class TilingProblem:
     c: Axis
     y: Axis
     x: Axis
-    iy: int
-    ix: int
-    fy: int
-    fx: int
-    stride: tuple[int, int]
+    window: Window
     l1_limit: int
-    weight_limit: int
-    crop: int = 0
     channels_follow_k: bool = False
     copies: int = 1
-    round_k: int = 1
-    round_c: int = 1
-    round_y: int = 1
-    round_x: int = 1
-    extra_maps: int = 0
-    weight_channel: int = 0
-    weight_block: int = 0
-    weight_fixed: int = 0
+    rounding: Rounding = Rounding()
+    weights: TileWeights = TileWeights()
     sums: int = 0
     buffering: int = 1
     unit: str = "L1"
-    block_k: int = 1
-    weights_in_l1: bool = False
-    whole_operands: tuple[int, ...] = ()
-    scratch: int = 0
-    slack: int = 0
+    fixed: FixedBytes = FixedBytes()
     inputs_once: bool = False
     may_find: bool = True
     may_stay: bool = True
 
     def __post_init__(self) -> None:
-        powers = (self.round_k, self.round_c, self.round_y, self.round_x)
+        powers = (self.rounding.k, self.rounding.c, self.rounding.y, self.rounding.x)
         for value in (*powers, *(axis.step for axis in self.axes)):
             if value < 1 or value & (value - 1):
                 raise ValueError(f"{self.name}: {value} is not a power of two")
@@ -153,33 +205,35 @@ class TilingProblem:
 
     def rows_in(self, y: Any) -> Any:
         """Input rows that a tile of ``y`` output rows may need."""
-        return _halo(y, self.y.size, self.iy, self.fy, self.stride[0])
+        return _halo(y, self.y.size, self.window.iy, self.window.fy, self.window.stride[0])
 
     def columns_in(self, x: Any) -> Any:
         """Input columns that a tile of ``x`` output columns may need, crop included."""
-        return _halo(x, self.x.size, self.ix, self.fx + self.crop, self.stride[1])
+        return _halo(
+            x, self.x.size, self.window.ix, self.window.fx + self.window.crop, self.window.stride[1]
+        )
 
     def columns_read(self, x: Any) -> Any:
         """Input columns that ``x`` output columns read, without the crop."""
-        return _halo(x, self.x.size, self.ix, self.fx, self.stride[1])
+        return _halo(x, self.x.size, self.window.ix, self.window.fx, self.window.stride[1])
 
     def in_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of the input tile (of all operands) in L1."""
         channels = k if self.channels_follow_k else c
-        pitch = _round_up(self.columns_in(x), self.round_x)
-        rows = _round_up(self.rows_in(y), self.round_y)
-        return self.copies * _round_up(channels, self.round_c) * rows * pitch
+        pitch = _round_up(self.columns_in(x), self.rounding.x)
+        rows = _round_up(self.rows_in(y), self.rounding.y)
+        return self.copies * _round_up(channels, self.rounding.c) * rows * pitch
 
     def out_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of the output tile in L1; int32 partial sums while c is tiled."""
-        maps = _round_up(k, self.round_k) + self.extra_maps
+        maps = _round_up(k, self.rounding.k) + self.rounding.extra_maps
         element = 1 + self.sums + 3 * (c < self.c.size)
-        return maps * _round_up(y, self.round_y) * _round_up(x, self.round_x) * element
+        return maps * _round_up(y, self.rounding.y) * _round_up(x, self.rounding.x) * element
 
     def weight_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of the tile in the weight memory."""
-        blocks = _round_up(k, self.round_k) // self.round_k
-        return self.weight_fixed + blocks * (c * self.weight_channel + self.weight_block)
+        blocks = _round_up(k, self.rounding.k) // self.rounding.k
+        return self.weights.fixed + blocks * (c * self.weights.channel + self.weights.block)
 
     def memory(self, tile: Tile) -> tuple[int, int, int]:
         """(input, output, weight) bytes of one copy of a tile, without what does not change."""
@@ -193,21 +247,21 @@ class TilingProblem:
     @property
     def fixed_bytes(self) -> int:
         """Bytes of L1 that no tile size changes: further operands, scratch and slack."""
-        return sum(self.whole_operands) + self.scratch + self.slack
+        return sum(self.fixed.operands) + self.fixed.scratch + self.fixed.slack
 
     def l1_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Bytes of L1 while tiles of this size are computed, all copies."""
         copied = self.in_bytes(k, c, y, x) + self.out_bytes(k, c, y, x)
-        if self.weights_in_l1:
+        if self.weights.in_l1:
             copied = copied + self.weight_bytes(k, c, y, x)
         return self.buffering * copied + self.fixed_bytes
 
     def fits(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Whether a tile satisfies both limits."""
         fits_l1 = self.l1_bytes(k, c, y, x) <= self.l1_limit
-        if self.weights_in_l1:
+        if self.weights.in_l1:
             return fits_l1
-        return fits_l1 & (self.buffering * self.weight_bytes(k, c, y, x) <= self.weight_limit)
+        return fits_l1 & (self.buffering * self.weight_bytes(k, c, y, x) <= self.weights.limit)
 
     # ------------------------------------------------------------------ special tiles
 
@@ -234,7 +288,7 @@ class TilingProblem:
 
     def fills_blocks(self, tile: Tile) -> bool:
         """Whether the tile's weights are stored without empty places that another k would avoid."""
-        return tile.k % self.block_k == 0 or tile.k == self.k.size
+        return tile.k % self.weights.block_k == 0 or tile.k == self.k.size
 
     def key(self) -> tuple[Any, ...]:
         """Everything but the name: equal keys have equal solutions."""

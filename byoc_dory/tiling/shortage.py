@@ -69,7 +69,7 @@ def shortage_of(problem: TilingProblem) -> Shortage | None:
     sizes = (small.k, channels, small.y, small.x)
     weights = np.broadcast_to(problem.weight_bytes(*sizes), channels.shape)
     used = np.broadcast_to(problem.l1_bytes(*sizes), channels.shape)
-    possible = (copies * weights <= problem.weight_limit) | problem.weights_in_l1
+    possible = (copies * weights <= problem.weights.limit) | problem.weights.in_l1
     if not possible.any():
         return _of_weights(problem, small, copies * int(weights[0]))
     least = np.where(possible, used, np.iinfo(np.int64).max)
@@ -84,7 +84,7 @@ def _of_activations(problem: TilingProblem, tile: Tile, smallest: int) -> Shorta
     used_in, used_out, used_weights = problem.memory(tile)
     whole = problem.whole
     parts = f"{_copies(problem)}input {used_in}, output {used_out}"
-    if problem.weights_in_l1:
+    if problem.weights.in_l1:
         parts += f", weights {used_weights}"
     if problem.fixed_bytes:
         parts += f"; once, {problem.fixed_bytes}"
@@ -109,7 +109,7 @@ def _of_weights(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
     return Shortage(
         layer=problem.name,
         memory="weight memory",
-        limit=problem.weight_limit,
+        limit=problem.weights.limit,
         demand=problem.buffering * problem.memory(problem.whole)[2],
         tile=tile,
         smallest=smallest,
@@ -137,8 +137,8 @@ def _smaller_layer(problem: TilingProblem, tile: Tile, input_matters: bool) -> t
     found = []
     if not problem.channels_follow_k and tile.c > 1:
         found.append(f"use fewer input channels than {tile.c}")
-    if input_matters and not problem.x.tiled and problem.ix > 1:
-        found.append(f"use a narrower input than {problem.ix} columns")
-    if (problem.fy, problem.fx) != (1, 1):
-        found.append(f"use a smaller kernel than {problem.fy}x{problem.fx}")
+    if input_matters and not problem.x.tiled and problem.window.ix > 1:
+        found.append(f"use a narrower input than {problem.window.ix} columns")
+    if (problem.window.fy, problem.window.fx) != (1, 1):
+        found.append(f"use a smaller kernel than {problem.window.fy}x{problem.window.fx}")
     return tuple(found)

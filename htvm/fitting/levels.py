@@ -146,7 +146,7 @@ def _layer_demand(
     whole_in, whole_out, whole_weights = problem.memory(problem.whole)
     least, whole = least_in + least_out, whole_in + whole_out
     weights: int | None = solution.l1_weights
-    if problem.weights_in_l1:
+    if problem.weights.in_l1:
         # There is no memory for them alone.
         least, whole = least + least_weights, whole + whole_weights
         least_weights = whole_weights = weights = 0
@@ -161,7 +161,7 @@ def _layer_demand(
         weights_planned=weights if planned else None,
         weights_least=problem.buffering * least_weights,
         weights_whole=whole_weights,
-        weights_limit=problem.weight_limit,
+        weights_limit=problem.weights.limit,
     )
 
 

@@ -31,7 +31,7 @@ from byoc_dory.tiling import (
 )
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.latency import all_candidates, sizes
-from byoc_dory.tiling.problem import solution_of
+from byoc_dory.tiling.problem import Rounding, TileWeights, Window, solution_of
 from byoc_dory.tiling.shortage import require_feasible
 from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
@@ -139,9 +139,15 @@ def test_a_heuristics_tile_is_taken_where_it_is_quicker() -> None:
     """A cycle model that only one odd tile pleases: the search cannot know, the heuristic does."""
     axis = Axis(100)
     problem = TilingProblem(
-        "odd", k=axis, c=Axis(1, False), y=axis, x=axis, iy=100, ix=100, fy=1, fx=1,
-        stride=(1, 1), l1_limit=10**7, weight_limit=10**7,
-    )  # fmt: skip
+        "odd",
+        k=axis,
+        c=Axis(1, False),
+        y=axis,
+        x=axis,
+        window=Window(iy=100, ix=100, fy=1, fx=1, stride=(1, 1)),
+        l1_limit=10**7,
+        weights=TileWeights(limit=10**7),
+    )
     treasure = Tile(37, 1, 41, 43)
     cost = lambda tile: 1 if tile == treasure else 1000 + tile.k  # noqa: E731
     assert solve_latency(problem, cost).objective > 1
@@ -154,9 +160,15 @@ def test_a_heuristics_tile_is_taken_where_it_is_quicker() -> None:
 def test_ties_go_to_large_k_then_y_x_c() -> None:
     axis = Axis(12)
     problem = TilingProblem(
-        "flat", k=axis, c=axis, y=axis, x=axis, iy=12, ix=12, fy=1, fx=1, stride=(1, 1),
-        l1_limit=300, weight_limit=10**6,
-    )  # fmt: skip
+        "flat",
+        k=axis,
+        c=axis,
+        y=axis,
+        x=axis,
+        window=Window(iy=12, ix=12, fy=1, fx=1, stride=(1, 1)),
+        l1_limit=300,
+        weights=TileWeights(limit=10**6),
+    )
     tiles = feasible_tiles(problem)
     expected = max((k, y, x, c) for k, c, y, x in tiles.tolist())
     found = solve_latency(problem, lambda tile: 7).tile
@@ -186,9 +198,16 @@ def test_candidates_are_the_pareto_front_of_the_grid(op: str) -> None:
 
 def test_sizes_of_a_dimension() -> None:
     problem = TilingProblem(
-        "sizes", k=Axis(40), c=Axis(1, False), y=Axis(10), x=Axis(48, step=4), iy=10, ix=48, fy=3,
-        fx=3, stride=(1, 1), l1_limit=10**6, weight_limit=10**6, round_k=16, round_x=16,
-    )  # fmt: skip
+        "sizes",
+        k=Axis(40),
+        c=Axis(1, False),
+        y=Axis(10),
+        x=Axis(48, step=4),
+        window=Window(iy=10, ix=48, fy=3, fx=3, stride=(1, 1)),
+        l1_limit=10**6,
+        weights=TileWeights(limit=10**6),
+        rounding=Rounding(k=16, x=16),
+    )
     assert sizes(problem, problem.k).tolist() == [16, 32, 40]
     assert sizes(problem, problem.c).tolist() == [1]
     # 24 + 24 is two tiles, 32 + 16 fills 16 columns.

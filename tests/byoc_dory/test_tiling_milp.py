@@ -25,6 +25,7 @@ from byoc_dory.tiling import (
     solve_exhaustive,
     solve_milp,
 )
+from byoc_dory.tiling.problem import FixedBytes, Rounding, TileWeights, Window
 from tests.byoc_dory.layers import OPS, random_layer
 
 CORE = DIANA.accelerator("digital")
@@ -40,26 +41,32 @@ def brute_force(problem: TilingProblem, objective: Objective) -> tuple[int, Tile
         for axis in (problem.k, problem.y, problem.x, problem.c)
     ]
     for k, y, x, c in itertools.product(*ranges):
-        iy = problem.iy if y == problem.y.size else problem.stride[0] * (y - 1) + problem.fy
-        ix = problem.ix
+        iy = (
+            problem.window.iy
+            if y == problem.y.size
+            else problem.window.stride[0] * (y - 1) + problem.window.fy
+        )
+        ix = problem.window.ix
         if x != problem.x.size:
-            ix = problem.stride[1] * (x - 1) + problem.fx + problem.crop
-        iy, ix = min(iy, problem.iy), min(ix, problem.ix)
+            ix = problem.window.stride[1] * (x - 1) + problem.window.fx + problem.window.crop
+        iy, ix = min(iy, problem.window.iy), min(ix, problem.window.ix)
         channels = k if problem.channels_follow_k else c
         up = lambda value, step: (value + step - 1) // step * step  # noqa: E731
-        rows_in, rows_out = up(iy, problem.round_y), up(y, problem.round_y)
-        used_in = problem.copies * up(channels, problem.round_c) * rows_in * up(ix, problem.round_x)
-        maps = up(k, problem.round_k) + problem.extra_maps
-        used_out = maps * rows_out * up(x, problem.round_x)
-        used_out *= 1 if c == problem.c.size else 4
-        used_w = problem.weight_fixed + up(k, problem.round_k) // problem.round_k * (
-            c * problem.weight_channel + problem.weight_block
+        rows_in, rows_out = up(iy, problem.rounding.y), up(y, problem.rounding.y)
+        used_in = (
+            problem.copies * up(channels, problem.rounding.c) * rows_in * up(ix, problem.rounding.x)
         )
-        once = sum(problem.whole_operands) + problem.scratch + problem.slack
-        in_l1 = used_in + used_out + (used_w if problem.weights_in_l1 else 0)
+        maps = up(k, problem.rounding.k) + problem.rounding.extra_maps
+        used_out = maps * rows_out * up(x, problem.rounding.x)
+        used_out *= 1 if c == problem.c.size else 4
+        used_w = problem.weights.fixed + up(k, problem.rounding.k) // problem.rounding.k * (
+            c * problem.weights.channel + problem.weights.block
+        )
+        once = sum(problem.fixed.operands) + problem.fixed.scratch + problem.fixed.slack
+        in_l1 = used_in + used_out + (used_w if problem.weights.in_l1 else 0)
         if problem.buffering * in_l1 + once > problem.l1_limit:
             continue
-        if not problem.weights_in_l1 and problem.buffering * used_w > problem.weight_limit:
+        if not problem.weights.in_l1 and problem.buffering * used_w > problem.weights.limit:
             continue
         value = objective.alpha * (used_in + used_out + used_w)
         for heuristic in objective.heuristics:
@@ -127,29 +134,37 @@ def general_problem(rng: np.random.Generator) -> TilingProblem:
         c=Axis(1, False) if follow else axis(20),
         y=y,
         x=x,
-        iy=max(1, int(stride[0] * (y.size - 1) + fy + slack[0])),
-        ix=max(1, int(stride[1] * (x.size - 1) + fx + slack[1])),
-        fy=fy,
-        fx=fx,
-        stride=stride,
+        window=Window(
+            iy=max(1, int(stride[0] * (y.size - 1) + fy + slack[0])),
+            ix=max(1, int(stride[1] * (x.size - 1) + fx + slack[1])),
+            fy=fy,
+            fx=fx,
+            stride=stride,
+            crop=int(rng.integers(0, 4)),
+        ),
         l1_limit=int(np.exp(rng.uniform(np.log(100), np.log(60_000)))),
-        weight_limit=int(np.exp(rng.uniform(np.log(300), np.log(30_000)))),
-        crop=int(rng.integers(0, 4)),
+        weights=TileWeights(
+            limit=int(np.exp(rng.uniform(np.log(300), np.log(30_000)))),
+            channel=int(rng.integers(0, 40)),
+            block=int(rng.integers(0, 40)),
+            fixed=int(rng.integers(0, 40)),
+            in_l1=bool(rng.random() < 0.4),
+        ),
         channels_follow_k=follow,
         copies=int(rng.integers(1, 3)),
-        round_k=int(rng.choice([1, 4, 16])),
-        round_c=int(rng.choice([1, 16])),
-        round_x=int(rng.choice([1, 4, 16])),
-        extra_maps=int(rng.choice([0, 15])),
-        weight_channel=int(rng.integers(0, 40)),
-        weight_block=int(rng.integers(0, 40)),
-        weight_fixed=int(rng.integers(0, 40)),
+        rounding=Rounding(
+            k=int(rng.choice([1, 4, 16])),
+            c=int(rng.choice([1, 16])),
+            x=int(rng.choice([1, 4, 16])),
+            extra_maps=int(rng.choice([0, 15])),
+            y=int(rng.choice([1, 1, 4, 16])),
+        ),
         buffering=int(rng.integers(1, 3)),
-        round_y=int(rng.choice([1, 1, 4, 16])),
-        weights_in_l1=bool(rng.random() < 0.4),
-        whole_operands=tuple(int(v) for v in rng.integers(0, 200, int(rng.integers(0, 3)))),
-        scratch=int(rng.choice([0, 64])),
-        slack=int(rng.choice([0, 48])),
+        fixed=FixedBytes(
+            operands=tuple(int(v) for v in rng.integers(0, 200, int(rng.integers(0, 3)))),
+            scratch=int(rng.choice([0, 64])),
+            slack=int(rng.choice([0, 48])),
+        ),
     )
 
 
@@ -267,8 +282,9 @@ def test_large_layers() -> None:
 def test_every_budget_of_a_small_layer(stride: int, size: int) -> None:
     """Each tile's own demand as the limit: the halo's edges are where a program goes wrong."""
     axes = {"k": Axis(1, False), "c": Axis(1, False), "y": Axis(6), "x": Axis(5)}
-    rest = {"iy": size, "ix": size + 1, "fy": 3, "fx": 4, "stride": (stride, stride)}
-    ample = TilingProblem("edge", **axes, **rest, l1_limit=10**6, weight_limit=10)
+    window = Window(size, size + 1, 3, 4, (stride, stride))
+    weights = TileWeights(limit=10)
+    ample = TilingProblem("edge", **axes, window=window, l1_limit=10**6, weights=weights)
     demands = {
         sum(ample.memory(Tile(1, 1, y, x))[:2])
         for y in ample.y.sizes().tolist()

@@ -10,13 +10,20 @@ import pytest
 from byoc_dory.errors import TilingError
 from byoc_dory.tiling import Axis, Tile, TilingProblem, shortage_of, solve_exhaustive
 from byoc_dory.tiling.objectives import Objective
+from byoc_dory.tiling.problem import Rounding, TileWeights, Window
 from tests.byoc_dory.test_tiling_milp import general_problem
 
 CONV = TilingProblem(
-    "conv", k=Axis(32), c=Axis(8, False), y=Axis(10), x=Axis(12, False), iy=10, ix=12, fy=3, fx=3,
-    stride=(1, 1), l1_limit=400, weight_limit=4_000, round_k=16, weight_channel=144,
-    weight_block=64,
-)  # fmt: skip
+    "conv",
+    k=Axis(32),
+    c=Axis(8, False),
+    y=Axis(10),
+    x=Axis(12, False),
+    window=Window(iy=10, ix=12, fy=3, fx=3, stride=(1, 1)),
+    l1_limit=400,
+    weights=TileWeights(limit=4_000, channel=144, block=64),
+    rounding=Rounding(k=16),
+)
 
 
 def test_all_four_are_said() -> None:
@@ -51,7 +58,7 @@ def test_copies_are_counted_and_named() -> None:
 
 
 def test_weights() -> None:
-    found = shortage_of(replace(CONV, weight_limit=1_000))
+    found = shortage_of(replace(CONV, weights=replace(CONV.weights, limit=1_000)))
     assert found is not None
     # One block of 16: 8 channels of 144 B, 64 B of bias; the whole has two.
     assert (found.memory, found.smallest, found.demand) == ("weight memory", 1216, 2432)
@@ -61,9 +68,15 @@ def test_weights() -> None:
 def test_partial_sums_may_need_more_than_whole_channels() -> None:
     """While c is tiled outputs are int32: the tile of least demand has all channels."""
     sums = TilingProblem(
-        "sums", k=Axis(1, False), c=Axis(4), y=Axis(1, False), x=Axis(1, False), iy=1, ix=1,
-        fy=1, fx=1, stride=(1, 1), l1_limit=4, weight_limit=10,
-    )  # fmt: skip
+        "sums",
+        k=Axis(1, False),
+        c=Axis(4),
+        y=Axis(1, False),
+        x=Axis(1, False),
+        window=Window(iy=1, ix=1, fy=1, fx=1, stride=(1, 1)),
+        l1_limit=4,
+        weights=TileWeights(limit=10),
+    )
     found = shortage_of(sums)
     # c=1: 1 + 4 bytes; c=4: 4 + 1.
     assert found is not None and found.smallest == 5
@@ -75,7 +88,11 @@ def test_there_is_a_shortage_exactly_where_no_tile_fits(part: int) -> None:
     lacking = 0
     for seed in range(50 * part, 50 * part + 50):
         problem = general_problem(np.random.default_rng([seed, 41]))
-        small = replace(problem, l1_limit=problem.l1_limit // 20, weight_limit=400)
+        small = replace(
+            problem,
+            l1_limit=problem.l1_limit // 20,
+            weights=replace(problem.weights, limit=400),
+        )
         grid = np.meshgrid(*(axis.sizes() for axis in small.axes), indexing="ij")
         fits = bool(small.fits(*grid).any())
         found = shortage_of(small)

@@ -8,7 +8,7 @@ from byoc_dory.layers import Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_program import SUM_BYTES
-from byoc_dory.tiling.problem import Axis, TilingProblem
+from byoc_dory.tiling.problem import Axis, Rounding, TileWeights, TilingProblem, Window
 
 __all__ = ["tiling_problem"]
 
@@ -26,8 +26,6 @@ def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> 
         "name": layer.name,
         "l1_limit": l1_budget,
         "unit": core.l1,
-        "weight_block": column,
-        "weight_limit": column * core.columns,
         "sums": SUM_BYTES if each < layer.C else 0,
     }
     if isinstance(layer, Dense):
@@ -37,27 +35,21 @@ def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> 
             c=Axis(layer.C, tiled=False),
             y=one,
             x=one,
-            iy=1,
-            ix=1,
-            fy=1,
-            fx=1,
-            stride=(1, 1),
-            round_k=core.row_pitch,
-            round_c=core.row_pitch,
-            **{**common, "weight_block": column * core.row_pitch},
+            window=Window(1, 1),
+            rounding=Rounding(k=core.row_pitch, c=core.row_pitch),
+            weights=TileWeights(block=column * core.row_pitch, limit=column * core.columns),
+            **common,
         )
     return TilingProblem(
         k=Axis(layer.K),
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, step=core.group),
-        iy=layer.iy,
-        ix=layer.ix,
-        fy=layer.fy,
-        fx=layer.fx,
-        stride=layer.stride,
         # x tiles start at multiples of the group, so the misalignment is always the same.
-        crop=-layer.pad[1] % core.group,
-        round_x=core.row_pitch,
+        window=Window(
+            layer.iy, layer.ix, layer.fy, layer.fx, layer.stride, -layer.pad[1] % core.group
+        ),
+        rounding=Rounding(x=core.row_pitch),
+        weights=TileWeights(block=column, limit=column * core.columns),
         **common,
     )

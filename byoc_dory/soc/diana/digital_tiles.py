@@ -9,7 +9,7 @@ from byoc_dory.layers import Add, Convolution, Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pad_filter
-from byoc_dory.tiling.problem import Axis, TilingProblem
+from byoc_dory.tiling.problem import Axis, Rounding, TileWeights, TilingProblem, Window
 
 __all__ = ["tiling_problem"]
 
@@ -22,7 +22,6 @@ def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) ->
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": l1_budget,
-        "weight_limit": core.weight_memory,
         "unit": core.l1,
     }
     match layer:
@@ -44,30 +43,30 @@ def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any])
         special: dict[str, Any] = {
             "c": Axis(1, tiled=False),
             "channels_follow_k": True,
-            "extra_maps": core.lanes - 1,
-            "block_k": core.depthwise_block_channels,
-            "weight_fixed": core.lanes * fy * fx + core.bias_bytes,
+            "rounding": Rounding(x=core.row_pitch, extra_maps=core.lanes - 1),
+            "weights": TileWeights(
+                fixed=core.lanes * fy * fx + core.bias_bytes,
+                limit=core.weight_memory,
+                block_k=core.depthwise_block_channels,
+            ),
         }
     else:
         special = {
             "c": Axis(layer.C, tiled=False),
-            "round_k": core.lanes,
-            "block_k": core.lanes,
-            "weight_channel": core.lanes * fy * fx,
-            "weight_block": core.bias_bytes,
+            "rounding": Rounding(k=core.lanes, x=core.row_pitch),
+            "weights": TileWeights(
+                channel=core.lanes * fy * fx,
+                block=core.bias_bytes,
+                limit=core.weight_memory,
+                block_k=core.lanes,
+            ),
         }
     return TilingProblem(
         k=Axis(layer.K),
         y=Axis(layer.oy),
         x=Axis(layer.ox, step=core.group),
-        iy=layer.iy,
-        ix=layer.ix,
-        fy=fy,
-        fx=fx,
-        stride=layer.stride,
         # x tiles start at multiples of the group, so the misalignment is always the same.
-        crop=-layer.pad[1] % core.group,
-        round_x=core.row_pitch,
+        window=Window(layer.iy, layer.ix, fy, fx, layer.stride, -layer.pad[1] % core.group),
         **special,
         **common,
     )
@@ -80,15 +79,10 @@ def _dense_problem(layer: Dense, core: DigitalCore, common: dict[str, Any]) -> T
         c=Axis(layer.C, tiled=False),
         y=one,
         x=one,
-        iy=1,
-        ix=1,
-        fy=1,
-        fx=1,
-        stride=(1, 1),
-        round_k=core.lanes,
-        round_c=core.columns,
+        window=Window(1, 1),
+        rounding=Rounding(k=core.lanes, c=core.columns),
         # One trigger per 16 outputs: the weight memory holds one block.
-        weight_fixed=core.dense_weight_bytes(layer.C),
+        weights=TileWeights(fixed=core.dense_weight_bytes(layer.C), limit=core.weight_memory),
         **common,
     )
 
@@ -100,13 +94,10 @@ def _add_problem(layer: Add, core: DigitalCore, common: dict[str, Any]) -> Tilin
         c=Axis(1, tiled=False),
         y=Axis(layer.oy),
         x=Axis(x, tiled=False),
-        iy=layer.iy,
-        ix=x,
-        fy=1,
-        fx=1,
-        stride=(1, 1),
+        window=Window(layer.iy, x),
         channels_follow_k=True,
         copies=2,
-        round_x=round_up(core.row_pitch, core.columns),
+        rounding=Rounding(x=round_up(core.row_pitch, core.columns)),
+        weights=TileWeights(limit=core.weight_memory),
         **common,
     )

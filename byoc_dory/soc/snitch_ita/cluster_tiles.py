@@ -9,7 +9,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import BLOCK_ALIGN, block_of, function_bytes
-from byoc_dory.tiling.problem import Axis, TilingProblem
+from byoc_dory.tiling.problem import Axis, FixedBytes, TileWeights, TilingProblem, Window
 
 __all__ = ["block_bytes", "tiling_problem", "units_of"]
 
@@ -30,11 +30,9 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
-        "weight_limit": 0,
-        "weights_in_l1": True,
-        # Nothing is padded, but every tensor begins aligned.
-        "slack": ALIGNMENT * (len(layer.inputs) + 2),
     }
+    # Nothing is padded, but every tensor begins aligned.
+    slack = ALIGNMENT * (len(layer.inputs) + 2)
     if not isinstance(layer, Weighted):
         whole: tuple[int, ...] = ()
         if isinstance(layer, Matmul):
@@ -44,14 +42,10 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
             c=Axis(in_unit, tiled=False),
             y=Axis(units),
             x=Axis(1, tiled=False),
-            iy=units,
-            ix=1,
-            fy=1,
-            fx=1,
-            stride=(1, 1),
+            window=Window(units, 1),
             copies=len(layer.inputs) - len(whole),
-            whole_operands=whole,
-            weight_fixed=block_bytes(layer, 0),
+            weights=TileWeights(fixed=block_bytes(layer, 0), in_l1=True),
+            fixed=FixedBytes(whole, slack=slack),
             **common,
         )
     one, two = block_of(layer, 4), block_of(layer, 8)
@@ -66,14 +60,14 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
-        iy=layer.iy,
-        ix=layer.ix,
-        fy=layer.fy,
-        fx=layer.fx,
-        stride=layer.stride,
-        weight_channel=0 if depthwise else layer.fy * layer.fx,
-        weight_block=per_column + (each if depthwise else 0),
-        weight_fixed=table + 2 * BLOCK_ALIGN,
+        window=Window(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
+        weights=TileWeights(
+            channel=0 if depthwise else layer.fy * layer.fx,
+            block=per_column + (each if depthwise else 0),
+            fixed=table + 2 * BLOCK_ALIGN,
+            in_l1=True,
+        ),
+        fixed=FixedBytes(slack=slack),
         **common,
     )
 

@@ -15,7 +15,7 @@ from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.layers.tensor import Array
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.tiling.problem import Axis, TilingProblem
+from byoc_dory.tiling.problem import Axis, FixedBytes, Rounding, TileWeights, TilingProblem, Window
 
 __all__ = [
     "aligned",
@@ -44,18 +44,10 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
-        "weight_limit": 0,
-        "weights_in_l1": True,
         "inputs_once": True,
         "x": Axis(1, tiled=False),
-        "iy": layer.oy,
-        "ix": 1,
-        "fy": 1,
-        "fx": 1,
-        "stride": (1, 1),
-        "round_k": core.tile,
-        "round_c": core.tile,
-        "round_y": core.tile,
+        "window": Window(layer.oy, 1),
+        "rounding": Rounding(k=core.tile, c=core.tile, y=core.tile),
         "may_find": whole,
         "may_stay": whole,
     }
@@ -67,16 +59,17 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
             k=Axis(layer.K, tiled=False),
             c=channels,
             y=Axis(layer.oy, step=core.tile),
-            whole_operands=(each, each),
-            scratch=core.tile * keys,
+            weights=TileWeights(in_l1=True),
+            fixed=FixedBytes((each, each), scratch=core.tile * keys),
             **common,
         )
     return TilingProblem(
         k=Axis(layer.K, step=core.tile),
         c=channels,
         y=Axis(layer.oy, tiled=not _transposed(layer), step=core.tile),
-        weight_channel=0,
-        weight_block=core.tile * (round_up(layer.C, core.tile) + core.bias_bytes),
+        weights=TileWeights(
+            block=core.tile * (round_up(layer.C, core.tile) + core.bias_bytes), in_l1=True
+        ),
         **common,
     )
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from byoc_dory.layers import Convolution, Dense, Layer, Shift, Weighted
 from byoc_dory.soc.base import Rule, Soc
-from byoc_dory.tiling import Axis, Heuristic, Objective, Size, TilingProblem, shortage_of
+from byoc_dory.tiling import (
+    Axis,
+    Heuristic,
+    Objective,
+    Size,
+    TileWeights,
+    TilingProblem,
+    Window,
+    shortage_of,
+)
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from tiny_soc.description import Mac
 
@@ -82,16 +91,9 @@ def tiling_problem(layer: Layer, core: Mac, l1_budget: int) -> TilingProblem:
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
-        iy=layer.iy,
-        ix=layer.ix,
-        fy=1,
-        fx=1,
-        stride=(1, 1),
+        window=Window(layer.iy, layer.ix),
         l1_limit=l1_budget,
-        weight_limit=0,
-        weights_in_l1=True,
-        weight_channel=1,
-        weight_block=4,
+        weights=TileWeights(channel=1, block=4, in_l1=True),
         unit=core.l1,
     )
 
