@@ -90,10 +90,23 @@ class PrimitiveOp(Op):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """The definition: the result as a tensor expression of the arguments."""
 
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """The type of the result where the operator is applied to tensors of these types.
+
+        Raises:
+            IntegerFormError: if the tensors do not fit the fields.
+            UnsupportedError: if the result could not be computed exactly.
+        """
+        variables = [
+            relax.Var(f"x{at}", relax.TensorType(item.shape, item.dtype))
+            for at, item in enumerate(inputs)
+        ]
+        return self.result([type_of(argument.value) for argument in self.arguments(variables)])
+
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`: a call of the operator's PrimFunc."""
-        arguments = self.arguments(inputs)
         try:
+            arguments = self.arguments(inputs)
             result = self.result([type_of(argument.value) for argument in arguments])
         except HtvmError as error:
             where = error.where or f"operator '{name}'"

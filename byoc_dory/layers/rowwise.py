@@ -9,13 +9,11 @@ at the bounds of int8.  x is a row of n bytes (int8 or uint8).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    Array: TypeAlias = npt.NDArray[Any]
+from byoc_dory.layers.tensor import Array
 
 __all__ = [
     "AffineNorm",

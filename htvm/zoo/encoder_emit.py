@@ -16,10 +16,12 @@ from byoc_dory.layers.layer import MulShift
 from htvm.model import Model, TensorInfo
 from patterns.ops.add import Add
 from patterns.ops.dense import Dense
-from patterns.ops.integer import matmul
-from patterns.ops.pulp.ita import accumulate, ita_gelu, ita_softmax
-from patterns.ops.pulp.norm import affine_norm
-from patterns.ops.rescale import rescale
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.affine_norm import PulpAffineNorm
+from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita_softmax import ItaMax
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def gemm_model(
 
     def write(bb: BlockBuilder, x: Expr) -> Expr:
         y = _product(bb, x, product, "gemm", clip)
-        return ita_gelu(bb, y, gelu, name="gelu") if gelu is not None else y
+        return ItaActivation(gelu).write(bb, [y], "gelu") if gelu is not None else y
 
     return _model(name, (rows, product.weight.shape[1]), write)
 
@@ -111,29 +113,29 @@ def _attention(bb: BlockBuilder, x: Expr, attention: Attention, prefix: str) -> 
     if attention.accumulate is None:
         return outputs[0]
     mul, shift, offset = attention.accumulate
-    return accumulate(bb, outputs, mul, offset, shift, name=f"{prefix}_heads")
+    return Accumulate(mul, offset, shift).write(bb, outputs, f"{prefix}_heads")
 
 
 def _head(bb: BlockBuilder, query: Expr, key: Expr, value: Expr, scores: Scores, name: str) -> Expr:
-    sums = matmul(bb, query, key, transpose_b=True, name=f"{name}_similarity")
+    sums = IntegerMatmul(transpose_b=True).write(bb, [query, key], f"{name}_similarity")
     bound = shape_of(query)[-1] * 128 * 128
     rows = _rescaled(bb, sums, scores.scores, bound, f"{name}_scores")
-    rows = ita_softmax(bb, rows, scores.softmax, name=f"{name}_softmax")
-    sums = matmul(bb, rows, value, name=f"{name}_mixture")
+    rows = ItaMax(scores.softmax).write(bb, [rows], f"{name}_softmax")
+    sums = IntegerMatmul().write(bb, [rows, value], f"{name}_mixture")
     bound = shape_of(value)[0] * 255 * 128
     return _rescaled(bb, sums, scores.context, bound, f"{name}_context")
 
 
 def _rescaled(bb: BlockBuilder, x: Expr, scale: Scale, bound: int, name: str) -> Var:
     mul, shift, offset = scale
-    factor, summand = np.asarray(mul), np.asarray(offset)
-    return rescale(bb, x, factor, summand, shift, _INT8, name=name, bound=bound)
+    op = Rescale(np.asarray(mul), np.asarray(offset), shift, _INT8, bound=bound)
+    return op.write(bb, [x], name)
 
 
 def _feed_forward(bb: BlockBuilder, x: Expr, part: FeedForward, name: str) -> Expr:
     y = _product(bb, x, part.inner, f"{name}_inner", part.clip)
     if part.gelu is not None:
-        y = ita_gelu(bb, y, part.gelu, name=f"{name}_gelu")
+        y = ItaActivation(part.gelu).write(bb, [y], f"{name}_gelu")
     y = _product(bb, y, part.outer, f"{name}_outer")
     return _normed(bb, x, y, part.residual, part.norm, name)
 
@@ -143,8 +145,7 @@ def _normed(
 ) -> Expr:
     mul, shift, offset = residual
     total = Add(MulShift((mul,), (shift,), (offset,))).write(bb, [x, y], f"{name}_add")
-    divisor = 1 << norm.shift
-    return affine_norm(bb, total, norm.weight, norm.bias, norm.mul, divisor, name=f"{name}_norm")
+    return PulpAffineNorm(norm).write(bb, [total], f"{name}_norm")
 
 
 def _product(

@@ -18,7 +18,7 @@ from patterns.byoc.composite import Shape, shapes_of
 from patterns.byoc.table import LAYER_ATTRIBUTE, pattern_table
 from patterns.dispatch.dispatching import CPU, Dispatch
 from patterns.names import name_of
-from patterns.reading.kinds import PRIMITIVES
+from patterns.reading.kinds import primitive_kinds
 from patterns.reading.walk import bindings_of, main_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tup
         for name, place in placed.placement.items()
         if place != CPU
         and name not in placed.inner
-        and (name in placed.groups or placed.kinds[name] in PRIMITIVES.values())
+        and (name in placed.groups or placed.kinds[name] in primitive_kinds())
         and placed.kinds[name] != "add"
     }
     return shapes_of(found, dict(bindings_of(main_of(module)))) if found else ()

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers import Gemm, Layer, MulShift, Rows, matmul_layer, matrix, rows_layer
+from byoc_dory.layers import Gemm, Layer, MulShift, matmul_layer
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
-from patterns.ops.pulp.activation import tabulated
+from patterns.op import TensorType
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.pulp.elementwise import ElementWise
+from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.rows import matrix_of, row_layer
 
 if TYPE_CHECKING:
     from patterns.reading.graph import Graph
@@ -49,20 +54,34 @@ def groups_of(graph: Graph) -> Iterator[Group]:
     and its activation.
     """
     for node in graph.nodes.values():
-        if node.kind == "rescale" and "mul" in node.attrs:
-            group = _scaled_product(node, graph) or _scaled_activation(node, graph)
-        elif node.kind == "ita_gelu":
-            group = _activated_product(node, graph)
-        else:
-            continue
+        match node.op:
+            case Rescale(requantization=MulShift() as requant):
+                after = _Requantized(node, requant, node.op.clip)
+                group = _scaled_product(after, graph) or _scaled_activation(after, graph)
+            case ItaActivation():
+                group = _activated_product(node, node.op.function, graph)
+            case _:
+                continue
         if group is not None:
             yield group
 
 
-def _scaled_product(node: Node, graph: Graph) -> Group | None:
+@dataclass(frozen=True, eq=False)
+class _Requantized:
+    """A requantization of one factor that is an operator by itself."""
+
+    node: Node
+    requant: MulShift
+    clip: tuple[int, int]
+
+
+def _scaled_product(after: _Requantized, graph: Graph) -> Group | None:
     """A matmul and its requantization."""
-    product = graph.made_by(node.inputs[0], "matmul")
-    if product is None or not graph.is_inner(product.name, {node.name}):
+    node = after.node
+    product = graph.nodes.get(node.inputs[0])
+    if product is None or not isinstance(product.op, IntegerMatmul):
+        return None
+    if not graph.is_inner(product.name, {node.name}):
         return None
     if not set(product.input_dtypes) <= {"int8", "uint8"} or node.output_dtype == "int32":
         return None
@@ -70,59 +89,51 @@ def _scaled_product(node: Node, graph: Graph) -> Group | None:
     if len(set(batches)) != 1:
         return None  # one operand is broadcast
     a, b = (
-        matrix(name, prod(shape[:-1]), shape[-1], dtype)
+        matrix_of(name, TensorType(shape, dtype))
         for name, shape, dtype in zip(
             product.inputs, product.input_shapes, product.input_dtypes, strict=True
         )
     )
-    requant, clip = _requantization(node)
     layer = matmul_layer(
-        node.name, a, b, requant=requant, clip=clip, dtype=node.output_dtype, batch=batches[0],
-        transposed=bool(product.attrs["transpose_b"]),
+        node.name, a, b, requant=after.requant, clip=after.clip, dtype=node.output_dtype,
+        batch=batches[0], transposed=product.op.transpose_b,
     )  # fmt: skip
     return Group("matmul", layer, (product.name, node.name))
 
 
-def _requantization(node: Node) -> tuple[MulShift, tuple[int, int]]:
-    mul, shift, add = (node.attrs[role] for role in ("mul", "shift", "add"))
-    clip = node.attrs["clip"]
-    assert isinstance(mul, int) and isinstance(shift, int) and isinstance(add, int)
-    assert isinstance(clip, tuple)
-    return MulShift((mul,), (shift,), (add,)), (clip[0], clip[1])
-
-
-def _scaled_activation(node: Node, graph: Graph) -> Group | None:
+def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
     """A function of bytes and its requantization: a table."""
+    node, requant = after.node, after.requant
     source = graph.nodes.get(node.inputs[0])
-    if source is None or not graph.is_inner(source.name, {node.name}):
+    if source is None or not isinstance(source.op, ElementWise) or not source.op.offered:
+        return None
+    if not graph.is_inner(source.name, {node.name}):
         return None
     dtype = source.input_dtypes[0]
     if dtype not in ("int8", "uint8") or node.output_dtype not in ("int8", "uint8"):
         return None
-    values = tabulated(source.kind, source.attrs, dtype)
-    if values is None:
-        return None
-    requant, (low, high) = _requantization(node)
     # In Python's integers, which do not overflow.
-    scaled = [(value * requant.mul[0] + requant.add[0]) >> requant.shift[0] for value in values]
-    table = np.clip(np.array(scaled, object), low, high).astype(node.output_dtype).view("uint8")
-    shape = source.input_shapes[0]
-    x = matrix(source.inputs[0], prod(shape[:-1]), shape[-1], dtype)
-    layer = rows_layer(node.name, x, TableMap(table), node.output_dtype)
+    scaled = [
+        (value * requant.mul[0] + requant.add[0]) >> requant.shift[0]
+        for value in source.op.tabulated(dtype)
+    ]
+    clipped = np.clip(np.array(scaled, object), *after.clip)
+    table = clipped.astype(node.output_dtype).view("uint8")
+    x = (source.inputs[0], TensorType(source.input_shapes[0], dtype))
+    output = TensorType(node.output_shape, node.output_dtype)
+    layer = row_layer(node.name, x, output, TableMap(table))
     return Group(source.kind, layer, (source.name, node.name))
 
 
-def _activated_product(node: Node, graph: Graph) -> Group | None:
+def _activated_product(node: Node, function: ItaGelu, graph: Graph) -> Group | None:
     """A product with a constant matrix and the accelerator's GELU."""
     origin, passed = graph.behind_reshapes(node.inputs[0])
     product = graph.made_by(origin, "linear")
-    if product is None or not isinstance(product.layer, Gemm) or not isinstance(node.layer, Rows):
+    if product is None or not isinstance(product.layer, Gemm):
         return None
     parts = (product.name, *reversed(passed), node.name)
     if not all(graph.is_inner(name, set(parts)) for name in parts[:-1]):
         return None
-    function = node.layer.function
-    assert isinstance(function, ItaGelu)
     output = replace(product.layer.output, name=node.name)
     layer = replace(product.layer, name=node.name, output=output, function=function)
     return Group("linear", layer, parts)

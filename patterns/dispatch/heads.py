@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers import Gemm, MulShift, Projection, Rows, Scores, Shift
+from byoc_dory.layers import Add, Gemm, MulShift, Projection, Rows, Scores, Shift
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.dispatch.arrange import Arranged, arranged
+from patterns.op import INT8, Work
+from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.onnxruntime.binary import OnnxBinary
+from patterns.ops.tflite.binary import TfliteBinary
 from patterns.reading.graph import is_plain_reshape
 
 if TYPE_CHECKING:
@@ -19,21 +25,16 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 __all__ = [
-    "SOFTMAXES",
     "Core",
     "Obstacle",
     "columns_of_heads",
     "core_of",
     "head_product",
+    "is_softmax",
     "of_rows",
     "plain_layer",
     "product_of",
 ]
-
-SOFTMAXES = ("ita_softmax", "integer_softmax", "softmax", "onnx_softmax")
-"""Kinds of operators that may be in the middle of attention."""
-_SUMS = ("add", "combine", "onnx_binary", "tflite_binary", "accumulate")
-_INT8 = (-128, 127)
 
 
 class Obstacle(Exception):
@@ -62,13 +63,18 @@ class Core:
     parts: frozenset[str]
 
 
+def is_softmax(node: Node) -> bool:
+    """Whether the operator may be in the middle of attention."""
+    return node.op.work is Work.SOFTMAX
+
+
 def product_of(softmax: Node, graph: Graph) -> Node | None:
     """The product that reads the softmax, behind plain reshapes."""
     waiting = [softmax.name]
     while waiting:
         name = waiting.pop()
         for node in graph.read_by(name):
-            if node.kind == "matmul" and node.inputs[0] == name:
+            if isinstance(node.op, IntegerMatmul) and node.inputs[0] == name:
                 return node
             if is_plain_reshape(node):
                 waiting.append(node.name)
@@ -88,14 +94,14 @@ def core_of(softmax: Node, graph: Graph) -> Core:
     if not isinstance(function, ItaSoftmax):
         raise Obstacle(f"the softmax is {softmax.kind}, which is not one of powers of two")
     scaled, before = graph.behind_reshapes(softmax.inputs[0])
-    scores, product = _scaled_product(scaled, "scores", graph)
+    scores, product, transposed = _scaled_product(scaled, "scores", graph)
     mixture = product_of(softmax, graph)
-    assert mixture is not None
+    assert mixture is not None and isinstance(mixture.op, IntegerMatmul)
     _, between = graph.behind_reshapes(mixture.inputs[0])
-    readers = [node for node in graph.read_by(mixture.name) if node.kind == "rescale"]
+    readers = [node for node in graph.read_by(mixture.name) if isinstance(node.op, Rescale)]
     if len(readers) != 1 or len(mixture.inputs) != 2 or len(product.inputs) != 2:
         raise Obstacle(f"the product '{mixture.name}' is not requantized")
-    context, _ = _scaled_product(readers[0].name, "context", graph)
+    context, _, _ = _scaled_product(readers[0].name, "context", graph)
     *batch, rows, size = product.input_shapes[0]
     heads = prod(batch)
     if prod(mixture.output_shape[:-2]) != heads or prod(product.output_shape[:-2]) != heads:
@@ -104,8 +110,8 @@ def core_of(softmax: Node, graph: Graph) -> Core:
     operands = []
     for node, at, swap in (
         (product, 0, False),
-        (product, 1, not product.attrs["transpose_b"]),
-        (mixture, 1, bool(mixture.attrs["transpose_b"])),
+        (product, 1, not transposed),
+        (mixture, 1, mixture.op.transpose_b),
     ):
         shape = node.input_shapes[at]
         if prod(shape[:-2]) != heads:
@@ -123,25 +129,31 @@ def core_of(softmax: Node, graph: Graph) -> Core:
     )  # fmt: skip
 
 
-def _scaled_product(name: str, role: str, graph: Graph) -> tuple[tuple[int, int, int], Node]:
-    """The factors of a requantization, and the product it requantizes."""
+def _scaled_product(name: str, role: str, graph: Graph) -> tuple[tuple[int, int, int], Node, bool]:
+    """The factors of a requantization, the product it requantizes, and whether that transposes."""
     node = graph.nodes.get(name)
     product = None
-    if node is not None and node.kind == "rescale":
+    if node is not None and isinstance(node.op, Rescale):
         product = graph.nodes.get(node.inputs[0])
     odd = product if product is not None else node
-    if odd is not None and odd.kind in _SUMS:
+    if odd is not None and _adds(odd):
         raise Obstacle(f"{odd.kind} '{odd.name}' adds to the {role}: masks are not supported")
-    if node is None or product is None or product.kind != "matmul":
+    if node is None or product is None or not isinstance(product.op, IntegerMatmul):
         kind = "an input" if odd is None else odd.kind
         raise Obstacle(f"the {role} '{name}' are {kind}, not a product with one requantization")
-    if "mul" not in node.attrs:
+    assert isinstance(node.op, Rescale)
+    requant = node.op.requantization
+    if requant is None:
         raise Obstacle(f"the {role} '{name}' are requantized by several factors")
-    if node.attrs["clip"] != _INT8 or node.output_dtype != "int8":
-        raise Obstacle(f"the {role} '{name}' are clipped to {node.attrs['clip']}")
-    mul, shift, add = (node.attrs[part] for part in ("mul", "shift", "add"))
-    assert isinstance(mul, int) and isinstance(shift, int) and isinstance(add, int)
-    return (mul, shift, add), product
+    if node.op.clip != INT8 or node.output_dtype != "int8":
+        raise Obstacle(f"the {role} '{name}' are clipped to {node.op.clip}")
+    factors = (requant.mul[0], requant.shift[0], requant.add[0])
+    return factors, product, product.op.transpose_b
+
+
+def _adds(node: Node) -> bool:
+    """Whether the operator may add a mask."""
+    return isinstance(node.layer, Add) or isinstance(node.op, Combine | OnnxBinary | TfliteBinary)
 
 
 # ------------------------------------------------------------------------------ products
@@ -174,7 +186,7 @@ def plain_layer(node: Node) -> Gemm:
     layer = node.layer
     if not isinstance(layer, Gemm):
         raise Obstacle(f"'{node.name}' is no product of matrices")
-    if layer.clip != _INT8 or layer.output.dtype != "int8":
+    if layer.clip != INT8 or layer.output.dtype != "int8":
         raise Obstacle(f"'{node.name}' is clipped to [{layer.clip[0]}, {layer.clip[1]}]")
     return layer
 

@@ -19,16 +19,20 @@ from byoc_dory.layers import Attention, Projection, mha_layer
 from patterns.dispatch.arrange import arranged, is_arranged
 from patterns.dispatch.groups import Group
 from patterns.dispatch.heads import (
-    SOFTMAXES,
     Core,
     Obstacle,
     columns_of_heads,
     core_of,
     head_product,
+    is_softmax,
     of_rows,
     plain_layer,
     product_of,
 )
+from patterns.op import INT8
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.pulp.accumulate import Accumulate
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
@@ -36,8 +40,6 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 __all__ = ["NoAttention", "attentions"]
-
-_INT8 = (-128, 127)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def attentions(graph: Graph) -> Iterator[Group | NoAttention]:
     """The attentions of a graph, and what prevents those that are none; in execution order."""
     covered: set[str] = set()
     for node in graph.nodes.values():
-        if node.kind not in SOFTMAXES or node.name in covered:
+        if not is_softmax(node) or node.name in covered:
             continue
         if product_of(node, graph) is None:
             continue  # a classifier's
@@ -112,13 +114,13 @@ class _Finder:
 
     def _other_core(self, name: str) -> Core:
         """The core that the context of another head is of."""
-        node = self._graph.made_by(name, "rescale")
-        product = None if node is None else self._graph.made_by(node.inputs[0], "matmul")
+        node = self._graph.made_by(name, Rescale)
+        product = None if node is None else self._graph.made_by(node.inputs[0], IntegerMatmul)
         softmax = None
         if product is not None:
             made = self._graph.behind_reshapes(product.inputs[0])[0]
-            softmax = self._graph.made_by(made, *SOFTMAXES)
-        if softmax is None:
+            softmax = self._graph.nodes.get(made)
+        if softmax is None or not is_softmax(softmax):
             raise Obstacle(f"'{name}' is joined to the heads, and is none")
         return core_of(softmax, self._graph)
 
@@ -164,7 +166,7 @@ class _Finder:
         """The accumulation that reads an output product, behind plain reshapes."""
         name = product.name
         while len(readers := self._graph.read_by(name)) == 1:
-            if readers[0].kind == "accumulate":
+            if isinstance(readers[0].op, Accumulate):
                 return readers[0].name
             if self._graph.behind_reshapes(readers[0].name)[0] != product.name:
                 return None
@@ -184,7 +186,7 @@ class _Finder:
         for core in cores.values():
             if core.scores != first.scores or core.rows != first.rows:
                 raise Obstacle(f"the heads of '{core.context.name}' are requantized unlike others")
-        joined = end.kind != "accumulate"
+        joined = not isinstance(end.op, Accumulate)
         order = [head for each in columns for head in each]
         expected = {(name, at) for name, core in cores.items() for at in range(core.batch)}
         if len(order) != len(set(order)) or set(order) != expected:
@@ -209,10 +211,10 @@ class _Finder:
             part = of_rows(layer, np.arange(layer.K), node.name)
             made.append(replace(part, weight=np.ascontiguousarray(part.weight[:, taken])))
         total = None
-        if not joined:
-            total = tuple(end.attrs[role] for role in ("mul", "shift", "add"))
-            if end.attrs["clip"] != _INT8:
-                raise Obstacle(f"the sum of the heads is clipped to {end.attrs['clip']}")
+        if isinstance(end.op, Accumulate):
+            total = (end.op.mul, end.op.shift, end.op.add)
+            if end.op.clip != INT8:
+                raise Obstacle(f"the sum of the heads is clipped to {end.op.clip}")
         attention = Attention(
             tuple(sides["query"]), tuple(sides["key"]), tuple(sides["value"]), first.scores,
             tuple(made), total,

@@ -11,6 +11,7 @@ from byoc_dory.layers import AnalogRequant, MulShift, Shift
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
+    from patterns.op import Op
     from patterns.reading.node import Node
 
 __all__ = ["Graph", "is_plain_reshape"]
@@ -54,10 +55,13 @@ class Graph:
         """Whether nobody but ``parts`` reads the tensor."""
         return not self.is_result(name) and all(node.name in parts for node in self.read_by(name))
 
-    def made_by(self, name: str, *kinds: str) -> Node | None:
-        """The operator that computes the tensor, if it is of one of these kinds."""
+    def made_by(self, name: str, kind: str | type[Op]) -> Node | None:
+        """The operator that computes the tensor, if it is of this kind or class."""
         node = self.nodes.get(name)
-        return node if node is not None and node.kind in kinds else None
+        if node is None:
+            return None
+        found = node.kind == kind if isinstance(kind, str) else isinstance(node.op, kind)
+        return node if found else None
 
     def behind_reshapes(self, name: str) -> tuple[str, tuple[str, ...]]:
         """The tensor that plain reshapes made this one from, and these reshapes, last first."""

@@ -1,8 +1,4 @@
-"""Which operator each PrimFunc is, collected from the files that write them.
-
-To add an operator that is a PrimFunc, give its file a table ``PRIMITIVES`` (kind of the PrimFunc ->
-kind of the operator) and enter the file in `_FILES`.
-"""
+"""Which class writes a PrimFunc or a call of Relax's own, by what these are called."""
 
 from __future__ import annotations
 
@@ -12,29 +8,12 @@ from typing import Any, TypeVar
 
 from byoc_dory.errors import IntegerFormError
 from patterns.call_op import CallOp
-from patterns.ops import classes, integer, rescale
-from patterns.ops.pulp import activation as integer_activation
-from patterns.ops.pulp import ita
-from patterns.ops.pulp import norm as integer_norm
-from patterns.ops.pulp import softmax as integer_softmax
+from patterns.ops import classes
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["PRIMITIVES", "calls", "primitives"]
+__all__ = ["calls", "primitive_kinds", "primitives"]
 
 _Class = TypeVar("_Class")
-
-_FILES: tuple[Mapping[str, str], ...] = (
-    integer.PRIMITIVES,
-    integer_activation.PRIMITIVES,
-    integer_norm.PRIMITIVES,
-    integer_softmax.PRIMITIVES,
-    ita.PRIMITIVES,
-    rescale.PRIMITIVES,
-)
-PRIMITIVES: Mapping[str, str] = {
-    **{kind: operator for table in _FILES for kind, operator in table.items()},
-}
-"""Kind of a PrimFunc (``htvm.kind``) -> kind of the operator it ends."""
 
 
 @cache
@@ -45,6 +24,12 @@ def primitives() -> Mapping[str, type[PrimitiveOp]]:
         IntegerFormError: if two classes write PrimFuncs of one kind.
     """
     return _by_name((cls.tag or cls.kind, cls) for cls in _derived(PrimitiveOp))
+
+
+@cache
+def primitive_kinds() -> frozenset[str]:
+    """The kinds of operators that end in a PrimFunc."""
+    return frozenset(cls.kind for cls in primitives().values())
 
 
 @cache

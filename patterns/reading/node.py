@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any
 
-from byoc_dory.layers import Layer, Requant
+from byoc_dory.layers import Layer
 from patterns.op import Op, Scale
 
-__all__ = ["Attribute", "Node", "Unclassed"]
-
-Attribute: TypeAlias = "int | str | tuple[int, ...] | Requant"
-
-
-@dataclass(frozen=True, eq=False)
-class Unclassed(Op):
-    """An operator that has no class yet: its kind, and attributes by name."""
-
-    name: str = ""
-    attributes: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
+__all__ = ["Node"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +41,11 @@ class Node:
     @property
     def kind(self) -> str:
         """What the operator is called."""
-        return self.op.name if isinstance(self.op, Unclassed) else self.op.kind
+        return self.op.kind
 
     @property
     def attrs(self) -> Mapping[str, Any]:
         """The operator's fields by name."""
-        if isinstance(self.op, Unclassed):
-            return self.op.attributes
         return {item.name: getattr(self.op, item.name) for item in fields(self.op)}
 
     @property

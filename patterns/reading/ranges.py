@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from patterns.op import INT8, Range, union
-from patterns.reading.node import Node, Unclassed
+from patterns.reading.node import Node
 
 __all__ = ["with_ranges"]
 
@@ -35,9 +35,6 @@ def with_ranges(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 def _range_of(node: Node, inputs: Sequence[Range]) -> Range:
     """The range of what an operator computes."""
-    if isinstance(node.op, Unclassed):
-        clip = node.op.attributes.get("clip")
-        return (clip[0], clip[1]) if isinstance(clip, tuple) and len(clip) == 2 else INT8
     if node.scaled is not None and set(node.input_dtypes) != {"int8"}:
         return node.scaled.clip
     return node.op.range(inputs)

@@ -1,7 +1,7 @@
 """Reading a module in the integer form: one typed `Node` per operator, in execution order.
 
 `patterns.reading.walk` finds which bindings belong together, `patterns.reading.recognise` which
-operator they are, `patterns.reading.attributes` what it carries.
+operator they are.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from tvm import relax
 
 from byoc_dory.errors import HtvmError, IntegerFormError
 from patterns.names import name_of, tensor_name
-from patterns.op import Op, TensorType
-from patterns.primitive import dtype_of, shape_of
-from patterns.reading.attributes import layer_and_attrs
+from patterns.primitive import dtype_of
+from patterns.primitive_op import type_of
 from patterns.reading.graph import Graph
 from patterns.reading.layout import with_layouts
-from patterns.reading.matrix import Operand
-from patterns.reading.node import Attribute, Node, Unclassed
+from patterns.reading.node import Node
 from patterns.reading.ranges import with_ranges
 from patterns.reading.recognise import recognised
 from patterns.reading.walk import Operator, bindings_of, main_of, operators, resolved, results_of
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
 
 __all__ = [
-    "Attribute",
     "Node",
     "Operator",
     "bindings_of",
@@ -86,16 +83,11 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     """
     name = _required_name(operator)
     variables = _read_variables(operator, values)
-    read = [Operand(_name_of_var(v, values), shape_of(v), dtype_of(v)) for v in variables]
-    output = Operand(name, shape_of(operator.var), dtype_of(operator.var))
+    read = [(_name_of_var(var, values), type_of(var)) for var in variables]
+    output = type_of(operator.var)
     try:
-        found = recognised(module, operator.value, values)
-        if isinstance(found, str):
-            layer, attrs = layer_and_attrs(module, found, operator.value, read, output)
-            op: Op = Unclassed(found, attrs)
-        else:
-            types = [(item.name, TensorType(item.shape, item.dtype)) for item in read]
-            op, layer = found, found.layer(name, types, TensorType(output.shape, output.dtype))
+        op = recognised(module, operator.value, values)
+        layer = op.layer(name, read, output)
     except HtvmError as error:
         where = error.where or f"operator '{name}'"
         raise type(error)(error.what, where=where, hint=error.hint) from error
@@ -104,12 +96,12 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     return Node(
         name=name,
         op=op,
-        inputs=tuple(item.name for item in read),
+        inputs=tuple(tensor for tensor, _ in read),
         output=name,
-        input_shapes=tuple(item.shape for item in read),
+        input_shapes=tuple(kind.shape for _, kind in read),
         output_shape=output.shape,
         layer=layer,
-        input_dtypes=tuple(item.dtype for item in read),
+        input_dtypes=tuple(kind.dtype for _, kind in read),
         output_dtype=output.dtype,
     )
 
@@ -144,5 +136,4 @@ def kind_of_operator(module: IRModule, operator: Operator) -> str:
     Raises:
         IntegerFormError: if it is none of the integer form.
     """
-    found = recognised(module, operator.value, dict(bindings_of(main_of(module))))
-    return found if isinstance(found, str) else found.kind
+    return recognised(module, operator.value, dict(bindings_of(main_of(module)))).kind

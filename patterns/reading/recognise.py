@@ -14,7 +14,7 @@ from patterns.match import Match, find
 from patterns.ops import classes
 from patterns.primitive import kind_of, parameters_of
 from patterns.primitive_op import read_primitive
-from patterns.reading.kinds import PRIMITIVES, calls, primitives
+from patterns.reading.kinds import calls, primitives
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -36,8 +36,8 @@ def compositions() -> tuple[tuple[type[ComposedOp], Match], ...]:
     return tuple((cls, match) for cls, matches in found for match in matches)
 
 
-def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op | str:
-    """The operator that ends in ``value``; of one that has no class yet, its kind.
+def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
+    """The operator that ends in ``value``.
 
     Args:
         module: the module it is in.
@@ -55,8 +55,6 @@ def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op 
         kind = kind_of(module, value)
         if kind is not None and kind in primitives():
             return read_primitive(primitives()[kind], parameters_of(module, value), value)
-        if kind is not None and kind in PRIMITIVES:
-            return PRIMITIVES[kind]
         for cls, match in compositions() if operation in _ENDS else ():
             slots = find(match, value, values)
             if slots is not None:

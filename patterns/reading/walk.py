@@ -17,7 +17,7 @@ from byoc_dory.errors import IntegerFormError
 from patterns.match import is_slice, variables
 from patterns.names import name_of
 from patterns.primitive import dtype_of, kind_of
-from patterns.reading.kinds import PRIMITIVES
+from patterns.reading.kinds import primitives
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -107,7 +107,8 @@ def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[
         if name is None and is_slice(value):
             ends = True
         elif name is None:  # somebody else's module: what other operators read cannot be told
-            ends = var in returned or kind_of(module, value) in PRIMITIVES
+            kind = kind_of(module, value)
+            ends = var in returned or kind in primitives()
         else:
             ends = (var in returned or var in readers) and name not in readers.get(var, ())
         if not ends:

@@ -14,10 +14,6 @@ from tvm import relax
 
 from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.ops import (
-    integer,
-    rescale,
-)
 from patterns.ops.add import Add
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.convert import Convert
@@ -34,6 +30,12 @@ from patterns.ops.float32.quantize import Quantize
 from patterns.ops.float32.reduce import RealReduce
 from patterns.ops.float32.round import RealRound
 from patterns.ops.float32.sqrt import RealSqrt
+from patterns.ops.integer.cast import Cast
+from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.mean import IntegerMean
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.integer.total import Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
@@ -48,10 +50,16 @@ from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
-from patterns.ops.pulp import activation as integer_activation
-from patterns.ops.pulp import ita
-from patterns.ops.pulp import norm as integer_norm
-from patterns.ops.pulp import softmax as integer_softmax
+from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.affine_norm import PulpAffineNorm
+from patterns.ops.pulp.divide import PulpDivide
+from patterns.ops.pulp.gelu import PulpGelu
+from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.ops.table_map import Table
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.average_pool import AveragePool
@@ -215,8 +223,8 @@ def _softmaxes() -> tuple[Types, Write]:
         return [
             TfliteSoftmax.of_scale(1 / 16).write(bb, [x], "tflite_softmax"),
             OnnxSoftmax(0.1, 1 / 256, -128).write(bb, [x], "onnx_softmax"),
-            integer_softmax.integer_softmax(bb, x, (1, 345, 62395), 255, 256, name="softmax"),
-            ita.ita_softmax(bb, x, ItaSoftmax(), name="ita_softmax"),
+            PulpSoftmax((1, 345, 62395), 255, 256).write(bb, [x], "softmax"),
+            ItaMax(ItaSoftmax()).write(bb, [x], "ita_softmax"),
         ]
 
     return ROWS, write
@@ -226,9 +234,9 @@ def _norms() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         weight, bias = (_rng().integers(-3000, 3000, 12) for _ in range(2))
         return [
-            integer_norm.layer_norm(bb, x, weight, bias, 2**14, name="layer_norm"),
-            integer_norm.rms_norm(bb, x, weight, 2**12, name="rms_norm"),
-            integer_norm.affine_norm(bb, x, weight, bias, 37, 2**13, name="affine_norm"),
+            PulpLayerNorm.of(weight, bias, 2**14).write(bb, [x], "layer_norm"),
+            PulpRmsNorm.of(weight, 2**12).write(bb, [x], "rms_norm"),
+            PulpAffineNorm.of(weight, bias, 37, 2**13).write(bb, [x], "affine_norm"),
         ]
 
     return ROWS, write
@@ -238,10 +246,10 @@ def _activations() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         table = np.arange(256)[::-1].astype(np.int8)
         return [
-            integer_activation.gelu(bb, x, -42, 1929, name="gelu"),
-            integer_activation.hard_swish(bb, x, 122, 244, 42, name="hard_swish"),
-            integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide"),
-            ita.ita_gelu(bb, x, ItaGelu(-37, 1200, 200, 18, -3), name="ita_gelu"),
+            PulpGelu(-42, 1929).write(bb, [x], "gelu"),
+            PulpHardSwish(122, 244, 42).write(bb, [x], "hard_swish"),
+            PulpDivide(16384 * 200000, 400001).write(bb, [x], "divide"),
+            ItaActivation(ItaGelu(-37, 1200, 200, 18, -3)).write(bb, [x], "ita_gelu"),
             Table(table).write(bb, [x], "table_map"),
         ]
 
@@ -250,15 +258,15 @@ def _activations() -> tuple[Types, Write]:
 
 def _integers() -> tuple[Types, Write]:
     def write(bb: Any, x: Any, y: Any) -> list[Any]:
-        product = integer.matmul(bb, x, y, transpose_b=True, name="matmul")
+        product = IntegerMatmul(transpose_b=True).write(bb, [x, y], "matmul")
         mul, add = _rng().integers(-40000, 40000, (4, 1)), np.asarray(500)
         return [
-            rescale.rescale(bb, product, mul, add, 14, (-128, 127), name="rescale"),
-            integer.combine(bb, "multiply", x, y, name="combine"),
-            integer.mean(bb, x, (0,), name="mean"),
-            integer.total(bb, x, (1,), name="total"),
-            rescale.cast(bb, x, "int32", name="cast"),
-            ita.accumulate(bb, [x, y], 11, 4, 5, name="accumulate"),
+            Rescale(mul, add, 14, (-128, 127)).write(bb, [product], "rescale"),
+            Combine("multiply").write(bb, [x, y], "combine"),
+            IntegerMean((0,)).write(bb, [x], "mean"),
+            Total((1,)).write(bb, [x], "total"),
+            Cast("int32").write(bb, [x], "cast"),
+            Accumulate(11, 4, 5).write(bb, [x, y], "accumulate"),
         ]
 
     return ROWS * 2, write

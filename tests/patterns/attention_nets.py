@@ -10,15 +10,16 @@ import numpy as np
 
 from byoc_dory.layers.layer import MulShift
 from byoc_dory.layers.rowwise import ItaSoftmax
-from patterns.ops import integer
 from patterns.ops.dense import Dense
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.pulp import ita
-from patterns.ops.pulp.softmax import integer_softmax
-from patterns.ops.rescale import rescale
+from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.softmax import PulpSoftmax
 
 STYLES = ("apart", "fused", "interleaved", "per head")
 
@@ -157,24 +158,23 @@ class _Writer:
         scores = self.matmul(q, k, s.transposed, (9, 9, 256))
         if s.mask is not None:
             scores = s.mask(self.bb, scores)
-        make = s.softmax or (lambda bb, y, name: ita.ita_softmax(bb, y, ItaSoftmax(), name=name))
+        make = s.softmax or (lambda bb, y, name: ItaMax(ItaSoftmax()).write(bb, [y], name))
         return self.matmul(make(self.bb, scores, self.name("softmax")), v, False, (77, 14, 8192))
 
     def matmul(self, a: Any, b: Any, transposed: bool, scale: tuple[int, int, int]) -> Any:
-        product = integer.matmul(self.bb, a, b, transpose_b=transposed, name=self.name("matmul"))
+        product = IntegerMatmul(transpose_b=transposed).write(self.bb, [a, b], self.name("matmul"))
         mul, bits, add = scale
-        return rescale(
-            self.bb, product, np.array(mul), np.array(add), bits, (-128, 127),
-            name=self.name("rescale"),
-        )  # fmt: skip
+        return Rescale(np.array(mul), np.array(add), bits, (-128, 127)).write(
+            self.bb, [product], self.name("rescale")
+        )
 
     def accumulate(self, contexts: list[Any]) -> Any:
         parts = [
             self.linear(context, self.spec.columns, f"output_{head}")
             for head, context in enumerate(contexts)
         ]
-        return ita.accumulate(self.bb, parts, 11, 4, 5, name="sum")
+        return Accumulate(11, 4, 5).write(self.bb, parts, "sum")
 
 
 def polynomial(bb: Any, x: Any, name: str) -> Any:
-    return integer_softmax(bb, x, (1, 173, 15599), 127, 256, name=name)
+    return PulpSoftmax((1, 173, 15599), 127, 256).write(bb, [x], name)

@@ -8,15 +8,23 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from patterns.ops import integer, rescale
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.float32.round import RealRound
-from patterns.ops.pulp import activation as integer_activation
-from patterns.ops.pulp import norm as integer_norm
-from patterns.ops.pulp import softmax as integer_softmax
+from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.mean import IntegerMean
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.integer.total import Total
+from patterns.ops.pulp.affine_norm import PulpAffineNorm
+from patterns.ops.pulp.divide import PulpDivide
+from patterns.ops.pulp.gelu import PulpGelu
+from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.reading.read import read_graph
 from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of
 
@@ -29,9 +37,7 @@ def test_rescale(dtype: str, wide: bool) -> None:
     add = RNG.integers(-(2**20), 2**20, (1, 6, 1))
     built = agree(
         [((1, 6, 32), dtype)],
-        lambda bb, x: rescale.rescale(
-            bb, x, mul, add, 14, (0, 255), name="rescale_0", dtype="uint8"
-        ),
+        lambda bb, x: Rescale(mul, add, 14, (0, 255), dtype="uint8").write(bb, [x], "rescale_0"),
     )
     (node,) = read_graph(built.model.module)
     assert (node.kind, node.attrs["shift"], node.output_dtype) == ("rescale", 14, "uint8")
@@ -43,7 +49,7 @@ def test_rescale(dtype: str, wide: bool) -> None:
 def test_combine(function: Any, dtypes: tuple[str, str]) -> None:
     agree(
         [((1, 6, 5), dtypes[0]), ((6, 1), dtypes[1])],
-        lambda bb, a, b: integer.combine(bb, function, a, b, name="combine_0"),
+        lambda bb, a, b: Combine(function).write(bb, [a, b], "combine_0"),
     )
 
 
@@ -51,16 +57,16 @@ def test_combine(function: Any, dtypes: tuple[str, str]) -> None:
 def test_matmul(dtypes: tuple[str, str]) -> None:
     agree(
         [((2, 3, 4, 7), dtypes[0]), ((3, 7, 5), dtypes[1])],
-        lambda bb, a, b: integer.matmul(bb, a, b, name="matmul_0"),
+        lambda bb, a, b: IntegerMatmul().write(bb, [a, b], "matmul_0"),
     )
     agree(
         [((2, 3, 4, 7), dtypes[0]), ((3, 5, 7), dtypes[1])],
-        lambda bb, a, b: integer.matmul(bb, a, b, transpose_b=True, name="matmul_0"),
+        lambda bb, a, b: IntegerMatmul(transpose_b=True).write(bb, [a, b], "matmul_0"),
     )
     with pytest.raises(IntegerFormError, match=r"\(4, 7\) and \(7, 5\) transposed"):
         module_of(
             [((4, 7), "int8"), ((7, 5), "int8")],
-            lambda bb, a, b: integer.matmul(bb, a, b, transpose_b=True, name="matmul_0"),
+            lambda bb, a, b: IntegerMatmul(transpose_b=True).write(bb, [a, b], "matmul_0"),
         )
 
 
@@ -68,21 +74,23 @@ def test_matmul(dtypes: tuple[str, str]) -> None:
 def test_sums_and_means(keepdims: bool) -> None:
     def write(bb: Any, x: Any) -> Any:
         return [
-            integer.mean(bb, x, (1,), keepdims=keepdims, name="mean_0"),
-            integer.mean(bb, x, (-1, 1), keepdims=keepdims, name="mean_1"),
-            integer.total(bb, x, (2,), keepdims=keepdims, name="total_0"),
+            IntegerMean((1,), keepdims=keepdims).write(bb, [x], "mean_0"),
+            IntegerMean((-1, 1), keepdims=keepdims).write(bb, [x], "mean_1"),
+            Total((2,), keepdims=keepdims).write(bb, [x], "total_0"),
         ]
 
     agree([((1, 8, 3, 4), "int8")], write)
     with pytest.raises(UnsupportedError, match="a mean of 3 integers"):
-        module_of([((1, 8, 3, 4), "int8")], lambda bb, x: integer.mean(bb, x, (2,), name="mean_0"))
+        module_of(
+            [((1, 8, 3, 4), "int8")], lambda bb, x: IntegerMean((2,)).write(bb, [x], "mean_0")
+        )
 
 
 def test_sums_without_requantization_are_operators() -> None:
     def write(bb: Any, x: Any) -> Any:
         sums = Conv2dSums(FILTER, BIAS, Window(layout="NCHW")).write(bb, [x], "conv2d_sums_0")
-        return rescale.rescale(
-            bb, sums, np.asarray(77), np.asarray(500), 12, (-128, 127), name="rescale_0"
+        return Rescale(np.asarray(77), np.asarray(500), 12, (-128, 127)).write(
+            bb, [sums], "rescale_0"
         )
 
     built = agree([((1, 3, 8, 8), "uint8")], write)
@@ -98,10 +106,8 @@ def test_sums_without_requantization_are_operators() -> None:
 def test_softmaxes(dtype: str) -> None:
     def write(bb: Any, x: Any) -> Any:
         return [
-            integer_softmax.integer_softmax(
-                bb, x, (1, 345, 62395), 255, 256, name="integer_softmax_0"
-            ),
-            integer_softmax.integer_softmax(bb, x, (1, 86, 3888), 64, 256, name="softmax_1"),
+            PulpSoftmax((1, 345, 62395), 255, 256).write(bb, [x], "integer_softmax_0"),
+            PulpSoftmax((1, 86, 3888), 64, 256).write(bb, [x], "softmax_1"),
         ]
 
     agree([((1, 6, 32), dtype)], write)
@@ -114,9 +120,9 @@ def test_norms(dtype: str) -> None:
 
     def write(bb: Any, x: Any) -> Any:
         return [
-            integer_norm.layer_norm(bb, x, weight, bias, 2**14, name="layer_norm_0"),
-            integer_norm.rms_norm(bb, x, weight * 10, 2**16, name="rms_norm_0"),
-            integer_norm.affine_norm(bb, x, weight // 100, bias, 37, 2**13, name="affine_0"),
+            PulpLayerNorm.of(weight, bias, 2**14).write(bb, [x], "layer_norm_0"),
+            PulpRmsNorm.of(weight * 10, 2**16).write(bb, [x], "rms_norm_0"),
+            PulpAffineNorm.of(weight // 100, bias, 37, 2**13).write(bb, [x], "affine_0"),
         ]
 
     agree([((1, 6, 32), dtype)], write)
@@ -127,8 +133,8 @@ def test_a_norm_of_equal_values_divides_by_one() -> None:
 
     module = module_of(
         [ROWS],
-        lambda bb, x: integer_norm.layer_norm(
-            bb, x, np.full(32, 1000), np.full(32, 64), 64, name="layer_norm_0"
+        lambda bb, x: PulpLayerNorm.of(np.full(32, 1000), np.full(32, 64), 64).write(
+            bb, [x], "layer_norm_0"
         ),
     )
     result = interpret(module, [np.full((1, 6, 32), -77, np.int8)]).outputs[0]
@@ -138,21 +144,21 @@ def test_a_norm_of_equal_values_divides_by_one() -> None:
 def test_activations() -> None:
     def write(bb: Any, x: Any) -> Any:
         return [
-            integer_activation.gelu(bb, x, -42, 1929, name="gelu_0"),
-            integer_activation.hard_swish(bb, x, 122, 244, 42, name="hard_swish_0"),
-            integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide_0"),
-            integer_activation.divide(bb, x, -30, 7, name="divide_1"),
+            PulpGelu(-42, 1929).write(bb, [x], "gelu_0"),
+            PulpHardSwish(122, 244, 42).write(bb, [x], "hard_swish_0"),
+            PulpDivide(16384 * 200000, 400001).write(bb, [x], "divide_0"),
+            PulpDivide(-30, 7).write(bb, [x], "divide_1"),
         ]
 
     agree([ROWS], write)
     agree(
         [((1, 64), "int16")],
-        lambda bb, x: integer_activation.divide(bb, x, 16384 * 200000, 400001, name="divide_0"),
+        lambda bb, x: PulpDivide(16384 * 200000, 400001).write(bb, [x], "divide_0"),
     )
     with pytest.raises(UnsupportedError, match="may reach"):
         module_of(
             [((1, 64), "int16")],
-            lambda bb, x: integer_activation.hard_swish(bb, x, 765, 1530, 99, name="swish_0"),
+            lambda bb, x: PulpHardSwish(765, 1530, 99).write(bb, [x], "swish_0"),
         )
 
 

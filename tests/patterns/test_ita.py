@@ -10,7 +10,9 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.ops.pulp import ita
+from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita_softmax import ItaMax
 from patterns.reading.read import read_graph
 from tests.patterns.build import run_tvm
 from tests.patterns.test_types import RNG, agree, module_of
@@ -25,15 +27,15 @@ GELU = ItaGelu(b=-80, c=-7091, mul=148, shift=21, add=0)
 def test_a_softmax_in_c(dtype: str) -> None:
     def write(bb: Any, x: Any) -> Any:
         return [
-            ita.ita_softmax(bb, x, PUBLISHED, name="published"),
-            ita.ita_softmax(bb, x, ItaSoftmax(group=0), name="whole_rows"),
-            ita.ita_softmax(bb, x, ItaSoftmax(10, 0, 127 * 256), name="short_last", dtype="int8"),
+            ItaMax(PUBLISHED).write(bb, [x], "published"),
+            ItaMax(ItaSoftmax(group=0)).write(bb, [x], "whole_rows"),
+            ItaMax(ItaSoftmax(10, 0, 127 * 256), dtype="int8").write(bb, [x], "short_last"),
         ]
 
     built = agree([((2, 3, 64), dtype)], write)
     node, *_ = read_graph(built.model.module)
     assert node.kind == "ita_softmax" and node.output_dtype == "uint8"
-    assert ItaSoftmax(**node.attrs) == PUBLISHED  # type: ignore[arg-type]
+    assert node.op == ItaMax(PUBLISHED)
 
 
 @pytest.mark.parametrize("group", [0, 1, 3, 16, 64])
@@ -43,7 +45,7 @@ def test_any_softmax(group: int, step_bits: int, length: int) -> None:
     parameters = ItaSoftmax(group, step_bits, 65280)
     module = module_of(
         [((200, length), "int8")],
-        lambda bb, x: ita.ita_softmax(bb, x, parameters, name="ita_softmax_0"),
+        lambda bb, x: ItaMax(parameters).write(bb, [x], "ita_softmax_0"),
     )
     # Rows that grow, fall, are flat, and of every spread: what is shifted when depends on it.
     spread = RNG.integers(1, 129, (200, 1))
@@ -59,7 +61,7 @@ def test_every_distance_of_two_values() -> None:
     """All pairs of int8, in two groups: every shift of the sum, and every probability."""
     module = module_of(
         [((65536, 2), "int8")],
-        lambda bb, x: ita.ita_softmax(bb, x, ItaSoftmax(1, 5, 65280), name="ita_softmax_0"),
+        lambda bb, x: ItaMax(ItaSoftmax(1, 5, 65280)).write(bb, [x], "ita_softmax_0"),
     )
     values = np.arange(-128, 128)
     x = np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2).astype("int8")
@@ -68,7 +70,7 @@ def test_every_distance_of_two_values() -> None:
 
 def test_probabilities_sum_to_less_than_one() -> None:
     module = module_of(
-        [((1, 64), "int8")], lambda bb, x: ita.ita_softmax(bb, x, PUBLISHED, name="ita_softmax_0")
+        [((1, 64), "int8")], lambda bb, x: ItaMax(PUBLISHED).write(bb, [x], "ita_softmax_0")
     )
     flat = run_tvm(module, np.full((1, 64), 9, "int8"))
     assert set(flat.reshape(-1).tolist()) == {3}  # 65280 // (64 * 256)
@@ -81,7 +83,7 @@ def test_a_softmax_that_cannot_be() -> None:
     def write(parameters: ItaSoftmax, source: str = "int8", dtype: str = "uint8") -> Any:
         return module_of(
             [((4, 64), source)],
-            lambda bb, x: ita.ita_softmax(bb, x, parameters, name="softmax", dtype=dtype),
+            lambda bb, x: ItaMax(parameters, dtype=dtype).write(bb, [x], "softmax"),
         )
 
     with pytest.raises(UnsupportedError, match="numerator 65536"):
@@ -100,18 +102,18 @@ def test_a_softmax_that_cannot_be() -> None:
 )
 def test_a_gelu_of_every_byte(parameters: ItaGelu) -> None:
     module = module_of(
-        [((256,), "int8")], lambda bb, x: ita.ita_gelu(bb, x, parameters, name="ita_gelu_0")
+        [((256,), "int8")], lambda bb, x: ItaActivation(parameters).write(bb, [x], "ita_gelu_0")
     )
     (node,) = read_graph(module)
     assert node.kind == "ita_gelu"
-    assert ItaGelu(**node.attrs) == parameters  # type: ignore[arg-type]
+    assert node.op == ItaActivation(parameters)
     x = np.arange(-128, 128).astype("int8")
     np.testing.assert_array_equal(run_tvm(module, x), interpret(module, [x]).outputs[0])
 
 
 def test_a_gelu_is_one() -> None:
     """Within one and a half steps of the real function, whose sign the accelerator turns."""
-    module = module_of([((256,), "int8")], lambda bb, x: ita.ita_gelu(bb, x, GELU, name="gelu"))
+    module = module_of([((256,), "int8")], lambda bb, x: ItaActivation(GELU).write(bb, [x], "gelu"))
     x = np.arange(-128, 128).astype("int8")
     real = [value / 32 * 0.5 * (1 + math.erf(value / 32 / math.sqrt(2))) for value in x.tolist()]
     found = -run_tvm(module, x).astype("float64") / 32
@@ -122,10 +124,10 @@ def test_a_gelu_that_cannot_be() -> None:
     with pytest.raises(UnsupportedError, match="mul = 256"):
         module_of(
             [((4,), "int8")],
-            lambda bb, x: ita.ita_gelu(bb, x, ItaGelu(-1, -1, 256, 0, 0), name="gelu"),
+            lambda bb, x: ItaActivation(ItaGelu(-1, -1, 256, 0, 0)).write(bb, [x], "gelu"),
         )
     with pytest.raises(UnsupportedError, match="GELU of uint8"):
-        module_of([((4,), "uint8")], lambda bb, x: ita.ita_gelu(bb, x, GELU, name="gelu"))
+        module_of([((4,), "uint8")], lambda bb, x: ItaActivation(GELU).write(bb, [x], "gelu"))
 
 
 @pytest.mark.parametrize("heads", [2, 3, 12])
@@ -133,19 +135,19 @@ def test_sums_of_heads(heads: int) -> None:
     mul, shift = (171, 9) if heads < 12 else (2**27 + 1, 28)
     built = agree(
         [((5, 16), "int8")] * heads,
-        lambda bb, *x: ita.accumulate(bb, x, mul, -(3 << shift) // 2, shift, name="accumulate_0"),
+        lambda bb, *x: Accumulate(mul, -(3 << shift) // 2, shift).write(bb, x, "accumulate_0"),
     )
     (node,) = read_graph(built.model.module)
     assert (node.kind, len(node.inputs)) == ("accumulate", heads)
-    assert (node.attrs["mul"], node.attrs["shift"]) == (mul, shift)
+    assert node.op == Accumulate(mul, -(3 << shift) // 2, shift)
     assert ("int64_t" in built.compiled.program.cpu_source) == (heads == 12)
 
 
 def test_sums_that_cannot_be() -> None:
     types = [((5, 16), "int8"), ((5, 1), "int8")]
     with pytest.raises(IntegerFormError, match="different int8 tensors of one shape"):
-        module_of(types, lambda bb, a, b: ita.accumulate(bb, [a, b], 1, 0, 0, name="sum"))
+        module_of(types, lambda bb, a, b: Accumulate(1, 0, 0).write(bb, [a, b], "sum"))
     with pytest.raises(IntegerFormError, match="a sum of 2 tensors"):
-        module_of(types, lambda bb, a, _: ita.accumulate(bb, [a, a], 1, 0, 0, name="sum"))
+        module_of(types, lambda bb, a, _: Accumulate(1, 0, 0).write(bb, [a, a], "sum"))
     with pytest.raises(UnsupportedError, match="shift 32"):
-        module_of(types[:1] * 2, lambda bb, *x: ita.accumulate(bb, x, 1, 0, 32, name="sum"))
+        module_of(types[:1] * 2, lambda bb, *x: Accumulate(1, 0, 32).write(bb, x, "sum"))

@@ -14,16 +14,21 @@ from hypothesis import strategies as st
 
 from byoc_dory.layers.layer import Layer, MulShift, Shift
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.ops import integer
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Dense
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.pulp import activation as integer_activation
-from patterns.ops.pulp import ita
-from patterns.ops.pulp import norm as integer_norm
-from patterns.ops.pulp.softmax import integer_softmax
-from patterns.ops.rescale import rescale
+from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.affine_norm import PulpAffineNorm
+from patterns.ops.pulp.gelu import PulpGelu
+from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.softmax import PulpSoftmax
 from tests.patterns.fake import cut, fake, layers_of, placed_on
 from tests.patterns.test_types import drawn, module_of
 from tests.reference.interpreter import interpret
@@ -104,11 +109,10 @@ def test_a_matmul_and_its_rescaling(
     low, high = (0, 255) if dtype == "uint8" else (-128, 127)
 
     def write(bb: Any, a: Any, b: Any) -> Any:
-        product = integer.matmul(bb, a, b, transpose_b=transposed, name="matmul_0")
-        return rescale(
-            bb, product, np.array([[9]]), np.array([512]), 10, (low, high), name="rescale_0",
-            dtype=dtype,
-        )  # fmt: skip
+        product = IntegerMatmul(transpose_b=transposed).write(bb, [a, b], "matmul_0")
+        return Rescale(np.array([[9]]), np.array([512]), 10, (low, high), dtype=dtype).write(
+            bb, [product], "rescale_0"
+        )
 
     (layer,) = layers_mean_what_was_written(types, write)
     assert (layer.op, layer.name) == ("matmul", "rescale_0")
@@ -119,34 +123,34 @@ def test_a_matmul_and_its_rescaling(
 def _norms(bb: Any, x: Any) -> Any:
     columns = int(x.ty.shape[-1])
     weight, bias = RNG.integers(-500, 500, (2, columns))
-    a = integer_norm.layer_norm(bb, x, weight, bias, 16, name="layer_norm_0")
-    b = integer_norm.rms_norm(bb, a, weight, 32, name="rms_norm_0")
-    return integer_norm.affine_norm(bb, b, weight, bias, -7, 4096, name="affine_norm_0")
+    a = PulpLayerNorm.of(weight, bias, 16).write(bb, [x], "layer_norm_0")
+    b = PulpRmsNorm.of(weight, 32).write(bb, [a], "rms_norm_0")
+    return PulpAffineNorm.of(weight, bias, -7, 4096).write(bb, [b], "affine_norm_0")
 
 
 def _softmaxes(bb: Any, x: Any) -> Any:
-    a = integer_softmax(bb, x, (1, 173, 15599), 127, 256, name="integer_softmax_0")
-    b = ita.ita_softmax(bb, a, ItaSoftmax(4, 5, 127 * 256), name="ita_max_0", dtype="int8")
-    return ita.ita_softmax(bb, b, ItaSoftmax(), name="ita_softmax_0")
+    a = PulpSoftmax((1, 173, 15599), 127, 256).write(bb, [x], "integer_softmax_0")
+    b = ItaMax(ItaSoftmax(4, 5, 127 * 256), dtype="int8").write(bb, [a], "ita_max_0")
+    return ItaMax(ItaSoftmax()).write(bb, [b], "ita_softmax_0")
 
 
 def _tables(bb: Any, x: Any) -> Any:
     def scaled(value: Any, name: str, mul: int, dtype: str = "int8") -> Any:
         low, high = (0, 255) if dtype == "uint8" else (-128, 127)
-        return rescale(
-            bb, value, np.array(mul), np.array(99), 12, (low, high), name=name, dtype=dtype
+        return Rescale(np.array(mul), np.array(99), 12, (low, high), dtype=dtype).write(
+            bb, [value], name
         )
 
-    a = scaled(integer_activation.gelu(bb, x, -42, 1929, name="gelu_0"), "rescale_0", 3)
-    b = integer_activation.hard_swish(bb, a, 48, 96, 3, name="hard_swish_0")
+    a = scaled(PulpGelu(-42, 1929).write(bb, [x], "gelu_0"), "rescale_0", 3)
+    b = PulpHardSwish(48, 96, 3).write(bb, [a], "hard_swish_0")
     c = Convert(REQUANT, offset=3).write(bb, [scaled(b, "rescale_1", -2)], "convert_0")
-    d = ita.ita_gelu(bb, c, GELU, name="ita_gelu_0")
-    return scaled(integer_activation.gelu(bb, d, -9, 300, name="gelu_1"), "rescale_2", 5, "uint8")
+    d = ItaActivation(GELU).write(bb, [c], "ita_gelu_0")
+    return scaled(PulpGelu(-9, 300).write(bb, [d], "gelu_1"), "rescale_2", 5, "uint8")
 
 
 def _sums(bb: Any, x: Any) -> Any:
     parts = [Convert(MulShift((m,), (8,))).write(bb, [x], f"convert_{m}") for m in range(4)]
-    total = ita.accumulate(bb, parts, 5, 1, 3, name="accumulate_0")
+    total = Accumulate(5, 1, 3).write(bb, parts, "accumulate_0")
     return Add(MulShift((5,), (4,), (9,))).write(bb, [total, x], "add_0")
 
 
@@ -165,10 +169,10 @@ def test_functions_of_rows(write: Callable[..., Any], size: tuple[int, ...]) -> 
 def test_tables_of_every_byte(kind: str, dtype: str) -> None:
     def write(bb: Any, x: Any) -> Any:
         made = {
-            "gelu": lambda: integer_activation.gelu(bb, x, -42, 1929, name="inner"),
-            "hard_swish": lambda: integer_activation.hard_swish(bb, x, 48, 96, 3, name="inner"),
+            "gelu": lambda: PulpGelu(-42, 1929).write(bb, [x], "inner"),
+            "hard_swish": lambda: PulpHardSwish(48, 96, 3).write(bb, [x], "inner"),
         }[kind]()
-        return rescale(bb, made, np.array(5), np.array(-77), 12, (-120, 99), name="outer")
+        return Rescale(np.array(5), np.array(-77), 12, (-120, 99)).write(bb, [made], "outer")
 
     module = module_of([((1, 256), dtype)], write)
     placed = placed_on(module, fake())
@@ -186,7 +190,7 @@ def test_a_product_and_its_gelu_are_one_layer(reshaped: bool) -> None:
         y = Dense(weight, bias, REQUANT).write(bb, [x], "linear_0")
         if reshaped:
             y = Reshape((1, 7, 5)).write(bb, [y], "reshape_0")
-        return ita.ita_gelu(bb, y, GELU, name="ita_gelu_0")
+        return ItaActivation(GELU).write(bb, [y], "ita_gelu_0")
 
     (layer,) = layers_mean_what_was_written([((7, 6), "int8")], write)
     assert (layer.op, layer.name, layer.function) == ("gemm", "ita_gelu_0", GELU)
@@ -195,19 +199,19 @@ def test_a_product_and_its_gelu_are_one_layer(reshaped: bool) -> None:
 def _shared(bb: Any, x: Any) -> Any:
     weight, bias = weights(5, 6)
     y = Dense(weight, bias, REQUANT).write(bb, [x], "linear_0")
-    return [ita.ita_gelu(bb, y, GELU, name="ita_gelu_0"), y]
+    return [ItaActivation(GELU).write(bb, [y], "ita_gelu_0"), y]
 
 
 def _wide(bb: Any, x: Any) -> Any:
-    product = integer.matmul(bb, x, x, transpose_b=True, name="matmul_0")
-    scaled = rescale(bb, product, np.array(3), np.array(0), 9, (-128, 127), name="rescale_0")
+    product = IntegerMatmul(transpose_b=True).write(bb, [x, x], "matmul_0")
+    scaled = Rescale(np.array(3), np.array(0), 9, (-128, 127)).write(bb, [product], "rescale_0")
     return [scaled, product]
 
 
 def _per_row(bb: Any, x: Any) -> Any:
-    product = integer.matmul(bb, x, x, transpose_b=True, name="matmul_0")
+    product = IntegerMatmul(transpose_b=True).write(bb, [x, x], "matmul_0")
     mul = np.arange(1, 8).reshape(7, 1)
-    return rescale(bb, product, mul, np.array(0), 9, (-128, 127), name="rescale_0")
+    return Rescale(mul, np.array(0), 9, (-128, 127)).write(bb, [product], "rescale_0")
 
 
 def test_what_others_read_is_no_inner_value() -> None:
@@ -223,8 +227,8 @@ def test_what_others_read_is_no_inner_value() -> None:
 
 def test_a_product_with_itself() -> None:
     def write(bb: Any, x: Any) -> Any:
-        product = integer.matmul(bb, x, x, transpose_b=True, name="matmul_0")
-        return rescale(bb, product, np.array(3), np.array(0), 9, (-128, 127), name="rescale_0")
+        product = IntegerMatmul(transpose_b=True).write(bb, [x, x], "matmul_0")
+        return Rescale(np.array(3), np.array(0), 9, (-128, 127)).write(bb, [product], "rescale_0")
 
     (layer,) = layers_mean_what_was_written([((1, 7, 6), "int8")], write)
     assert [tensor.name for tensor in layer.inputs] == ["input_0", "input_0"]
@@ -232,8 +236,8 @@ def test_a_product_with_itself() -> None:
 
 def test_parts_of_a_layer_say_what_they_are_part_of() -> None:
     def write(bb: Any, a: Any, b: Any) -> Any:
-        product = integer.matmul(bb, a, b, name="matmul_0")
-        return rescale(bb, product, np.array(3), np.array(0), 9, (-128, 127), name="rescale_0")
+        product = IntegerMatmul().write(bb, [a, b], "matmul_0")
+        return Rescale(np.array(3), np.array(0), 9, (-128, 127)).write(bb, [product], "rescale_0")
 
     module = module_of([((7, 6), "int8"), ((6, 7), "int8")], write)
     placed, parts = cut(module, fake("none", ("dense",)), fake())

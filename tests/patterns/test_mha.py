@@ -15,8 +15,9 @@ from htvm import zoo
 from patterns.dispatch.dispatching import Dispatch
 from patterns.dispatch.groups import Group
 from patterns.dispatch.mha import NoAttention, attentions
-from patterns.ops import integer
 from patterns.ops.add import Add
+from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.transpose import Transpose
 from patterns.reading.read import graph_of
 from tests.models_onnx import onnx_path
@@ -135,10 +136,9 @@ def _add(bb: Any, scores: Any) -> Any:
 
 
 def _combine(bb: Any, scores: Any) -> Any:
-    wide = integer.combine(bb, "add", scores, scores, name="masked")
-    from patterns.ops.rescale import rescale
+    wide = Combine("add").write(bb, [scores, scores], "masked")
 
-    return rescale(bb, wide, np.array(1), np.array(0), 1, (-128, 127), name="scaled")
+    return Rescale(np.array(1), np.array(0), 1, (-128, 127)).write(bb, [wide], "scaled")
 
 
 def _shuffled(bb: Any, scores: Any) -> Any:

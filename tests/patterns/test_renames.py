@@ -16,7 +16,7 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.pulp import norm as integer_norm
+from patterns.ops.pulp.layer_norm import PulpLayerNorm
 from tests.models_onnx import golden, onnx_path
 from tests.patterns.fake import cut, fake, layers_of, soc_of
 from tests.patterns.test_types import drawn, module_of
@@ -34,7 +34,7 @@ def product(bb: Any, x: Any, k: int, name: str) -> Any:
 
 def norm(bb: Any, x: Any, name: str) -> Any:
     weight, bias = RNG.integers(-500, 500, (2, int(x.ty.shape[-1])))
-    return integer_norm.layer_norm(bb, x, weight, bias, 16, name=name)
+    return PulpLayerNorm.of(weight, bias, 16).write(bb, [x], name)
 
 
 def _block(bb: Any, x: Any) -> Any:

@@ -9,8 +9,9 @@ import pytest
 from byoc_dory.layers import Shift, add_layer, matrix
 from byoc_dory.soc.registry import resolve
 from patterns.dispatch.dispatching import dispatch
+from patterns.ops.add import Add
 from patterns.reading.graph import Graph
-from patterns.reading.node import Node, Unclassed
+from patterns.reading.node import Node
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_a_sum_of_matrices(target: str, shape: tuple[int, ...]) -> None:
     layer = replace(layer, output=matrix("s", 8, 16))
     node = Node(
         "s",
-        Unclassed(name="add"),
+        Add(Shift(1)),
         ("a", "b"),
         "s",
         ((8, 16), (8, 16)),

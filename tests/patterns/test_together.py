@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from byoc_dory.layers import Shift, add_layer, matrix
 from patterns.dispatch.groups import Group
 from patterns.dispatch.together import settle
+from patterns.ops.add import Add
 from patterns.reading.graph import Graph
-from patterns.reading.node import Node, Unclassed
+from patterns.reading.node import Node
 
 LAYER = add_layer("s", matrix("a", 8, 16), matrix("b", 8, 16), "s", requant=Shift(1))
 
@@ -16,7 +17,7 @@ LAYER = add_layer("s", matrix("a", 8, 16), matrix("b", 8, 16), "s", requant=Shif
 def chain(*names: str) -> Graph:
     """Operators that each read the one before."""
     nodes = tuple(
-        Node(name, Unclassed(name="add"), (before,), name, ((1,),), (1,))
+        Node(name, Add(Shift(1)), (before,), name, ((1,),), (1,))
         for before, name in zip(("x", *names), names, strict=False)
     )
     return Graph(nodes, names[-1:])

@@ -11,8 +11,8 @@ from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
+from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.base import RealPair, check_reals
-from patterns.ops.rescale import broadcast_load
 from patterns.primitive import extents, sizes_of
 
 __all__ = ["RealMatmul"]

@@ -19,7 +19,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
-from patterns.ops.rescale import broadcast_load
+from patterns.ops.broadcast import broadcast_load
 from patterns.ops.sums import sum_layer
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp

@@ -11,7 +11,7 @@ from tvm import te, tirx
 
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
-from patterns.ops.rescale import broadcast_load
+from patterns.ops.broadcast import broadcast_load
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:

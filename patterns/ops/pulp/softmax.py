@@ -1,48 +1,30 @@
-"""Softmax in integers, as the PULP flow defines it: a polynomial.  `patterns.ops.pulp.ita` has the
-other.
+"""Softmax in integers, as the PULP flow defines it: a polynomial.
 
-It runs over the last axis of int8 or uint8 tensors.  Distances from the maximum are below 256, so
-the exponential is a table, made when the model is imported.
+`patterns.ops.pulp.ita_softmax` has the one of powers of two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.rowwise import TableSoftmax
-from patterns.ops.requantize import int_constant
-from patterns.primitive import call_primitive, dtype_of, primitive, shape_of
+from patterns.op import TensorType, Work, operator
+from patterns.ops.integer.limits import INT32_MAX
+from patterns.ops.rows import row_layer
+from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from tvm.relax import Expr
 
-    from tvm.relax import BlockBuilder, Call, Expr, Var
+    from byoc_dory.layers import Rows
 
-    from patterns.primitive import Parameter
-
-__all__ = ["PRIMITIVES", "exponentials", "integer_softmax", "read_integer_softmax"]
-
-PRIMITIVES = {"integer_softmax": "integer_softmax"}
-"""Kind of the PrimFunc -> kind of the operator."""
-
-_INT32_MAX = 2**31 - 1
-
-
-def _eight_bits(x: Expr, name: str) -> str:
-    if dtype_of(x) not in ("int8", "uint8"):
-        raise UnsupportedError(
-            f"a softmax of {dtype_of(x)}", where=f"operator '{name}'", hint="int8 or uint8"
-        )
-    return dtype_of(x)
-
-
-def _largest_of(x: te.Tensor) -> te.Tensor:
-    k = te.reduce_axis((0, x.shape[-1]), "k")
-    rows = x.shape[:-1]
-    return te.compute(rows, lambda *i: te.max(tirx.Cast("int32", x(*i, k)), axis=k), name="largest")
+__all__ = ["PulpSoftmax", "exponentials"]
 
 
 def exponentials(
@@ -60,83 +42,91 @@ def exponentials(
     return tuple(table)
 
 
-def integer_softmax(
-    bb: BlockBuilder,
-    x: Expr,
-    coefficients: tuple[int, int, int],
-    log2: int,
-    levels: int,
-    *,
-    name: str,
-) -> Var:
-    """Write ``e * (levels - 1) // sum(e)`` of the polynomial exponential e; uint8.
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpSoftmax(PrimitiveOp):
+    """``e * (levels - 1) // sum(e)`` of each row, e its polynomial exponentials; uint8.
 
-    Args:
-        bb: where to write, inside a dataflow block.
-        x: int8 or uint8; the last axis is the row.
+    Rows are those of the last axis of int8 or uint8 tensors.  Distances from the maximum are below
+    256, so the exponential is a table.
+
+    Attributes:
         coefficients: A, B and C of the polynomial ``A * (p + B)**2 + C``.
         log2: steps of the input that halve the exponential.
-        levels: of the output, at most 256.
-        name: of the operator.
+        levels: of the output, 2 to 256.
 
     Raises:
         UnsupportedError: if the exponential is negative, zero at the maximum, or too large.
     """
-    shape, dtype = shape_of(x), _eight_bits(x, name)
-    if log2 < 1 or not 2 <= levels <= 256:
-        raise UnsupportedError(
-            f"log2 {log2} and {levels} levels",
-            where=f"operator '{name}'",
-            hint="1 and more; 2 to 256",
-        )
-    table = _checked_exponentials(coefficients, log2, shape[-1], name)
-    wide = "int64" if max(table) * (levels - 1) > _INT32_MAX else "int32"
 
-    def body(source: te.Tensor, exponential: te.Tensor) -> te.Tensor:
-        return _shares(source, exponential, levels - 1, wide)
+    kind = "integer_softmax"
+    work = Work.SOFTMAX
 
-    attributes: dict[str, Parameter] = {
-        "coefficients": coefficients,
-        "log2": log2,
-        "levels": levels,
-    }
-    inputs = [("x", shape, dtype), ("exponential", (256,), "int32")]
-    func = primitive("integer_softmax", inputs, body, attributes)
-    args = [x, int_constant(table)]
-    return call_primitive(bb, func, args, shape, "uint8", name, last=True)
+    coefficients: tuple[int, int, int]
+    log2: int
+    levels: int
+
+    def __post_init__(self) -> None:
+        if self.log2 < 1 or not 2 <= self.levels <= 256:
+            raise UnsupportedError(
+                f"log2 {self.log2} and {self.levels} levels", hint="1 and more; 2 to 256"
+            )
+        self._check(1)
+
+    def _check(self, row: int) -> None:
+        table = self.exponentials
+        if min(table) < 0 or table[0] == 0 or max(table) * row > INT32_MAX:
+            raise UnsupportedError(
+                f"exponentials from {min(table)} to {max(table)}"
+                + (f" in rows of {row}" if row > 1 else ""),
+                hint="they must not be negative, and their sum must fit int32",
+            )
+
+    @property
+    def exponentials(self) -> tuple[int, ...]:
+        """The exponential of each distance from the maximum."""
+        return exponentials(self.coefficients, self.log2)
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shape, dtype = inputs[0].shape, inputs[0].dtype
+        if dtype not in ("int8", "uint8"):
+            raise UnsupportedError(f"a softmax of {dtype}", hint="int8 or uint8")
+        self._check(shape[-1])
+        return TensorType(shape, "uint8")
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the table of exponentials."""
+        table = np.asarray(self.exponentials, "int32")
+        return Argument("x", inputs[0]), Argument("exponential", table)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, exponential = tensors
+        rows, highest = source.shape[:-1], self.levels - 1
+        wide = "int64" if max(self.exponentials) * highest > INT32_MAX else "int32"
+        largest = _largest_of(source)
+        j = te.reduce_axis((0, source.shape[-1]), "j")
+
+        def term(*index: Any) -> Any:
+            return exponential[largest(*index[:-1]) - tirx.Cast("int32", source(*index))]
+
+        total = te.compute(rows, lambda *i: te.sum(term(*i, j), axis=j), name="total")
+
+        def element(*index: Any) -> Any:
+            scaled = tirx.Cast(wide, term(*index)) * tirx.const(highest, wide)
+            return tirx.Cast("uint8", tirx.truncdiv(scaled, tirx.Cast(wide, total(*index[:-1]))))
+
+        return te.compute(source.shape, element, name="softmax")
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> Rows:
+        """See `Op.layer`."""
+        return row_layer(name, inputs[0], output, TableSoftmax(self.exponentials, self.levels))
 
 
-def read_integer_softmax(call: Call, attrs: Mapping[str, Any]) -> TableSoftmax:
-    """The function of a call that `integer_softmax` wrote, and its parameters."""
-    return TableSoftmax(tuple(call.args[1][1].value.numpy().tolist()), attrs["levels"])
-
-
-def _checked_exponentials(
-    coefficients: tuple[int, int, int], log2: int, row: int, name: str
-) -> tuple[int, ...]:
-    table = exponentials(coefficients, log2)
-    if min(table) < 0 or table[0] == 0 or max(table) * row > _INT32_MAX:
-        raise UnsupportedError(
-            f"exponentials from {min(table)} to {max(table)} in rows of {row}",
-            where=f"operator '{name}'",
-            hint="they must not be negative, and their sum must fit int32",
-        )
-    return table
-
-
-def _shares(source: te.Tensor, exponential: te.Tensor, highest: int, wide: str) -> te.Tensor:
-    """``e * highest // sum(e)`` of the rows, products in the type ``wide``."""
-    largest = _largest_of(source)
-    j = te.reduce_axis((0, source.shape[-1]), "j")
-
-    def term(*index: Any) -> Any:
-        return exponential[largest(*index[:-1]) - tirx.Cast("int32", source(*index))]
-
-    rows = source.shape[:-1]
-    total = te.compute(rows, lambda *i: te.sum(term(*i, j), axis=j), name="total")
-
-    def element(*index: Any) -> Any:
-        scaled = tirx.Cast(wide, term(*index)) * tirx.const(highest, wide)
-        return tirx.Cast("uint8", tirx.truncdiv(scaled, tirx.Cast(wide, total(*index[:-1]))))
-
-    return te.compute(source.shape, element, name="softmax")
+def _largest_of(x: te.Tensor) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[-1]), "k")
+    rows = x.shape[:-1]
+    return te.compute(rows, lambda *i: te.max(tirx.Cast("int32", x(*i, k)), axis=k), name="largest")

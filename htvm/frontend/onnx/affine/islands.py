@@ -19,8 +19,9 @@ from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step
-from patterns.ops import integer, rescale
 from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _integer_product(
 ) -> Pending:
     def sums() -> Activation:
         def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return integer.matmul(bb, inputs[0], inputs[1], name=name)
+            return IntegerMatmul().write(bb, inputs, name)
 
         parts = (_centred(reader, node, a), _centred(reader, node, b))
         return reader.build(node, "matmul", parts, shape, write, dtype="int32")
@@ -240,9 +241,7 @@ def _centred(reader: Reader, node: Node, view: View) -> Activation:
 
     def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
         one, summand = np.ones((), "int32"), np.full((), -zero, "int32")
-        return rescale.rescale(
-            bb, inputs[0], one, summand, 0, (-256, 255), name=name, dtype="int16"
-        )
+        return Rescale(one, summand, 0, (-256, 255), "int16").write(bb, inputs, name)
 
     return reader.build(node, "rescale", (view.activation,), view.shape, write, dtype="int16")
 

@@ -21,8 +21,8 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.network import Network
 from htvm.frontend.operators import Activation, Applied, Operator, Primitive, Step
-from patterns.ops import rescale
 from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.integer.rescale import Rescale
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node, TensorType
@@ -125,7 +125,7 @@ class Reader:
         def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
             one, summand = np.ones((), "int32"), np.full((), by, "int32")
             clip = (int(limits.min), int(limits.max))
-            return rescale.rescale(bb, inputs[0], one, summand, 0, clip, name=name, dtype=dtype)
+            return Rescale(one, summand, 0, clip, dtype).write(bb, inputs, name)
 
         operator = Primitive(self.position(), where, (source,), kind="offset", write=write)
         return Activation(source.shape, operator, dtype)

@@ -11,8 +11,8 @@ from htvm.frontend.onnx.dialects.products import geometry_of
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Value
 from htvm.frontend.onnx.graph import Node
-from htvm.frontend.operators import Write
-from patterns.ops import integer
+from patterns.ops.integer.mean import IntegerMean
+from patterns.ops.integer.total import Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
@@ -106,23 +106,7 @@ def _transpose(reader: IntegerReader, node: Node) -> Live:
     if moving == sorted(moving):  # only axes of one element change places
         return reader.reshape(node, source, out)
 
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return Transpose(tuple(perm)).write(bb, [sources[0]], name)
-
-    return _moved(reader, node, "transpose", (source,), out, write)
-
-
-def _moved(
-    reader: IntegerReader,
-    node: Node,
-    kind: str,
-    sources: tuple[Live, ...],
-    out: tuple[int, ...],
-    write: Write,
-) -> Live:
-    dtype = sources[0].activation.dtype
-    bound = max(source.bound for source in sources)
-    return reader.write(node, kind, sources, out, dtype, write, bound=bound)
+    return reader.apply(node, Transpose(tuple(perm)), source, bound=source.bound)
 
 
 def _concat(reader: IntegerReader, node: Node) -> Live:
@@ -138,13 +122,7 @@ def _concat(reader: IntegerReader, node: Node) -> Live:
             f"a concatenation of {' and '.join(sorted(dtypes))}",
             "requantize all parts to one type before, or set input_types alike",
         )
-    total = sum(part.shape[axis] for part in parts)
-    out = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return Concat(axis).write(bb, sources, name)
-
-    return _moved(reader, node, "concat", parts, out, write)
+    return reader.apply(node, Concat(axis), *parts, bound=max(part.bound for part in parts))
 
 
 def _slice(reader: IntegerReader, node: Node) -> Live:
@@ -180,11 +158,8 @@ def _part(
 ) -> Live:
     if tuple(sizes) == source.shape and all(step == 1 for step in strides):
         return source
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return Slice(tuple(begin), tuple(sizes), tuple(strides)).write(bb, [sources[0]], name)
-
-    return _moved(reader, node, "slice", (source,), tuple(sizes), write)
+    part = Slice(tuple(begin), tuple(sizes), tuple(strides))
+    return reader.apply(node, part, source, bound=source.bound)
 
 
 def _gather(reader: IntegerReader, node: Node) -> Live:
@@ -260,7 +235,8 @@ def _max_pool(reader: IntegerReader, node: Node) -> Live:
             layout="NCHW",
         ).write(bb, [sources[0]], name)
 
-    return _moved(reader, node, "max_pool", (source,), out, write)
+    dtype, bound = source.activation.dtype, source.bound
+    return reader.write(node, "max_pool", (source,), out, dtype, write, bound=bound)
 
 
 def _reduced(reader: IntegerReader, node: Node, *, mean: bool) -> Live:
@@ -269,25 +245,14 @@ def _reduced(reader: IntegerReader, node: Node, *, mean: bool) -> Live:
     axes = axes_of(reader, node, 1, rank)
     axes = tuple(range(rank)) if axes is None else axes
     keep = bool(node.integer("keepdims", 1))
-    out = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(source.shape)
-        if keep or axis not in axes
-    )
     count = int(np.prod([source.shape[axis] for axis in axes]))
     if mean and count & (count - 1):
         raise node.unsupported(
             f"a mean of {count} integers", "the rounding is defined for powers of two"
         )
-    function = integer.mean if mean else integer.total
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return function(bb, sources[0], axes, keepdims=keep, name=name)
-
-    dtype = source.activation.dtype if mean else "int32"
     bound = source.bound if mean else min(source.bound * count, 2**31)
-    kind = "mean" if mean else "total"
-    return reader.write(node, kind, (source,), out, dtype, write, bound=bound)
+    op = IntegerMean(axes, keep) if mean else Total(axes, keep)
+    return reader.apply(node, op, source, bound=bound)
 
 
 MOVEMENT: Mapping[str, Handler] = {

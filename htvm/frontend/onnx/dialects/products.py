@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,10 +11,7 @@ from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Geometry, Live, Products
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Pads
-from patterns.ops import integer
-
-if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
+from patterns.ops.integer.matmul import IntegerMatmul
 
 _INT32_MAX = 2**31 - 1
 
@@ -178,16 +174,11 @@ def _matmul(reader: IntegerReader, node: Node) -> Live | Products:
     if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
         raise node.damaged(f"a product of shapes {list(a.shape)} and {list(b.shape)}")
     try:
-        outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise node.damaged(f"a product of shapes {list(a.shape)} and {list(b.shape)}") from None
-    shape = (*outer, a.shape[-2], b.shape[-1])
     bound = min(a.bound * b.bound * a.shape[-1], 2**31)
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return integer.matmul(bb, sources[0], sources[1], name=name)
-
-    return reader.write(node, "matmul", (a, b), shape, "int32", write, bound=bound)
+    return reader.apply(node, IntegerMatmul(), a, b, bound=bound)
 
 
 PRODUCTS: Mapping[str, Handler] = {"Conv": _conv, "Gemm": _gemm, "MatMul": _matmul}

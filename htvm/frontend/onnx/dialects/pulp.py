@@ -1,7 +1,7 @@
 """PULP's integers: layers followed by `RequantShift`, and integer transformers.
 
-All tensors are declared as reals and hold integers; int32 holds every intermediate.  Operator
-definitions are in `patterns`: `rescale`, `integer_softmax`, `integer_norm`, `integer_activation`.
+All tensors are declared as reals and hold integers; int32 holds every intermediate.  What the
+operators compute is defined in `patterns.ops.pulp`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from htvm.frontend.onnx.dialects.values import Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import requantize
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from patterns.ops.pulp import activation as integer_activation
-from patterns.ops.pulp import ita
-from patterns.ops.pulp import norm as integer_norm
-from patterns.ops.pulp import softmax as integer_softmax
+from patterns.ops.pulp.affine_norm import PulpAffineNorm
+from patterns.ops.pulp.divide import PulpDivide
+from patterns.ops.pulp.gelu import PulpGelu
+from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.softmax import PulpSoftmax
 
 __all__ = ["HANDLERS", "marks", "read"]
 
@@ -47,20 +51,9 @@ def _requant_shift(reader: IntegerReader, node: Node) -> Value:
 
 
 def _softmax(reader: IntegerReader, node: Node) -> Live:
-    source = _bytes(reader, node)
     coefficients = (node.integer("coeffA"), node.integer("coeffB"), node.integer("coeffC"))
-    log2, levels = node.integer("log2"), node.integer("n_levels")
-    return reader.write(
-        node,
-        "integer_softmax",
-        (source,),
-        source.shape,
-        "uint8",
-        lambda bb, x, name: integer_softmax.integer_softmax(
-            bb, x[0], coefficients, log2, levels, name=name
-        ),
-        bound=levels - 1,
-    )
+    op = PulpSoftmax(coefficients, node.integer("log2"), node.integer("n_levels"))
+    return reader.apply(node, op, _bytes(reader, node), bound=op.levels - 1)
 
 
 def _softmax_levels(node: Node) -> int:
@@ -72,16 +65,8 @@ def _softmax_levels(node: Node) -> int:
 
 def _ita_max(reader: IntegerReader, node: Node) -> Live:
     source, levels = _bytes(reader, node), _softmax_levels(node)
-    parameters = ItaSoftmax(group=0, numerator=(levels - 1) * 256)
-    return reader.write(
-        node,
-        "ita_max",
-        (source,),
-        source.shape,
-        "uint8",
-        lambda bb, x, name: ita.ita_softmax(bb, x[0], parameters, name=name),
-        bound=levels - 1,
-    )
+    op = ItaMax(ItaSoftmax(group=0, numerator=(levels - 1) * 256))
+    return reader.apply(node, op, source, bound=levels - 1, stem="ita_max")
 
 
 def _ita_partial_max(reader: IntegerReader, node: Node) -> Live:
@@ -91,16 +76,8 @@ def _ita_partial_max(reader: IntegerReader, node: Node) -> Live:
         raise node.unsupported(
             f"rows of {source.shape[-1]} in groups of {width}", "a whole number of groups"
         )
-    parameters = ItaSoftmax(group=width, numerator=(levels // 2 - 1) * 256)
-    return reader.write(
-        node,
-        "ita_partial_max",
-        (source,),
-        source.shape,
-        "int8",
-        lambda bb, x, name: ita.ita_softmax(bb, x[0], parameters, name=name, dtype="int8"),
-        bound=levels // 2,
-    )
+    op = ItaMax(ItaSoftmax(group=width, numerator=(levels // 2 - 1) * 256), "int8")
+    return reader.apply(node, op, source, bound=levels // 2, stem="ita_partial_max")
 
 
 def _bytes(reader: IntegerReader, node: Node) -> Live:
@@ -114,86 +91,41 @@ def _bytes(reader: IntegerReader, node: Node) -> Live:
 
 def _layer_norm(reader: IntegerReader, node: Node) -> Live:
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
-    divisor = node.integer("D")
-    return reader.write(
-        node,
-        "layer_norm",
-        (source,),
-        source.shape,
-        "int8",
-        lambda bb, x, name: integer_norm.layer_norm(bb, x[0], weight, bias, divisor, name=name),
-    )
+    return reader.apply(node, PulpLayerNorm.of(weight, bias, node.integer("D")), source)
 
 
 def _rms_norm(reader: IntegerReader, node: Node) -> Live:
-    source, weight, divisor = _bytes(reader, node), reader.integers(node, 1), node.integer("D")
-    return reader.write(
-        node,
-        "rms_norm",
-        (source,),
-        source.shape,
-        "int8",
-        lambda bb, x, name: integer_norm.rms_norm(bb, x[0], weight, divisor, name=name),
-    )
+    source, weight = _bytes(reader, node), reader.integers(node, 1)
+    return reader.apply(node, PulpRmsNorm.of(weight, node.integer("D")), source)
 
 
 def _no_norm(reader: IntegerReader, node: Node) -> Live:
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
-    divisor, mul = node.integer("D"), node.integer("mul")
-    return reader.write(
-        node,
-        "affine_norm",
-        (source,),
-        source.shape,
-        "int8",
-        lambda bb, x, name: integer_norm.affine_norm(
-            bb, x[0], weight, bias, mul, divisor, name=name
-        ),
-    )
+    op = PulpAffineNorm.of(weight, bias, node.integer("mul"), node.integer("D"))
+    return reader.apply(node, op, source)
 
 
 def _gelu(reader: IntegerReader, node: Node) -> Live:
-    source, b, one = reader.live(node, 0), node.integer("b"), node.integer("one")
-    return reader.write(
-        node,
-        "gelu",
-        (source,),
-        source.shape,
-        "int32",
-        lambda bb, x, name: integer_activation.gelu(bb, x[0], b, one, name=name),
-        bound=_bound(node, source.bound * (abs(one) + b * b)),
-    )
+    source, op = reader.live(node, 0), PulpGelu(node.integer("b"), node.integer("one"))
+    bound = _bound(node, source.bound * (abs(op.one) + op.b * op.b))
+    return reader.apply(node, op, source, bound=bound)
 
 
 def _hard_swish(reader: IntegerReader, node: Node) -> Live:
     source = reader.live(node, 0)
-    three, six, sixth = (node.integer(name) for name in ("three", "six", "one_over_six"))
-    return reader.write(
-        node,
-        "hard_swish",
-        (source,),
-        source.shape,
-        "int32",
-        lambda bb, x, name: integer_activation.hard_swish(bb, x[0], three, six, sixth, name=name),
-        bound=_bound(node, source.bound * max(six, 1) * max(abs(sixth), 1)),
-    )
+    op = PulpHardSwish(*(node.integer(name) for name in ("three", "six", "one_over_six")))
+    bound = _bound(node, source.bound * max(op.six, 1) * max(abs(op.sixth), 1))
+    return reader.apply(node, op, source, bound=bound)
 
 
 def _true_division(reader: IntegerReader, node: Node) -> Live:
     source = reader.live(node, 0)
     delta, eps, eta, y = (node.integer(name) for name in ("Delta", "eps", "eta", "y"))
-    numerator, denominator = delta * eta, eta * y + eps
-    if denominator <= 0:
-        raise node.unsupported(f"a division by {denominator}", "eta * y + eps must be positive")
-    return reader.write(
-        node,
-        "divide",
-        (source,),
-        source.shape,
-        "int32",
-        lambda bb, x, name: integer_activation.divide(bb, x[0], numerator, denominator, name=name),
-        bound=_bound(node, -(-source.bound * abs(numerator) // denominator)),
-    )
+    op = PulpDivide(delta * eta, eta * y + eps)
+    if op.denominator <= 0:
+        raise node.unsupported(f"a division by {op.denominator}", "eta * y + eps must be positive")
+    bound = _bound(node, -(-source.bound * abs(op.numerator) // op.denominator))
+    return reader.apply(node, op, source, bound=bound)
 
 
 def _bound(node: Node, bound: int) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import write_converted
 from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
@@ -17,12 +17,13 @@ from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.operators import Activation, Applied, Primitive, Write
-from patterns.ops import integer, rescale
+from patterns.op import TensorType
+from patterns.ops.integer.cast import Cast
+from patterns.ops.integer.combine import Combine, Function
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.requantize import array_constant
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
+    from patterns.primitive_op import PrimitiveOp
 
 __all__ = ["Handler", "IntegerReader", "unknown_operator"]
 
@@ -76,7 +77,7 @@ class IntegerReader:
             handler = self._handlers.get(node.op)
             if handler is None or node.domain not in ("", "PACTOps"):
                 raise unknown_operator(node, self._handlers, self._title)
-            value = handler(self, node)
+            value = _handled(handler, self, node)
             if isinstance(value, Live) and not isinstance(value.activation.origin, str):
                 self._sources.setdefault(value.activation, node.outputs[0])
             self._values[node.outputs[0]] = value
@@ -118,7 +119,7 @@ class IntegerReader:
             where = origin if isinstance(origin, str) else origin.where
             self._parts += 1
             position, inputs = (len(self._ranks), self._parts), (live.activation,)
-            operator = Primitive(position, where, inputs, "cast", _cast_to(declared.dtype))
+            operator = Applied(position, where, inputs, Cast(declared.dtype))
             return name, Activation(live.shape, operator, declared.dtype)
         return name, live.activation
 
@@ -193,27 +194,42 @@ class IntegerReader:
         )
         return self._live(Activation(shape, operator, dtype), bound)
 
-    def combine(self, node: Node, function: integer.Function, a: Live, b: Live | Array) -> Live:
+    def apply(
+        self, node: Node, op: PrimitiveOp, *inputs: Live, bound: int | None = None, stem: str = ""
+    ) -> Live:
+        """The result of an operator applied to tensors; a node may be several.
+
+        Args:
+            node: what it is read from.
+            op: the operator.
+            inputs: the tensors it reads.
+            bound: largest magnitude of its results, if they cannot be all that their type holds.
+            stem: what its name begins with, if not as usual.
+
+        Raises:
+            IntegerFormError: if the tensors do not fit the operator.
+            UnsupportedError: if the result could not be computed exactly.
+        """
+        read = tuple(item.activation for item in inputs)
+        made = op.result_of([TensorType(item.shape, item.dtype) for item in read])
+        operator = Applied(self._position(node), node.where, read, op, stem)
+        return self._live(Activation(made.shape, operator, made.dtype), bound)
+
+    def combine(self, node: Node, function: Function, a: Live, b: Live | Array) -> Live:
         """A sum, difference or product of two tensors, or of one and constants; int32.
 
         Raises:
             UnsupportedError: if their shapes do not fit together, or constants are too large.
         """
-        other = b.shape
         try:
-            shape = np.broadcast_shapes(a.shape, other)
+            np.broadcast_shapes(a.shape, b.shape)
         except ValueError:
-            raise node.damaged(f"operands of shapes {list(a.shape)} and {list(other)}") from None
-        known = None if isinstance(b, Live) else rescale.constant_of(b, max(b.ndim, 1), node.where)
+            raise node.damaged(f"operands of shapes {list(a.shape)} and {list(b.shape)}") from None
         size = b.bound if isinstance(b, Live) else int(np.abs(b).max(initial=0))
-        bound = a.bound * size if function == "multiply" else a.bound + size
-
-        def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-            second = sources[-1] if known is None else array_constant(known)
-            return integer.combine(bb, function, sources[0], second, name=name)
-
-        inputs = (a, b) if isinstance(b, Live) else (a,)
-        return self.write(node, "combine", inputs, shape, "int32", write, bound=min(bound, 2**31))
+        bound = min(a.bound * size if function == "multiply" else a.bound + size, 2**31)
+        if isinstance(b, Live):
+            return self.apply(node, Combine(function), a, b, bound=bound)
+        return self.apply(node, Combine(function, np.asarray(b)), a, bound=bound)
 
     def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
         """The same elements in another shape; nothing is written where it is the same."""
@@ -263,6 +279,16 @@ def unknown_operator(node: Node, known: Mapping[str, object], title: str) -> Uns
     )
 
 
+def _handled(handler: Handler, reader: IntegerReader, node: Node) -> Value | Array:
+    """What a handler makes of a node; operators that cannot be are refused at the node."""
+    try:
+        return handler(reader, node)
+    except HtvmError as error:
+        if error.where:
+            raise
+        raise type(error)(error.what, where=node.where, hint=error.hint) from error
+
+
 _NEAREST = {
     "Gelu": "iGELU",
     "HardSwish": "iHardswish",
@@ -271,7 +297,3 @@ _NEAREST = {
     "QuantizeLinear": "RequantShift",
     "Relu": "RequantShift with signed = 0",
 }
-
-
-def _cast_to(dtype: str) -> Write:
-    return lambda bb, sources, name: rescale.cast(bb, sources[0], dtype, name=name)

@@ -8,13 +8,16 @@ what follows them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Activation, Pads, Pair, Write
+
+if TYPE_CHECKING:
+    from patterns.primitive_op import PrimitiveOp
 
 __all__ = [
     "Converted",
@@ -153,6 +156,11 @@ class Writer(Protocol):
         bound: int | None = None,
     ) -> Live:
         """Add an operator of a node and return its output."""
+
+    def apply(
+        self, node: Node, op: PrimitiveOp, *inputs: Live, bound: int | None = None, stem: str = ""
+    ) -> Live:
+        """Return the result of an operator applied to tensors."""
 
     def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
         """Return the same elements in another shape."""

@@ -10,11 +10,12 @@ import numpy as np
 from byoc_dory.layers.layer import Array, MulShift, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Writer
 from htvm.frontend.operators import Write
-from patterns.ops import integer, rescale
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2dSums, Window, conv2d_of
 from patterns.ops.dense import Dense, LinearSums
+from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.weighted import accumulator_bound
 
 if TYPE_CHECKING:
@@ -65,16 +66,10 @@ def requantize(
     source = live.activation.dtype
     if source == dtype == "int8" and mul.size == add.size == 1:
         return _converted(reader, node, live, mul.reshape(-1), add.reshape(-1), shift, clip, bound)
-    # Checked now: the builder is called when it is too late to say where.
     for part in (mul, add):
         _check_broadcast(node, part, live.shape)
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return rescale.rescale(
-            bb, sources[0], mul, add, shift, clip, name=name, dtype=dtype, bound=live.bound
-        )
-
-    return reader.write(node, "rescale", (live,), live.shape, dtype, write, bound=bound)
+    op = Rescale(np.asarray(mul), np.asarray(add), shift, clip, dtype, live.bound)
+    return reader.apply(node, op, live, bound=bound)
 
 
 def _type_of(node: Node, clip: tuple[int, int]) -> str:
@@ -226,13 +221,7 @@ def _product_writer(
 def write_sum(reader: Writer, value: Sum) -> Live:
     """Write the sum of two tensors, int32."""
     bound = sum(operand.bound for operand in value.operands)
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return integer.combine(bb, "add", sources[0], sources[1], name=name)
-
-    return reader.write(
-        value.node, "combine", value.operands, value.shape, "int32", write, bound=bound
-    )
+    return reader.apply(value.node, Combine("add"), *value.operands, bound=bound)
 
 
 def _scaled_sum(

@@ -1,0 +1,74 @@
+"""Sums, differences and products of integer tensors, element by element, without scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers.tensor import Array
+from patterns.op import TensorType, operator
+from patterns.ops.broadcast import broadcast_load
+from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["Combine", "Function"]
+
+Function: TypeAlias = Literal["add", "subtract", "multiply"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Combine(PrimitiveOp):
+    """The sum, difference or product of two integer tensors, int32, broadcast as numpy does.
+
+    Results that leave 32 bits wrap.
+
+    Attributes:
+        function: what is computed.
+        b: the second operand where it is constant, integers that fit int32.
+    """
+
+    kind = "combine"
+    tag = "integer_combine"
+
+    function: Function
+    b: Array | None = None
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(_broadcast(inputs[0].shape, inputs[1].shape), "int32")
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands."""
+        if self.b is None:
+            return Argument("a", inputs[0]), Argument("b", inputs[1])
+        return Argument("a", inputs[0]), Argument("b", constant_of(self.b, 1), "b")
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        one, two = (magnitude(str(part.dtype)) for part in tensors)
+        kind = wrapping_type(one * two if self.function == "multiply" else one + two)
+
+        def element(*index: Any) -> Any:
+            x, y = (tirx.Cast(kind, broadcast_load(part, index)) for part in tensors)
+            result = {"add": x + y, "subtract": x - y, "multiply": x * y}[self.function]
+            return tirx.Cast("int32", result)
+
+        shape = _broadcast(*(sizes_of(part) for part in tensors))
+        return te.compute(extents(shape), element, name="combined")
+
+
+def _broadcast(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(first, second))
+    except ValueError as error:
+        raise IntegerFormError(f"operands of shapes {first} and {second}") from error

@@ -1,0 +1,82 @@
+"""Products of matrices of integers, both computed at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError
+from patterns.op import TensorType, operator
+from patterns.ops.broadcast import broadcast_load
+from patterns.ops.integer.limits import magnitude, wrapping_type
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["IntegerMatmul"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class IntegerMatmul(PrimitiveOp):
+    """The product of two tensors of matrices, int32; leading axes are broadcast.
+
+    The tensors are (..., M, C) and (..., C, K), of any integer types.  Sums that leave 32 bits
+    wrap.
+
+    Attributes:
+        transpose_b: whether the second tensor is (..., K, C) instead.
+    """
+
+    kind = "matmul"
+    tag = "integer_matmul"
+
+    transpose_b: bool = False
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(self._shape(inputs[0].shape, inputs[1].shape), "int32")
+
+    def _shape(self, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+        inner, columns = (-1, -2) if self.transpose_b else (-2, -1)
+        try:
+            if min(len(first), len(second)) < 2 or first[-1] != second[inner]:
+                raise ValueError("the inner sizes differ")
+            outer = np.broadcast_shapes(first[:-2], second[:-2])
+        except ValueError as error:
+            transposed = " transposed" if self.transpose_b else ""
+            raise IntegerFormError(f"a product of shapes {first} and {second}{transposed}") from (
+                error
+            )
+        return (*outer, first[-2], second[columns])
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands."""
+        return Argument("a", inputs[0]), Argument("b", inputs[1])
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        left, right = tensors
+        length = sizes_of(left)[-1]
+        worst = magnitude(str(left.dtype)) * magnitude(str(right.dtype)) * length
+        kind = wrapping_type(worst)
+        k = te.reduce_axis((0, tirx.const(length, "int64")), "k")
+
+        def element(*index: Any) -> Any:
+            *batch, row, column = index
+            x = tirx.Cast(kind, broadcast_load(left, [*batch, row, k]))
+            place = [column, k] if self.transpose_b else [k, column]
+            y = tirx.Cast(kind, broadcast_load(right, [*batch, *place]))
+            return te.sum(x * y, axis=[k])
+
+        shape = extents(self._shape(sizes_of(left), sizes_of(right)))
+        sums = te.compute(shape, element, name="matmul")
+        if kind == "int32":
+            return sums
+        return te.compute(shape, lambda *i: tirx.Cast("int32", sums(*i)), name="product")

@@ -1,0 +1,85 @@
+"""`Reduction`: what sums and means of integers over axes have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import te, tirx
+
+from patterns.op import Work
+from patterns.ops.integer.limits import magnitude
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import PrimitiveOp
+
+__all__ = ["Reduction"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction(PrimitiveOp):
+    """Base of functions of the sums of integers over some axes.
+
+    Attributes:
+        axes: to sum over; negative ones count from the end.
+        keepdims: whether they stay, of size 1.
+    """
+
+    work = Work.WINDOW
+
+    axes: tuple[int, ...]
+    keepdims: bool = True
+
+    @abstractmethod
+    def accumulator(self, worst: int) -> str:
+        """The type of sums of at most this magnitude."""
+
+    @abstractmethod
+    def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
+        """The result, given a sum.
+
+        Args:
+            total: the sum, of type ``accumulator``.
+            count: of its elements.
+            accumulator: see above.
+            dtype: of the elements.
+        """
+
+    def count(self, shape: tuple[int, ...]) -> int:
+        """How many elements of a tensor of this shape each sum is of."""
+        return math.prod(shape[axis] for axis in self.axes)
+
+    def shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the result for a tensor of this shape."""
+        reduced = self._reduced(len(source))
+        return tuple(1 if axis in reduced else source[axis] for axis in self._kept(len(source)))
+
+    def _reduced(self, rank: int) -> list[int]:
+        return sorted(axis % rank for axis in self.axes)
+
+    def _kept(self, rank: int) -> list[int]:
+        """The axes of the input that the result has, too."""
+        reduced = self._reduced(rank)
+        return [axis for axis in range(rank) if self.keepdims or axis not in reduced]
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,) = tensors
+        shape, dtype = sizes_of(source), str(source.dtype)
+        rank, count, out = len(shape), self.count(shape), extents(self.shape(shape))
+        accumulator = self.accumulator(count * (magnitude(dtype) + 1))
+        reduced = {
+            axis: te.reduce_axis((0, tirx.const(shape[axis], "int64")), f"r{axis}")
+            for axis in self._reduced(rank)
+        }
+
+        def summed(*index: Any) -> Any:
+            place = dict(zip(self._kept(rank), index, strict=True)) | reduced
+            element = source(*(place[axis] for axis in range(rank)))
+            return te.sum(tirx.Cast(accumulator, element), axis=list(reduced.values()))
+
+        sums = te.compute(out, summed, name="sums")
+        return te.compute(
+            out, lambda *i: self.finished(sums(*i), count, accumulator, dtype), name=self.kind
+        )

@@ -1,0 +1,90 @@
+"""Requantization of a tensor by itself: ``clip((x * mul + add) >> shift)``, with any broadcasting.
+
+A requantization that follows a layer belongs to it (`patterns.ops.requantize`), and one of int8 to
+int8 is a conversion (`patterns.ops.elementwise.convert`); this is for everything else: wide
+tensors, factors per row, other types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers.requantization import MulShift
+from byoc_dory.layers.tensor import Array
+from patterns.op import Range, TensorType, Work, operator
+from patterns.ops.broadcast import broadcast_load
+from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
+from patterns.primitive import shape_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["Rescale"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Rescale(PrimitiveOp):
+    """``clip((x * mul + add) >> shift)`` of any integers, with a shift that floors.
+
+    Attributes:
+        mul, add: integers that broadcast to the shape of the input; they fit int32.
+        shift: from 0 to 31.
+        clip: inclusive range of the output.
+        dtype: of the output.
+        bound: largest magnitude of the input, where that is smaller than its type allows.
+    """
+
+    kind = "rescale"
+    work = Work.MOVE
+
+    mul: Array
+    add: Array
+    shift: int
+    clip: Range
+    dtype: str = "int8"
+    bound: int | None = None
+
+    @property
+    def requantization(self) -> MulShift | None:
+        """The same as the requantization of a layer; ``None`` where the factors vary."""
+        if self.mul.size != 1 or self.add.size != 1:
+            return None
+        return MulShift((int(self.mul.item()),), (self.shift,), (int(self.add.item()),))
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        if not 0 <= self.shift <= 31:
+            raise UnsupportedError(f"a shift by {self.shift}", hint="0 to 31")
+        return TensorType(inputs[0].shape, self.dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input, factors and summands."""
+        rank = len(shape_of(inputs[0]))
+        mul, add = (constant_of(part, rank) for part in (self.mul, self.add))
+        return Argument("x", inputs[0]), Argument("mul", mul, "mul"), Argument("add", add, "add")
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor, summand = tensors
+        largest = magnitude(str(source.dtype)) if self.bound is None else self.bound
+        worst = largest * int(np.abs(self.mul.astype("int64")).max())
+        worst += int(np.abs(self.add.astype("int64")).max())
+        wide = "int64" if worst > INT32_MAX else "int32"
+
+        def element(*index: Any) -> Any:
+            value = tirx.Cast(wide, source(*index))
+            value = value * tirx.Cast(wide, broadcast_load(factor, index))
+            value = value + tirx.Cast(wide, broadcast_load(summand, index))
+            value = value >> tirx.const(self.shift, wide)
+            low, high = (tirx.const(limit, wide) for limit in self.clip)
+            return tirx.Cast(self.dtype, tirx.max(tirx.min(value, high), low))
+
+        return te.compute(source.shape, element, name="rescaled")

@@ -1,0 +1,36 @@
+"""Sums of integers over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from patterns.op import TensorType, operator
+from patterns.ops.integer.limits import wrapping_type
+from patterns.ops.integer.reduction import Reduction
+
+__all__ = ["Total"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Total(Reduction):
+    """The sum over some axes, int32; sums that leave 32 bits wrap."""
+
+    kind = "total"
+    tag = "integer_total"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(self.shape(inputs[0].shape), "int32")
+
+    def accumulator(self, worst: int) -> str:
+        """See `Reduction.accumulator`."""
+        return wrapping_type(worst)
+
+    def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
+        """See `Reduction.finished`."""
+        return tirx.Cast("int32", total)

@@ -1,0 +1,56 @@
+"""Division of integers by a constant, as the PULP flow defines it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from byoc_dory.errors import UnsupportedError
+from patterns.op import operator
+from patterns.ops.integer.limits import INT32_MAX
+from patterns.ops.pulp.elementwise import ElementWise, check_fits
+
+__all__ = ["PulpDivide"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpDivide(ElementWise):
+    """``(numerator * x) // denominator``, which floors; int32.
+
+    Attributes:
+        numerator: below 2**62 in magnitude with the input.
+        denominator: positive, fits int32.
+    """
+
+    kind = "divide"
+    tag = "integer_divide"
+
+    numerator: int
+    denominator: int
+
+    def check(self, largest: int) -> None:
+        """See `ElementWise.check`."""
+        worst = largest * abs(self.numerator)
+        if not 0 < self.denominator <= INT32_MAX or worst + self.denominator >= 2**62:
+            raise UnsupportedError(
+                f"a division of up to {worst} by {self.denominator}",
+                hint="the divisor must be positive and fit int32, the dividend 62 bits",
+            )
+        check_fits(-(-worst // self.denominator), "a quotient")
+
+    def working(self, largest: int) -> str:
+        """See `ElementWise.working`."""
+        worst = largest * abs(self.numerator)
+        return "int32" if worst + self.denominator <= INT32_MAX else "int64"
+
+    def of(self, value: Any) -> Any:
+        """See `ElementWise.of`."""
+        working = str(value.ty.dtype)
+        divisor, one = tirx.const(self.denominator, working), tirx.const(1, working)
+        product = value * tirx.const(self.numerator, working)
+        # What C's division rounds toward zero is lowered before.
+        lowered = tirx.Select(product < 0, product - (divisor - one), product)
+        return tirx.truncdiv(lowered, divisor)

@@ -1,0 +1,37 @@
+"""The layer of a function of each row of a matrix.
+
+A tensor of any rank whose last axis is C is a matrix of rows of C elements, row by row.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from byoc_dory.layers import Rows, Tensor, matrix, rows_layer
+
+if TYPE_CHECKING:
+    from byoc_dory.layers.rowwise import RowFunction
+    from patterns.op import TensorType
+
+__all__ = ["matrix_of", "row_layer"]
+
+
+def matrix_of(name: str, kind: TensorType) -> Tensor:
+    """A tensor of this name and type as one matrix: all axes but the last are rows."""
+    columns = kind.shape[-1] if kind.shape else 1
+    return matrix(name, prod(kind.shape[:-1]), columns, kind.dtype)
+
+
+def row_layer(
+    name: str, source: tuple[str, TensorType], output: TensorType, function: RowFunction
+) -> Rows:
+    """``function`` of each row of a tensor.
+
+    Args:
+        name: of the operator, and of its result.
+        source: name and type of the tensor it reads.
+        output: type of its result.
+        function: of one row.
+    """
+    return rows_layer(name, matrix_of(*source), function, output.dtype)
