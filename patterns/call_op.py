@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tvm import relax
+
 from patterns.names import emit
-from patterns.op import Op
+from patterns.op import Op, TensorType
+from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Var
@@ -39,6 +42,13 @@ class CallOp(Op):
         Raises:
             IntegerFormError: if the call has attributes that the operator does not know.
         """
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        (item,) = inputs
+        x = relax.Var("x", relax.TensorType(item.shape, item.dtype))
+        made = relax.BlockBuilder().normalize(self.call(x))
+        return TensorType(shape_of(made), dtype_of(made))
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`."""

@@ -101,6 +101,15 @@ class Op:
         """
         raise NotImplementedError
 
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """The type of the result where the operator is applied to tensors of these types.
+
+        Raises:
+            IntegerFormError: if the tensors do not fit the fields.
+            UnsupportedError: if the result could not be computed exactly.
+        """
+        raise NotImplementedError
+
     def range(self, inputs: Sequence[Range]) -> Range:
         """The range of the result, given those of the inputs: by default that of ``clip``."""
         clip = getattr(self, "clip", None)

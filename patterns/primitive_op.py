@@ -91,12 +91,7 @@ class PrimitiveOp(Op):
         """The definition: the result as a tensor expression of the arguments."""
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """The type of the result where the operator is applied to tensors of these types.
-
-        Raises:
-            IntegerFormError: if the tensors do not fit the fields.
-            UnsupportedError: if the result could not be computed exactly.
-        """
+        """See `Op.result_of`."""
         variables = [
             relax.Var(f"x{at}", relax.TensorType(item.shape, item.dtype))
             for at, item in enumerate(inputs)

@@ -1,4 +1,4 @@
-"""`Reduction`: what sums and means of integers over axes have in common."""
+"""`IntegerReduction`: what sums and means of integers over axes have in common."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from patterns.ops.integer.limits import magnitude
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["Reduction"]
+__all__ = ["IntegerReduction"]
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction(PrimitiveOp):
+class IntegerReduction(PrimitiveOp):
     """Base of functions of the sums of integers over some axes.
 
     Attributes:

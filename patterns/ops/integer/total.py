@@ -10,14 +10,14 @@ from tvm import tirx
 
 from patterns.op import TensorType, operator
 from patterns.ops.integer.limits import wrapping_type
-from patterns.ops.integer.reduction import Reduction
+from patterns.ops.integer.reduction import IntegerReduction
 
 __all__ = ["Total"]
 
 
 @operator
 @dataclass(frozen=True, eq=False)
-class Total(Reduction):
+class Total(IntegerReduction):
     """The sum over some axes, int32; sums that leave 32 bits wrap."""
 
     kind = "total"
@@ -28,9 +28,9 @@ class Total(Reduction):
         return TensorType(self.shape(inputs[0].shape), "int32")
 
     def accumulator(self, worst: int) -> str:
-        """See `Reduction.accumulator`."""
+        """See `IntegerReduction.accumulator`."""
         return wrapping_type(worst)
 
     def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
-        """See `Reduction.finished`."""
+        """See `IntegerReduction.finished`."""
         return tirx.Cast("int32", total)

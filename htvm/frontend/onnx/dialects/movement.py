@@ -200,15 +200,9 @@ def _pad(reader: IntegerReader, node: Node) -> Live:
     pairs = [(widths[axis], widths[axis + rank]) for axis in range(rank)]
     if rank != 4 or pairs[0] != (0, 0) or pairs[1] != (0, 0):
         raise node.unsupported(f"a padding of {widths}", "height and width of NCHW maps")
-    out = tuple(size + sum(pair) for size, pair in zip(source.shape, pairs, strict=True))
     padding = (pairs[2][0], pairs[3][0], pairs[2][1], pairs[3][1])
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return Pad(value, padding, layout="NCHW").write(bb, [sources[0]], name)
-
-    bound = max(source.bound, abs(value))
-    dtype = source.activation.dtype
-    return reader.write(node, "pad", (source,), out, dtype, write, bound=bound)
+    op = Pad(value, padding, layout="NCHW")
+    return reader.apply(node, op, source, bound=max(source.bound, abs(value)))
 
 
 def _max_pool(reader: IntegerReader, node: Node) -> Live:

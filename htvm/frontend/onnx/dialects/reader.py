@@ -23,7 +23,7 @@ from patterns.ops.integer.combine import Combine, Function
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from patterns.primitive_op import PrimitiveOp
+    from patterns.op import Op
 
 __all__ = ["Handler", "IntegerReader", "unknown_operator"]
 
@@ -195,7 +195,7 @@ class IntegerReader:
         return self._live(Activation(shape, operator, dtype), bound)
 
     def apply(
-        self, node: Node, op: PrimitiveOp, *inputs: Live, bound: int | None = None, stem: str = ""
+        self, node: Node, op: Op, *inputs: Live, bound: int | None = None, stem: str = ""
     ) -> Live:
         """The result of an operator applied to tensors; a node may be several.
 
@@ -235,9 +235,7 @@ class IntegerReader:
         """The same elements in another shape; nothing is written where it is the same."""
         if source.shape == shape:
             return source
-        position, where = self._position(node), node.where
-        operator = Applied(position, where, (source.activation,), Reshape(shape))
-        return self._live(Activation(shape, operator, source.activation.dtype), source.bound)
+        return self.apply(node, Reshape(shape), source, bound=source.bound)
 
     def _position(self, node: Node) -> tuple[int, int]:
         # What a node consists of follows it in the order in which it is added.

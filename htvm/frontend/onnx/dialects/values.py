@@ -17,7 +17,7 @@ from htvm.frontend.onnx.graph import Node
 from htvm.frontend.operators import Activation, Pads, Pair, Write
 
 if TYPE_CHECKING:
-    from patterns.primitive_op import PrimitiveOp
+    from patterns.op import Op
 
 __all__ = [
     "Converted",
@@ -158,7 +158,7 @@ class Writer(Protocol):
         """Add an operator of a node and return its output."""
 
     def apply(
-        self, node: Node, op: PrimitiveOp, *inputs: Live, bound: int | None = None, stem: str = ""
+        self, node: Node, op: Op, *inputs: Live, bound: int | None = None, stem: str = ""
     ) -> Live:
         """Return the result of an operator applied to tensors."""
 
