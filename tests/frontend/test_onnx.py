@@ -373,3 +373,24 @@ def test_a_float_network_is_said_to_run_on_the_host(
     with caplog.at_level(logging.WARNING):
         loaded(file, tmp_path)
     assert "htvm.quantize makes int8 models" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "what"),
+    [
+        ("iLayerNorm", {"D": 3}, "a division by 3"),
+        ("iNoNorm", {"D": 64, "mul": 5}, "3 values of the weight"),
+        ("iSoftmax", {"coeffA": 1, "coeffB": 0, "coeffC": -1, "log2": 9, "n_levels": 256}, "expon"),
+        ("iGELU", {"b": 1, "one": 100}, "b = 1"),
+    ],
+)
+def test_an_operator_that_cannot_be_is_refused_at_its_node(
+    operator: str, attributes: dict[str, int], what: str, tmp_path: Path
+) -> None:
+    constants = {"w": np.ones(3, np.float32)}
+    weights = ["w", "w"] if "Norm" in operator else []
+    odd = node(operator, ["x", *weights], "y", **attributes)
+    model = model_of([odd], {"x": (1, 6, 8)}, constants=constants)
+    with pytest.raises(UnsupportedError, match=what) as caught:
+        loaded(model, tmp_path)
+    assert "'y'" in caught.value.where

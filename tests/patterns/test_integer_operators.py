@@ -8,25 +8,34 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
+from patterns.op import TensorType
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.float32.round import RealRound
+from patterns.ops.integer.cast import Cast
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.mean import IntegerMean
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.integer.total import Total
+from patterns.ops.pulp.accumulate import Accumulate
 from patterns.ops.pulp.affine_norm import PulpAffineNorm
 from patterns.ops.pulp.divide import PulpDivide
+from patterns.ops.pulp.elementwise import ElementWise
 from patterns.ops.pulp.gelu import PulpGelu
 from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita_softmax import ItaMax
 from patterns.ops.pulp.layer_norm import PulpLayerNorm
 from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.primitive_op import PrimitiveOp
 from patterns.reading.read import read_graph
 from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of
+from tests.reference.interpreter import interpret
 
 ROWS = ((1, 6, 32), "int8")
 
@@ -129,8 +138,6 @@ def test_norms(dtype: str) -> None:
 
 
 def test_a_norm_of_equal_values_divides_by_one() -> None:
-    from tests.reference.interpreter import interpret
-
     module = module_of(
         [ROWS],
         lambda bb, x: PulpLayerNorm.of(np.full(32, 1000), np.full(32, 64), 64).write(
@@ -164,7 +171,6 @@ def test_activations() -> None:
 
 def test_reals() -> None:
     import htvm
-    from tests.reference.interpreter import interpret
 
     # Integers, so that sums are exact in any order.
     matrix = RNG.integers(-8, 8, (16, 5)).astype(np.float32)
@@ -188,3 +194,45 @@ def test_reals() -> None:
     for made in (built.run([data]).outputs, built.reference([data])):
         for array, expected in zip(made, wanted, strict=True):
             np.testing.assert_array_equal(array, expected)
+
+
+WIDE: tuple[tuple[int, ...], str] = ((1, 6, 8), "int32")
+NARROW: tuple[tuple[int, ...], str] = ((1, 6, 8), "int8")
+ENTRIES = RNG.integers(-3000, 3000, 8)
+APPLIED: list[tuple[PrimitiveOp, list[tuple[tuple[int, ...], str]]]] = [
+    (Rescale(ENTRIES, np.asarray([[5]]), 9, (-128, 127), bound=4000), [WIDE]),
+    (Rescale(np.asarray(3), np.asarray(-1), 0, (0, 255), "uint8"), [NARROW]),
+    (Cast("int32"), [NARROW]),
+    (Combine("subtract"), [WIDE, NARROW]),
+    (Combine("multiply", ENTRIES), [WIDE]),
+    (IntegerMatmul(transpose_b=True), [NARROW, NARROW]),
+    (IntegerMean((-1,), keepdims=False), [NARROW]),
+    (Total((1, 2)), [NARROW]),
+    (PulpGelu(-42, 1929), [NARROW]),
+    (PulpHardSwish(122, 244, 42), [NARROW]),
+    (PulpDivide(-30, 7), [NARROW]),
+    (PulpSoftmax((1, 345, 62395), 255, 256), [NARROW]),
+    (PulpLayerNorm.of(ENTRIES, -ENTRIES, 64), [NARROW]),
+    (PulpRmsNorm.of(ENTRIES, 64), [NARROW]),
+    (PulpAffineNorm.of(ENTRIES, -ENTRIES, 37, 64), [NARROW]),
+    (ItaMax(ItaSoftmax(4, 5, 127 * 256), "int8"), [NARROW]),
+    (ItaActivation(ItaGelu(-80, -7091, 148, 21, 0)), [NARROW]),
+    (Accumulate(11, 4, 5, (0, 100)), [NARROW, NARROW]),
+]
+
+
+@pytest.mark.parametrize(("op", "types"), APPLIED, ids=lambda item: getattr(item, "kind", ""))
+def test_operators_come_back_equal(op: PrimitiveOp, types: Any) -> None:
+    """What is read is what was written, of the type that the operator said."""
+    (node,) = read_graph(module_of(types, lambda bb, *x: op.write(bb, x, "operator")))
+    assert node.op == op and node.kind == op.kind
+    said = op.result_of([TensorType(*kind) for kind in types])
+    assert said == TensorType(node.output_shape, node.output_dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("op", [PulpGelu(-42, 1929), PulpHardSwish(122, 244, 42)])
+def test_tables_are_the_functions(op: ElementWise, dtype: str) -> None:
+    module = module_of([((256,), dtype)], lambda bb, x: op.write(bb, [x], "operator"))
+    values = np.arange(256, dtype="uint8").view(dtype)
+    np.testing.assert_array_equal(op.tabulated(dtype), interpret(module, [values]).outputs[0])
