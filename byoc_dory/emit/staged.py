@@ -249,9 +249,12 @@ class _Loop:
                 f"if ({condition}) {{ /* nothing reads the rows before any more */\n"
                 f"{indent(self._finish('(tile - 1u)'), '    ')}}}\n"
             )
-        return text + "".join(
-            self._order(self.writer.transfer(operand), "ready = ") for operand in program.loaded
-        )
+        transfers = [self.writer.transfer(operand) for operand in program.loaded]
+        for number, transfer in enumerate(transfers):
+            # What is waited for is the last one ordered: one that no other follows for sure.
+            last = all(self._conditional(later) for later in transfers[number + 1 :])
+            text += self._order(transfer, "ready = " if last else "")
+        return text
 
     def _store(self) -> str:
         if self.program.result.resident:
@@ -262,10 +265,14 @@ class _Loop:
     def _order(self, transfer: Transfer, ticket: str) -> str:
         ticket = ticket if self.calls.wait else ""
         comment = f"/* {transfer.what} */"
-        if not transfer.when or self.program.tiles == 1:
+        if not self._conditional(transfer):
             return f"{ticket}{self.calls.move(transfer, comment)};\n"
         call = indent(f"{ticket}{self.calls.move(transfer, '')};\n", "    ")
         return f"if ({transfer.when}) {{ {comment}\n{call}}}\n"
+
+    def _conditional(self, transfer: Transfer) -> bool:
+        """Whether not every round orders a transfer."""
+        return bool(transfer.when) and self.program.tiles > 1
 
     def _arrive(self) -> str:
         text = ""

@@ -49,10 +49,8 @@ int32_t net_v_to_core(const int8_t *in, int8_t *out)
     p += 8;
     q += 8;
     diana_put_word(q, p[0], 0, 0, 0);
-    p += 1;
     q += 4;
     __builtin_memset(__builtin_assume_aligned(q, 4), 0, 4); /* padding of the row */
-    q += 4;
     return 0;
 }
 
@@ -104,8 +102,5 @@ int32_t net_u_from_core(const int8_t *in, int8_t *out)
     p += 4;
     q += 4;
     diana_get_word(q, p, 1, 1);
-    p += 1;
-    q += 4;
-    q += 8; /* padding of the row */
     return 0;
 }

@@ -8,7 +8,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_OUT = 1440 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
@@ -67,7 +67,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
             .to = snitch_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = y_tiles[y].in_size * 30,
@@ -114,7 +114,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_OUT = 1440 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
@@ -173,7 +173,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
             .to = snitch_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = y_tiles[y].in_size * 30,

@@ -8,13 +8,13 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_IN2 = 1440, L1_OUT = 2160 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
         .to = snitch_l1(L1_IN1),
         .from = in1,
         .bytes = 720,
@@ -74,13 +74,13 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
             .to = snitch_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
+        snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
             .to = snitch_l1(L1_IN1),
             .from = in1 + y_tiles[y].in_start * 30u,
             .bytes = 120,
@@ -127,13 +127,13 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_IN2 = 1440, L1_OUT = 2160 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
         .to = snitch_l1(L1_IN1),
         .from = in1,
         .bytes = 720,
@@ -193,13 +193,13 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
             .to = snitch_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
+        snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
             .to = snitch_l1(L1_IN1),
             .from = in1 + y_tiles[y].in_start * 30u,
             .bytes = 120,

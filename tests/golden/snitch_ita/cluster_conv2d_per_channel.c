@@ -8,7 +8,7 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 1440 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 1080,
@@ -79,7 +79,7 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 2u;
         const uint32_t k = tile % 2u;
         if (k == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 108u,
                 .bytes = y_tiles[y].in_size * 108,
@@ -142,7 +142,7 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     enum { L1_IN = 2192, L1_OUT = 3280, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 1080,
@@ -205,7 +205,7 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in,
                 .bytes = 1080,

@@ -8,7 +8,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 70, L1_WEIGHTS = 112 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 70,
@@ -63,7 +63,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in,
                 .bytes = 70,
@@ -118,7 +118,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
     enum { L1_IN = 2848, L1_OUT = 2928, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 70,
@@ -173,7 +173,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in,
                 .bytes = 70,

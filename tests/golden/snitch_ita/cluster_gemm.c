@@ -8,7 +8,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 720,
@@ -71,7 +71,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 6u;
         const uint32_t k = tile % 6u;
         if (k == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 30u,
                 .bytes = y_tiles[y].in_size * 30,
@@ -209,7 +209,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 3u;
         const uint32_t k = tile % 3u;
         if (k == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 30u,
                 .bytes = y_tiles[y].in_size * 30,

@@ -8,7 +8,7 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     enum { L1_IN = 0, L1_SECOND = 1440, L1_OUT = 2768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 1440,
@@ -119,7 +119,7 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     enum { L1_IN = 0, L1_SECOND = 1440, L1_OUT = 2768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 1440,

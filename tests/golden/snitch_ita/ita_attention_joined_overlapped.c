@@ -42,7 +42,7 @@ int32_t net_mha_query(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
@@ -104,7 +104,7 @@ int32_t net_mha_key(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
@@ -166,7 +166,7 @@ int32_t net_mha_value(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,

@@ -8,7 +8,7 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -62,7 +62,7 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -116,7 +116,7 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -170,13 +170,13 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of query */
         .to = snitch_l1(L1_QUERY),
         .from = query,
         .bytes = 16384,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* key */
+    snitch_dma_start(&(snitch_dma_t){ /* key */
         .to = snitch_l1(L1_KEY),
         .from = key,
         .bytes = 16384,
@@ -251,7 +251,7 @@ int32_t net_mha(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 16384,

@@ -8,7 +8,7 @@ int32_t net_mha_head0_query(const int8_t *in)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -55,7 +55,7 @@ int32_t net_mha_head0_key(const int8_t *in)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -102,7 +102,7 @@ int32_t net_mha_head0_value(const int8_t *in)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -242,7 +242,7 @@ int32_t net_mha_head1_query(const int8_t *in)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -289,7 +289,7 @@ int32_t net_mha_head1_key(const int8_t *in)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -336,7 +336,7 @@ int32_t net_mha_head1_value(const int8_t *in)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,

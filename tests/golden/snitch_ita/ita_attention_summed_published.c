@@ -8,7 +8,7 @@ int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -62,7 +62,7 @@ int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -116,7 +116,7 @@ int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -170,13 +170,13 @@ int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of query */
         .to = snitch_l1(L1_QUERY),
         .from = query,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* key */
+    snitch_dma_start(&(snitch_dma_t){ /* key */
         .to = snitch_l1(L1_KEY),
         .from = key,
         .bytes = 8192,
@@ -249,7 +249,7 @@ int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -303,7 +303,7 @@ int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -357,7 +357,7 @@ int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -411,7 +411,7 @@ int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -465,13 +465,13 @@ int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of query */
         .to = snitch_l1(L1_QUERY),
         .from = query,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* key */
+    snitch_dma_start(&(snitch_dma_t){ /* key */
         .to = snitch_l1(L1_KEY),
         .from = key,
         .bytes = 8192,
@@ -544,7 +544,7 @@ int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 8192,
@@ -596,7 +596,7 @@ int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
     enum { L1_IN0 = 0, L1_IN1 = 8192, L1_OUT = 16384 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
         .from = in0,
         .bytes = 8192,

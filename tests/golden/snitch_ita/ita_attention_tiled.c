@@ -168,7 +168,7 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 70,

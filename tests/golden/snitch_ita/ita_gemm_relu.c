@@ -10,7 +10,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 24576,
@@ -79,7 +79,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 3u;
         const uint32_t k = tile % 3u;
         if (k == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 128u,
                 .bytes = y_tiles[y].in_size * 128,
@@ -194,7 +194,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
             if (k == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN + y % 2u * 8192u),
                     .from = in + y_tiles[y].in_start * 128u,
                     .bytes = 8192,
@@ -284,7 +284,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 }
             }
             if (k == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN),
                     .from = in + y_tiles[y].in_start * 128u,
                     .bytes = 8192,

@@ -10,7 +10,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
+    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
         .from = in,
         .bytes = 24576,
@@ -70,7 +70,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in,
                 .bytes = 24576,
@@ -168,7 +168,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN),
                     .from = in,
                     .bytes = 24576,
@@ -203,7 +203,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            ready = snitch_dma_start(&(snitch_dma_t){
+            snitch_dma_start(&(snitch_dma_t){
                 .to = snitch_l1(L1_IN),
                 .from = in,
                 .bytes = 24576,

@@ -44,7 +44,7 @@ int32_t net_first(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                ready = snitch_dma_start(&(snitch_dma_t){
+                snitch_dma_start(&(snitch_dma_t){
                     .to = snitch_l1(L1_IN),
                     .from = in,
                     .bytes = 16384,
