@@ -176,16 +176,15 @@ class _Calls:
             self._parameters[symbol] = parameter_types(prototype)
 
     def text(self, step: Step) -> str:
-        """Return the C expression of a step, an ``int32_t`` code."""
+        """Return the C expression of a step: a code, or nothing (`Step.returns_code`)."""
         if step.kind == "copy":
             source, target = step.args
-            return f"(copy({source.name}, {target.name}, {step.bytes}u), 0)"
+            return f"copy({source.name}, {target.name}, {step.bytes}u)"
         arguments = [
             _argument(operand, self._declared.get(operand.name, "void *"), parameter)
             for operand, parameter in zip(step.args, self._parameters[step.symbol], strict=True)
         ]
-        call = f"{step.symbol}({', '.join(arguments)})"
-        return call if step.returns_code else f"({call}, 0)"
+        return f"{step.symbol}({', '.join(arguments)})"
 
 
 def place(step: Step) -> str:
@@ -244,7 +243,12 @@ def template_fields(program: Program) -> dict[str, Any]:
         ],
         "copies": any(step.kind == "copy" for step in program.steps),
         "steps": [
-            {"index": index, "comment": _step_comment(index, step), "call": calls.text(step)}
+            {
+                "index": index,
+                "comment": _step_comment(index, step),
+                "call": calls.text(step),
+                "returns_code": step.returns_code and step.kind != "copy",
+            }
             for index, step in enumerate(program.steps)
         ],
         "prototypes": program.prototypes,
