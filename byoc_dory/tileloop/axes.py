@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from byoc_dory.tileloop.values import Field, Index, Of, Value, pick
 
 __all__ = ["Span", "TileAxis", "halo_axis", "plain_axis"]
+
+# A search for tiles combines the same few axes again and again.
+_KNOWN = 1024
 
 
 @dataclass(frozen=True)
@@ -69,27 +72,27 @@ class TileAxis:
             return int(values[0])
         return Of(self.name, field)
 
-    @property
+    @cached_property
     def out_start(self) -> Value:
         """First element that the tile produces."""
         return self._of("out_start")
 
-    @property
+    @cached_property
     def out_size(self) -> Value:
         """How many it produces."""
         return self._of("out_size")
 
-    @property
+    @cached_property
     def in_start(self) -> Value:
         """First element that it reads."""
         return self._of("in_start")
 
-    @property
+    @cached_property
     def in_size(self) -> Value:
         """How many it reads."""
         return self._of("in_size")
 
-    @property
+    @cached_property
     def pad(self) -> Value:
         """Zeros before what it reads; negative: elements to skip."""
         return self._of("pad")
@@ -121,6 +124,7 @@ class TileAxis:
         return tuple(first), tuple(numbers)
 
 
+@lru_cache(_KNOWN)
 def plain_axis(name: str, title: str, size: int, tile: int) -> TileAxis:
     """Tiles of ``tile`` elements that read what they write; the last has what is left."""
     spans = []
@@ -130,6 +134,7 @@ def plain_axis(name: str, title: str, size: int, tile: int) -> TileAxis:
     return TileAxis(name, title, tuple(spans), strided=True)
 
 
+@lru_cache(_KNOWN)
 def halo_axis(
     name: str,
     title: str,

@@ -89,7 +89,19 @@ class _Tile(NamedTuple):
     store: Moved | None
 
 
-def _price(program: TileProgram, costs: Costs, tile: Tile) -> _Tile:
+class _Anywhere(Tile):
+    """A tile wherever in L1: that costs nothing."""
+
+    __slots__ = ()
+
+    def place(self, operand: str) -> int:
+        """No place in particular."""
+        return 0
+
+
+def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> _Tile:
+    tile = _Anywhere(program, 0, indices)
+
     def moved(operand: Operand) -> Moved | None:
         if operand.resident:
             return None
@@ -114,7 +126,7 @@ def _in_turn(program: TileProgram, costs: Costs) -> int:
     """The sum over all tiles."""
     total = 0
     for tile, chosen, count in kinds_of_tiles(program):
-        cost = _price(program, costs, tile)
+        cost = _price(program, costs, tile.indices)
         total += count * (cost.work.cycles + cost.work.fill)
         if cost.store is not None:
             total += count * cost.store.cycles
@@ -260,6 +272,6 @@ def _tiles(program: TileProgram, costs: Costs) -> list[_Tile]:
     for kind in itertools.product(*(axis.kinds[1] for axis in program.axes)):
         if kind not in known:
             indices = tuple(axis[number] for axis, number in zip(first, kind, strict=True))
-            known[kind] = _price(program, costs, program.at(indices))
+            known[kind] = _price(program, costs, indices)
         found.append(known[kind])
     return found

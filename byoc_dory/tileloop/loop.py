@@ -96,7 +96,7 @@ class Operand:
     reloaded: bool = False
     title: str = ""
 
-    @property
+    @cached_property
     def axes(self) -> frozenset[str]:
         """The axes that its tile depends on."""
         values = (self.inside,) if self.resident else (self.offset, *self.block.values.values())
@@ -217,18 +217,18 @@ class TileLoop:
 
     # ------------------------------------------------------------------ when operands move
 
-    @property
+    @cached_property
     def pipelined(self) -> bool:
         """Whether transfers run while a tile is computed."""
         moves = bool(self.loaded) or not self.result.resident
         return self.overlapped is not None and self.tiles > 1 and moves
 
-    @property
+    @cached_property
     def pipeline(self) -> Pipeline:
         """What happens when."""
         return self.overlapped if self.pipelined and self.overlapped else self.in_turn
 
-    @property
+    @cached_property
     def loaded(self) -> tuple[Operand, ...]:
         """The operands that are moved at all."""
         return tuple(operand for operand in self.operands if not operand.resident)

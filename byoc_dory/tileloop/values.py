@@ -9,9 +9,9 @@ Expressions are written with ``+`` and ``*``; `round_up` and `pick` make the oth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 __all__ = [
     "Current",
@@ -58,6 +58,23 @@ class Symbol:
     def __rmul__(self, other: Value) -> Value:
         return mul(other, self)
 
+    def at(self, tile: Current) -> int:
+        """The number that it is for one tile."""
+        raise NotImplementedError
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """The axes along which it differs from tile to tile; places are not looked into."""
+        return _NO_AXES
+
+    @property
+    def places(self) -> frozenset[str]:
+        """The operands whose places in L1 it contains."""
+        return _NO_AXES
+
+
+_NO_AXES: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True)
 class Of(Symbol):
@@ -66,12 +83,26 @@ class Of(Symbol):
     axis: str
     field: Field
 
+    def at(self, tile: Current) -> int:
+        return tile.field(self.axis, self.field)
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return frozenset((self.axis,))
+
 
 @dataclass(frozen=True)
 class Index(Symbol):
     """Which of an axis' ranges the tile has, from 0."""
 
     axis: str
+
+    def at(self, tile: Current) -> int:
+        return tile.index(self.axis)
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return frozenset((self.axis,))
 
 
 @dataclass(frozen=True)
@@ -81,6 +112,13 @@ class Pick(Symbol):
     axis: str
     values: tuple[int, ...]
 
+    def at(self, tile: Current) -> int:
+        return self.values[tile.index(self.axis)]
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return frozenset((self.axis,))
+
 
 @dataclass(frozen=True)
 class Named(Symbol):
@@ -89,12 +127,22 @@ class Named(Symbol):
     name: str
     value: int
 
+    def at(self, tile: Current) -> int:
+        return self.value
+
 
 @dataclass(frozen=True)
 class Place(Symbol):
     """Where the tile of an operand, or of the result, lies in L1: a byte offset."""
 
     operand: str
+
+    def at(self, tile: Current) -> int:
+        return tile.place(self.operand)
+
+    @property
+    def places(self) -> frozenset[str]:
+        return frozenset((self.operand,))
 
 
 @dataclass(frozen=True)
@@ -104,6 +152,17 @@ class Sum(Symbol):
     a: Value
     b: Value
 
+    def at(self, tile: Current) -> int:
+        return evaluate(self.a, tile) + evaluate(self.b, tile)
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return axes_of(self.a, self.b)
+
+    @property
+    def places(self) -> frozenset[str]:
+        return places_of(self.a, self.b)
+
 
 @dataclass(frozen=True)
 class Product(Symbol):
@@ -112,6 +171,17 @@ class Product(Symbol):
     a: Value
     b: Value
 
+    def at(self, tile: Current) -> int:
+        return evaluate(self.a, tile) * evaluate(self.b, tile)
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return axes_of(self.a, self.b)
+
+    @property
+    def places(self) -> frozenset[str]:
+        return places_of(self.a, self.b)
+
 
 @dataclass(frozen=True)
 class RoundUp(Symbol):
@@ -119,6 +189,17 @@ class RoundUp(Symbol):
 
     value: Value
     step: int
+
+    def at(self, tile: Current) -> int:
+        return -(-evaluate(self.value, tile) // self.step) * self.step
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return axes_of(self.value)
+
+    @property
+    def places(self) -> frozenset[str]:
+        return places_of(self.value)
 
 
 Value: TypeAlias = int | Symbol
@@ -162,16 +243,6 @@ def named(name: str, value: Value) -> Value:
     return Named(name, value) if isinstance(value, int) and value else value
 
 
-def _parts(value: Value) -> Iterator[Value]:
-    """An expression and all it is made of."""
-    yield value
-    if isinstance(value, Sum | Product):
-        yield from _parts(value.a)
-        yield from _parts(value.b)
-    elif isinstance(value, RoundUp):
-        yield from _parts(value.value)
-
-
 def values_of(*entries: Entry) -> tuple[Value, ...]:
     """The values among these, without the text."""
     found: list[Value] = []
@@ -185,14 +256,12 @@ def values_of(*entries: Entry) -> tuple[Value, ...]:
 
 def axes_of(*values: Value) -> frozenset[str]:
     """The axes along which any of these differ from tile to tile; places are not looked into."""
-    parts = (part for value in values for part in _parts(value))
-    return frozenset(part.axis for part in parts if isinstance(part, Of | Index | Pick))
+    return _NO_AXES.union(*[value.axes for value in values if isinstance(value, Symbol)])
 
 
 def places_of(*values: Value) -> frozenset[str]:
     """The operands whose places in L1 these contain."""
-    parts = (part for value in values for part in _parts(value))
-    return frozenset(part.operand for part in parts if isinstance(part, Place))
+    return _NO_AXES.union(*[value.places for value in values if isinstance(value, Symbol)])
 
 
 class Current(Protocol):
@@ -210,33 +279,15 @@ class Current(Protocol):
 
 def evaluate(value: Value, tile: Current) -> int:
     """The number that a value is for one tile."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, Of):
-        return tile.field(value.axis, value.field)
-    if isinstance(value, Sum):
-        return evaluate(value.a, tile) + evaluate(value.b, tile)
-    if isinstance(value, Product):
-        return evaluate(value.a, tile) * evaluate(value.b, tile)
-    if isinstance(value, RoundUp):
-        return -(-evaluate(value.value, tile) // value.step) * value.step
-    if isinstance(value, Index):
-        return tile.index(value.axis)
-    if isinstance(value, Pick):
-        return value.values[tile.index(value.axis)]
-    if isinstance(value, Named):
-        return value.value
-    assert isinstance(value, Place), value
-    return tile.place(value.operand)
+    return value.at(tile) if isinstance(value, Symbol) else value
 
 
 def evaluated(fields: Mapping[str, Entry], tile: Current) -> dict[str, int | str | tuple[int, ...]]:
     """What named entries are for one tile; text stays as it is."""
-    return {
-        name: entry
-        if isinstance(entry, str)
-        else tuple(evaluate(value, tile) for value in entry)
-        if isinstance(entry, tuple)
-        else evaluate(entry, tile)
-        for name, entry in fields.items()
-    }
+    found: dict[str, Any] = dict(fields)
+    for name, entry in fields.items():
+        if isinstance(entry, Symbol):
+            found[name] = entry.at(tile)
+        elif isinstance(entry, tuple):
+            found[name] = tuple(evaluate(value, tile) for value in entry)
+    return found

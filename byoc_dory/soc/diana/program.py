@@ -7,7 +7,7 @@ where they meet the DMA, so that reversal never shows here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from byoc_dory.layers import Add, Dense, Layer
@@ -123,7 +123,7 @@ class MapLoop:
         """Whether each channel of the output reads its own of the input only."""
         return isinstance(self.layer, Add) or self.layer.groups > 1
 
-    @property
+    @cached_property
     def _columns(self) -> tuple[int, int, int]:
         """(channels, output columns, input columns); a vector that is added is one padded row."""
         layer = self.layer
@@ -188,7 +188,8 @@ class MapLoop:
         block = BlockOf.run(source.pitch)
         if not self.dense:
             block = self._block(self.channels, self.y.in_size, self.x.in_size, source)
-        by_rows = self.published and isinstance(layer, Add)
+        if self.published and isinstance(layer, Add):
+            block = replace(block, by_rows=True)
         row, channel = named("IN_ROW", source.pitch), named("IN_MAP", source.channel)
         vector = len(layer.inputs[0].shape) == 1
         whole = source.channel * (1 if vector else layer.inputs[0].shape[0])
@@ -196,7 +197,7 @@ class MapLoop:
             Operand(
                 name,
                 mul(first, channel) + self.y.in_start * row + self.x.in_start,
-                BlockOf(**block.values, by_rows=by_rows),
+                block,
                 l1,
                 whole if resident else plan.solution.l1_in // len(layer.inputs),
                 buffers=plan.buffers,
