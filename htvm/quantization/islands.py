@@ -27,6 +27,7 @@ from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Move
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.ops.tflite.average_pool import AveragePool
@@ -44,7 +45,7 @@ __all__ = ["SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
 SOFTMAXES = (OnnxSoftmax, TfliteSoftmax)
 """Softmaxes that retargeting knows, as the last operators of a network."""
 
-_HANDING_ON = (AveragePool, MaxPool, Move)
+_HANDING_ON = (AveragePool, MaxPool, Move, Reshape)
 _KNOWN = (*_HANDING_ON, *KEPT, *SOFTMAXES, Convert, OnnxAverage)
 _PRODUCTS = (Linear, LinearSums, RealMatmul)
 
