@@ -102,7 +102,7 @@ int32_t {name}_reverse(const int8_t *in0, int8_t *out) {{
             constants=constants,
             layer=None,
             plan=None,
-            schedule=None,
+            program=None,
             predicted_cycles=100,
             accelerator="cpu" if kind == "prologue" else "digital",
         )
