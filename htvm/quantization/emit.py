@@ -90,7 +90,7 @@ def _made(net: Net, op: Operator) -> Op:
     if op.kind == "reshape":
         return Reshape((1, *_source_shape(op.shape, net)))
     origin = None if op.origin is None else op.origin.op
-    if isinstance(origin, Filling):
+    if op.kind == "gather" and isinstance(origin, Filling):
         # The number zero is another integer in the result's quantization.
         return replace(origin, value=op.pad_value)
     if origin is not None:
