@@ -55,7 +55,7 @@ def test_the_everyday_tests_come_last(tmp_path: Path) -> None:
     assert calls.splitlines() == [
         "test",
         "notebooks",
-        "test-slow OPTIONS=--time-budget 1500 --ignore tests/notebooks",
+        "test-slow OPTIONS=--time-budget 600 --ignore tests/notebooks",
     ]
     lines = made.stdout.splitlines()
     assert lines[-1] == EVERYDAY
