@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layers.layer import TfliteRequant
+from byoc_dory.layers import Shift, TfliteRequant
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
@@ -24,12 +25,12 @@ from htvm.firmware.build import build_rv32
 from htvm.model import TensorInfo
 from htvm.sim.runner import run
 from patterns.names import NameCounter
-from patterns.ops.convolution import Window, conv2d_of
+from patterns.op import INT8, Op
+from patterns.ops.add import Add
+from patterns.ops.convolution import Conv2d
 from patterns.ops.dense import Dense
 from patterns.ops.moves.pad import Pad
-from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.add import TfliteAdd
-from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.primitive import shape_of
@@ -49,37 +50,30 @@ def tflite_module(name: str) -> Any:
         with bb.dataflow():
             for step in sketch.steps:
                 sources = [values[handle.index] for handle in step.inputs]
-                values.append(_write(bb, step, sources, names, rng))
+                values.append(_write(bb, step.op, sources, names, rng))
             result = bb.emit_output(values[-1])
         bb.emit_func_output(result)
     return bb.finalize()
 
 
-def _write(bb: Any, step: Any, sources: list[Any], names: NameCounter, rng: Any) -> Any:
+def _write(bb: Any, op: Op, sources: list[Any], names: NameCounter, rng: Any) -> Any:
+    """The operator as TFLite would have it."""
     source = sources[0]
-    if step.op == "add":
-        parameters = AddFactors.from_scales((0.1, 0.13, 0.17), (-128, 4, -128))
-        return TfliteAdd(parameters).write(bb, [source, sources[1]], names.fresh("add"))
-    if step.op == "softmax":
-        return TfliteSoftmax.of_scale(1 / 16).write(bb, [source], names.fresh("softmax"))
-    if step.op == "average_pool":
-        kernel = shape_of(source)[1:3]
-        name = names.fresh("average_pool")
-        return AveragePool(kernel=kernel, strides=kernel).write(bb, [source], name)
-    channels = step.weight.shape[0]
-    multiplier = tuple(int(m) for m in rng.integers(2**30, 2**31, channels))
-    requant = TfliteRequant(multiplier, (-step.shift,) * channels, -128)
-    if step.op == "dense":
-        if len(shape_of(source)) == 4:
-            flat = (1, step.weight.shape[1])
-            source = Reshape(flat).write(bb, [source], names.fresh("reshape"))
-        return Dense(step.weight, step.bias, requant).write(bb, [source], names.fresh("dense"))
-    if any(step.pad):
-        source = Pad(-128, step.pad).write(bb, [source], names.fresh("pad"))
-    groups = channels if step.op == "depthwise" else 1
-    strides = (step.stride, step.stride)
-    made = conv2d_of(step.weight, step.bias, Window(strides=strides, groups=groups), requant)
-    return made.write(bb, [source], names.fresh(step.op))
+    if isinstance(op, Add):
+        op = TfliteAdd(AddFactors.from_scales((0.1, 0.13, 0.17), (-128, 4, -128)))
+    elif isinstance(op, TfliteSoftmax):
+        op = TfliteSoftmax.of_scale(1 / 16)
+    elif isinstance(op, Conv2d | Dense):
+        assert isinstance(op.requant, Shift)
+        channels = len(op.weight)
+        multiplier = tuple(int(m) for m in rng.integers(2**30, 2**31, channels))
+        requant = TfliteRequant(multiplier, (-op.requant.shift,) * channels, -128)
+        op = replace(op, requant=requant, clip=INT8)
+    if isinstance(op, Conv2d) and any(op.window.padding):
+        pad = Pad(-128, op.window.padding)
+        source = pad.write(bb, [source], names.fresh("pad"))
+        op = replace(op, window=replace(op.window, padding=(0, 0, 0, 0)))
+    return op.write(bb, [source, *sources[1:]], names.fresh(op.stem))
 
 
 def measure(name: str, scheme: str, kernels: Any) -> None:

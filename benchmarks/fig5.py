@@ -22,8 +22,9 @@ from benchmarks.published import CONV_LOSS, DENSE_LOSS, DEPTHWISE_LOSS
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
+from htvm.zoo.drawing import Sketch
 from htvm.zoo.emit import model
-from htvm.zoo.sketch import Scheme, Sketch
+from htvm.zoo.schemes import Scheme
 
 __all__ = ["run"]
 

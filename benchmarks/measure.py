@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.module import Module
     from htvm.result import Causes, LayerResult, RunResult
-    from htvm.zoo.sketch import Scheme
+    from htvm.zoo.schemes import Scheme
     from patterns.reading.read import Node
 
 __all__ = [

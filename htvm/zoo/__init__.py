@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from htvm.zoo import topologies
-from htvm.zoo.sketch import SCHEMES
+from htvm.zoo.schemes import SCHEMES
 from htvm.zoo.trained import TRAINED, load_trained
 from htvm.zoo.transformers import LAYERS, encoder, gemm, single_head_attention
 
 if TYPE_CHECKING:
     from htvm.model import Model
-    from htvm.zoo.emit import Layout
-    from htvm.zoo.sketch import Scheme, Sketch
+    from htvm.zoo.drawing import Sketch
+    from htvm.zoo.schemes import Layout, Scheme
 
 __all__ = [
     "SCHEMES",
@@ -43,13 +42,7 @@ __all__ = [
 ]
 
 _ENCODER = "encoder"
-_NETWORKS = {
-    "ds_cnn": topologies.ds_cnn,
-    "ds_cnn_7x5": topologies.ds_cnn_7x5,
-    "mobilenet_v1": topologies.mobilenet_v1,
-    "resnet8": topologies.resnet8,
-    "toyadmos": topologies.toyadmos,
-}
+_NETWORKS = ("ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 
 
 def names() -> tuple[str, ...]:
@@ -57,11 +50,11 @@ def names() -> tuple[str, ...]:
 
     `build` also takes those of `TRAINED`, and ``"encoder"``.
     """
-    return tuple(_NETWORKS)
+    return _NETWORKS
 
 
 def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """The network before it is written as a model: steps with weights, and their statistics.
+    """The network before it is written as a model: its operators, and their statistics.
 
     Raises:
         ModelError: there is no such network or scheme, or the seed is no number.
@@ -78,7 +71,10 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
             where=f"htvm.zoo, network '{name}'",
             hint="give a whole number from 0 on",
         )
-    return _NETWORKS[name](seed, scheme)
+    from htvm.zoo import topologies  # the compiler, which takes a second to import
+
+    drawn: Sketch = getattr(topologies, name)(seed, scheme)
+    return drawn
 
 
 def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8-bit") -> Model:
@@ -89,7 +85,7 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
         seed: of the weights; the same seed gives the same model everywhere.
         layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX);
             trained networks have the latter.
-        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.sketch`); of the encoder
+        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.drawing`); of the encoder
             the number of its layers instead, as text, or ``"8-bit"`` for all.
 
     Raises:
@@ -108,7 +104,7 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
     if name == _ENCODER:
         return encoder(_layers(scheme), seed=seed)
     drawn = sketch(name, seed, cast("Scheme", scheme))
-    from htvm.zoo.emit import model  # the compiler, which takes a second to import
+    from htvm.zoo.emit import model
 
     return model(drawn, layout)
 

@@ -164,7 +164,7 @@ class Drawer:
         acc = forward.matmul(x, weight.T)
         mean = _mean(acc)
         deviation = _mean(np.abs(acc - mean))
-        # Behind a ReLU most of a channel's values stay positive; see `htvm.zoo.sketch`.
+        # Behind a ReLU most of a channel's values stay positive; see `htvm.zoo.drawing`.
         low, high = (-64, 193) if clip[0] == 0 else (-64, 65)
         bias = self._rng.integers(low, high, k) * deviation // 256 - mean
         acc += bias

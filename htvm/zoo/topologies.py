@@ -4,13 +4,14 @@ Differences from the MLPerf Tiny reference files: padding is the same on opposit
 has 12 classes and MobileNet 4 (the chip's tools wanted sizes divisible by four), and `ds_cnn` with
 the 7x5 filter sees the spectrogram transposed, which fills the array's columns better.
 
-Each is drawn in three schemes (see `htvm.zoo.sketch`).  `place` says what the scheme "mixed" makes
+Each is drawn in three schemes (see `htvm.zoo.drawing`).  `place` says what the scheme "mixed" makes
 of a layer: the first and the last convolution (of a network without: dense layer) keep 8 bits.
 """
 
 from __future__ import annotations
 
-from htvm.zoo.sketch import Place, Scheme, Sketch
+from htvm.zoo.drawing import Place, Sketch
+from htvm.zoo.schemes import Scheme
 
 __all__ = ["ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos"]
 

@@ -24,8 +24,8 @@ from byoc_dory.soc.diana.description import DIANA
 from htvm.cli import main
 from htvm.firmware.paths import soc_folder
 from htvm.skeleton import EXAMPLE, example_folder, new_soc, skeleton
+from htvm.zoo.drawing import Sketch
 from htvm.zoo.emit import model
-from htvm.zoo.sketch import Sketch
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,8 +21,9 @@ from htvm.verification import reference
 from htvm.verification.reference import operator_results
 from htvm.verification.types import Verification
 from htvm.verification.verify import verify
+from htvm.zoo.drawing import Sketch
 from htvm.zoo.emit import model
-from htvm.zoo.sketch import Scheme, Sketch
+from htvm.zoo.schemes import Scheme
 
 Array = np.ndarray[Any, Any]
 

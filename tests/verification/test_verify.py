@@ -266,8 +266,8 @@ def test_harts_that_cannot_be_watched(tiled: Compiled, monkeypatch: pytest.Monke
 def test_rows_of_channels_and_an_output_nobody_locates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster has another layout; and outputs are compared whatever an emitter offers."""
     from htvm.verification import results
+    from htvm.zoo.drawing import Sketch
     from htvm.zoo.emit import model
-    from htvm.zoo.sketch import Sketch
 
     net = Sketch("rows", (3, 8, 8), 0, "8-bit")
     net.conv2d(net.conv2d(net.input, 8, (3, 3)), 8, (3, 3))

@@ -6,9 +6,21 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import ModelError
+from byoc_dory.layers import Shift
 from htvm import zoo
 from htvm.zoo import forward
-from htvm.zoo.sketch import Scheme
+from htvm.zoo.drawing import Step
+from htvm.zoo.schemes import Scheme
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.dense import Dense
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
+
+ANALOG = (AnalogConv2d, AnalogDense)
+# What computes no numbers of its own.
+PASSING = (AveragePool, Reshape, TfliteSoftmax)
 
 # MACs in millions, as derived from HTVM's scripts; MLPerf Tiny's own first DS-CNN filter is 10x4.
 PUBLISHED = {
@@ -18,6 +30,10 @@ PUBLISHED = {
     "resnet8": 12.502,
     "toyadmos": 0.264,
 }
+
+
+def clip_of(step: Step) -> tuple[int, int]:
+    return getattr(step.op, "clip", (-128, 127))
 
 
 def test_every_network_is_expected_here() -> None:
@@ -35,10 +51,10 @@ def test_activations_use_the_range(name: str, seed: int) -> None:
     drawn = zoo.sketch(name, seed)
     for i, step in enumerate(drawn.steps):
         values = drawn.calibration(i)
-        where = f"{name} step {i} ({step.op})"
-        low, high = step.clip
+        where = f"{name} step {i} ({step.op.kind})"
+        low, high = clip_of(step)
         assert values.min() >= low and values.max() <= high, where
-        if step.op not in ("average_pool", "softmax"):
+        if not isinstance(step.op, PASSING):
             assert np.abs(values).max() >= 60, f"{where} uses only part of the range"
         assert (np.abs(values) >= 127).mean() < 0.005, f"{where} saturates"
         assert (values == 0).mean() < 0.6, f"{where} dies"
@@ -51,17 +67,18 @@ def test_activations_of_seven_bits_use_the_range(name: str, scheme: Scheme) -> N
     drawn = zoo.sketch(name, 0, scheme)
     for i, step in enumerate(drawn.steps):
         values = drawn.calibration(i)
-        where = f"{drawn.name} step {i} ({step.op})"
-        low, high = step.clip
+        where = f"{drawn.name} step {i} ({step.op.kind})"
+        low, high = clip_of(step)
+        analog = isinstance(step.op, ANALOG)
         assert values.min() >= low and values.max() <= high, where
-        if step.op not in ("average_pool", "softmax"):
+        if not isinstance(step.op, PASSING):
             # What is proved for any input leaves room that usual inputs do not use.
-            least = 30 if step.analog is not None else 9
+            least = 30 if analog else 9
             assert np.abs(values).max() >= least, f"{where} uses only part of the range"
         assert (np.abs(values) >= 127).mean() < 0.005, f"{where} saturates"
-        if step.analog is not None:
+        if analog:
             assert (values == high).mean() < 0.005, f"{where} saturates"
-        assert (values == 0).mean() < (0.6 if step.analog is not None else 0.72), f"{where} dies"
+        assert (values == 0).mean() < (0.6 if analog else 0.72), f"{where} dies"
         assert values.std(axis=0).mean() >= 0.25, f"{where} answers every input alike"
 
 
@@ -73,15 +90,15 @@ def test_the_converters_are_used(name: str, scheme: Scheme) -> None:
     tensors = [drawn.calibration(i) for i in range(-1, len(drawn.steps))]
     found = 0
     for step in drawn.steps:
-        if step.analog is None:
+        if not isinstance(step.op, ANALOG):
             continue
         x = tensors[step.inputs[0].index]
-        assert step.weight is not None
-        if step.op == "dense":
-            sums = forward.dense(x.reshape(len(x), -1), step.weight)
+        if isinstance(step.op, AnalogDense):
+            sums = forward.dense(x, step.op.weight)
         else:
-            sums = forward.conv2d(x, step.weight, step.stride, step.pad, False)
-        steps = sums // step.analog.gain
+            window = step.op.window
+            sums = forward.conv2d(x, step.op.weight, window.strides[0], window.padding, False)
+        steps = sums // step.op.requant.gain
         assert ((steps < -32) | (steps > 31)).mean() < 0.002
         assert np.abs(steps).max() >= 15
         found += 1
@@ -108,21 +125,19 @@ def test_answers_depend_on_the_input(name: str, scheme: Scheme) -> None:
 def test_a_seed_is_one_network() -> None:
     first, again, other = (zoo.sketch("ds_cnn", seed) for seed in (3, 3, 4))
     for a, b, c in zip(first.steps, again.steps, other.steps, strict=True):
+        assert a.op == b.op
         if a.weight is not None:
-            np.testing.assert_array_equal(a.weight, b.weight)
-            np.testing.assert_array_equal(a.bias, b.bias)
-            assert a.shift == b.shift
             assert (a.weight != c.weight).any()
 
 
 def test_biases_round() -> None:
     drawn = zoo.sketch("toyadmos")
-    step = drawn.steps[0]
-    assert step.weight is not None and step.bias is not None and step.shift > 0
-    acc = forward.dense(np.zeros((1, 640), "int64"), step.weight) + step.bias
+    op = drawn.steps[0].op
+    assert isinstance(op, Dense) and isinstance(op.requant, Shift) and op.requant.shift > 0
+    acc, shift = forward.dense(np.zeros((1, 640), "int64"), op.weight) + op.bias, op.requant.shift
     # Half a step is in every bias: taking it out shifts the floor by half a step.
-    exact = (acc - (1 << (step.shift - 1))) / 2**step.shift
-    np.testing.assert_array_equal(acc >> step.shift, np.floor(exact + 0.5))
+    exact = (acc - (1 << (shift - 1))) / 2**shift
+    np.testing.assert_array_equal(acc >> shift, np.floor(exact + 0.5))
 
 
 def test_convolution_against_the_definition() -> None:

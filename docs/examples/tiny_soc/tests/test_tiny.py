@@ -11,7 +11,7 @@ from tiny_soc.description import soc
 
 import htvm
 from byoc_dory.errors import SimulationError
-from byoc_dory.layers import Array
+from byoc_dory.layers import Array, Shift
 from byoc_dory.options import TilingOptions
 from htvm.compiled import BuildOptions
 from htvm.firmware import host
@@ -19,8 +19,9 @@ from htvm.firmware.toolchain import Compiler
 from htvm.pipeline import compile_model
 from htvm.sim.host import run_host
 from htvm.verification.verify import verify
+from htvm.zoo.drawing import Sketch
 from htvm.zoo.emit import model
-from htvm.zoo.sketch import Sketch
+from patterns.ops.convolution import Conv2d
 
 # (L1 budget, smallest number of tiles)
 BUDGETS = ((None, 1), (1_000, 36))
@@ -47,10 +48,11 @@ def pointwise() -> Sketch:
 def computed(sketch: Sketch, x: Array) -> Array:
     """What `pointwise` computes of ``x`` [C, y, x], by its definition and in no other way."""
     for step in sketch.steps:
-        assert step.weight is not None and step.bias is not None
-        weight = step.weight.reshape(step.weight.shape[:2]).astype(np.int64)
-        sums = np.einsum("kc,cyx->kyx", weight, x.astype(np.int64)) + step.bias[:, None, None]
-        x = np.clip(sums >> step.shift, *step.clip)
+        op = step.op
+        assert isinstance(op, Conv2d) and isinstance(op.requant, Shift)
+        weight = op.weight.reshape(op.weight.shape[:2]).astype(np.int64)
+        sums = np.einsum("kc,cyx->kyx", weight, x.astype(np.int64)) + op.bias[:, None, None]
+        x = np.clip(sums >> op.requant.shift, *op.clip)
     return x.astype(np.int8)
 
 

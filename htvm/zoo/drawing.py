@@ -23,24 +23,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers import AnalogRequant, Array
+from byoc_dory.layers import AnalogRequant, Array, Shift
 from htvm.zoo import forward
 from htvm.zoo.narrow import Range, array, narrowing, passes, peaked, proven, thinned
+from htvm.zoo.schemes import SCHEMES, Scheme
+from patterns.op import Op
+from patterns.ops.add import Add
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Conv2d, Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
-__all__ = ["SCHEMES", "Handle", "Place", "Scheme", "Sketch", "Step"]
+__all__ = ["LOGITS_SCALE", "Handle", "Place", "Sketch", "Step"]
 
-Op: TypeAlias = Literal["conv2d", "depthwise", "dense", "add", "average_pool", "convert", "softmax"]
 Pad: TypeAlias = tuple[int, int, int, int]
-Scheme: TypeAlias = Literal["8-bit", "ternary", "mixed"]
 Place: TypeAlias = Literal["first", "inner", "last"]
 
-SCHEMES: tuple[Scheme, ...] = ("8-bit", "ternary", "mixed")
+LOGITS_SCALE = 1.0 / 32
+"""Real value of one step of what the softmax reads: with it, the softmax of a typical answer is
+neither flat nor saturated."""
+
 _INT8: Range = (-128, 127)
 
 
@@ -60,36 +72,25 @@ class Step:
     """One operator of a sketch.
 
     Attributes:
-        op: the operator.
+        op: the operator, for maps in the order NHWC.
         inputs: the tensors it reads; it writes the next one.
         shape: of its output, ``(C, y, x)`` or ``(C,)``.
-        weight: int8 ``[K, C / groups, fy, fx]`` or ``[K, C]``; None for operators without.
-        bias: int32 ``[K]``, half a step for rounding included; None for operators without.
-        shift: right shift of the requantization.
-        analog: how the analog core requantizes, instead of bias and shift.
-        clip: inclusive range of the output.
-        stride: of both axes.
-        pad: zeros (top, left, bottom, right).
     """
 
     op: Op
     inputs: tuple[Handle, ...]
     shape: tuple[int, ...]
-    weight: Array | None = None
-    bias: Array | None = None
-    shift: int = 0
-    clip: tuple[int, int] = (-128, 127)
-    stride: int = 1
-    pad: Pad = (0, 0, 0, 0)
-    analog: AnalogRequant | None = None
+
+    @property
+    def weight(self) -> Array | None:
+        """Int8 ``[K, C / groups, fy, fx]`` or ``[K, C]``; None for operators without."""
+        layers = (Conv2d, Dense, AnalogConv2d, AnalogDense)
+        return self.op.weight if isinstance(self.op, layers) else None
 
     @property
     def macs(self) -> int:
         """Multiply-accumulates of one inference."""
-        if self.weight is None:
-            return 0
-        positions = math.prod(self.shape[1:])
-        return int(self.weight.size) * positions
+        return 0 if self.weight is None else int(self.weight.size) * math.prod(self.shape[1:])
 
 
 class Sketch:
@@ -126,7 +127,7 @@ class Sketch:
         if scheme == "ternary":
             limits = array().activation_range
             data = forward.requantize(self._data[0], 1, limits)
-            self._record(Step("convert", (Handle(0),), shape, shift=1, clip=limits), data, limits)
+            self._record(Convert(Shift(1), limits), (Handle(0),), data, limits)
 
     @property
     def input(self) -> Handle:
@@ -161,19 +162,34 @@ class Sketch:
         fy, fx = filter
         ternary = self._enter("conv2d", place)
         weight = self._weights((k, self._data[x.index].shape[1], fy, fx), ternary)
-        return self._conv(x, weight, stride, pad, relu, "conv2d", ternary)
+        sides = (fy // 2, fx // 2, fy // 2, fx // 2) if pad is None else pad
+        window = Window((stride, stride), sides)
+        source = self._data[x.index]
+
+        def accumulate(part: slice) -> Array:
+            return forward.conv2d(source[:, part], weight[:, part], stride, sides, False)
+
+        return self._linear(x, weight, window, accumulate, relu, ternary)
 
     def depthwise(self, x: Handle, stride: int = 1) -> Handle:
         """A 3x3 depthwise convolution with ReLU."""
-        weight = self._weights((self._data[x.index].shape[1], 1, 3, 3), False)
+        source, sides = self._data[x.index], (1, 1, 1, 1)
+        weight = self._weights((source.shape[1], 1, 3, 3), False)
         if not self._wide:
             weight = peaked(weight)
-        return self._conv(x, weight, stride, None, True, "depthwise", False)
+        window = Window((stride, stride), sides, groups=len(weight))
+
+        def accumulate(part: slice) -> Array:
+            return forward.conv2d(source, weight, stride, sides, True)
+
+        return self._linear(x, weight, window, accumulate, True, False)
 
     def dense(self, x: Handle, k: int, relu: bool = False, place: Place = "last") -> Handle:
         """A fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
         ternary = self._enter("dense", place)
         source = self._data[x.index].reshape(len(self._data[0]), -1)
+        if self._data[x.index].ndim > 2:
+            x = self._record(Reshape((1, source.shape[1])), (x,), source, self._ranges[x.index])
         weight = self._weights((k, source.shape[1]), ternary)
         if not ternary and not self._wide:
             weight = thinned(weight)
@@ -181,65 +197,54 @@ class Sketch:
         def accumulate(part: slice) -> Array:
             return forward.dense(source[:, part], weight[:, part])
 
-        step = Step("dense", (x,), (k,), weight)
-        return self._linear(step, accumulate, relu, ternary)
+        return self._linear(x, weight, None, accumulate, relu, ternary)
 
-    def _enter(self, op: Op, place: Place) -> bool:
+    def _enter(self, op: Literal["conv2d", "dense"], place: Place) -> bool:
         """Whether a layer is ternary; behind the last one that reads 7 bits, all 8 are used."""
         kept = self.scheme == "8-bit" or (self.scheme == "mixed" and place != "inner")
         if place == "last" and (op == "dense" or self.scheme == "mixed"):
             self._wide = True
         return not kept
 
-    def _conv(
+    def _linear(
         self,
         x: Handle,
         weight: Array,
-        stride: int,
-        pad: Pad | None,
+        window: Window | None,
+        accumulate: Callable[[slice], Array],
         relu: bool,
-        op: Literal["conv2d", "depthwise"],
         ternary: bool,
     ) -> Handle:
-        fy, fx = weight.shape[2:]
-        sides = (fy // 2, fx // 2, fy // 2, fx // 2) if pad is None else pad
-        source, apart = self._data[x.index], op == "depthwise"
-
-        def accumulate(part: slice) -> Array:
-            if apart:
-                return forward.conv2d(source, weight, stride, sides, True)
-            return forward.conv2d(source[:, part], weight[:, part], stride, sides, False)
-
-        step = Step(op, (x,), (), weight, stride=stride, pad=sides)
-        return self._linear(step, accumulate, relu, ternary)
-
-    def _linear(
-        self, step: Step, accumulate: Callable[[slice], Array], relu: bool, ternary: bool
-    ) -> Handle:
         """Choose a layer's requantization by its accumulators, and record it."""
-        assert step.weight is not None
         if ternary:
-            sums = [accumulate(part) for part in passes(step.weight)]
-            gain = max(_shift(part, False, array().adc_bits) for part in sums)
-            acc = np.sum([np.clip(part >> gain, *array().adc_range) for part in sums], axis=0)
-            return self._analog(step, acc, 1 << gain, relu)
+            core, slices = array(), passes(weight)
+            sums = [accumulate(part) for part in slices]
+            gain = max(_shift(part, False, core.adc_bits) for part in sums)
+            acc = np.sum([np.clip(part >> gain, *core.adc_range) for part in sums], axis=0)
+            return self._analog(x, weight, window, acc, 1 << gain, relu)
         acc = accumulate(slice(None))
         bias, shift = self._requantization(acc, relu, 8)
         clip = (0, 127) if relu else _INT8
         held = clip
         if not self._wide:
-            inputs = self._ranges[step.inputs[0].index]
-            shift, held = proven(step.weight, bias, inputs, step.pad, clip)
+            pad = window.padding if window is not None else ()
+            shift, held = proven(weight, bias, self._ranges[x.index], pad, clip)
         bias = _rounding(bias, shift)
         data = forward.requantize(acc + _along(bias, acc), shift, clip)
-        made = replace(
-            step, shape=data.shape[1:], bias=bias.astype("int32"), shift=shift, clip=clip
+        bias, requant = bias.astype("int32"), Shift(shift)
+        op = (
+            Dense(weight, bias, requant, clip)
+            if window is None
+            else conv2d_of(weight, bias, window, requant, clip)
         )
-        return self._record(made, data, held)
+        return self._record(op, (x,), data, held)
 
-    def _analog(self, step: Step, acc: Array, gain: int, relu: bool) -> Handle:
+    def _analog(
+        self, x: Handle, weight: Array, window: Window | None, acc: Array, gain: int, relu: bool
+    ) -> Handle:
         """A ternary layer, whose converters give ``acc``."""
-        bits = 8 if self._wide else array().activation_bits
+        core = array()
+        bits = 8 if self._wide else core.activation_bits
         mul = self._rng.integers(48, 129, acc.shape[1])
         scaled = acc * _along(mul, acc)
         add, shift = self._requantization(scaled, relu, bits)
@@ -248,9 +253,13 @@ class Sketch:
         top = (1 << (bits - 1)) - 1
         clip = (0 if relu else -top - 1, top)
         data = forward.requantize(scaled + _along(add, acc), shift, clip)
-        requant = AnalogRequant(gain, _ints(mul), _ints(add), shift, array().rows)
-        made = replace(step, shape=data.shape[1:], clip=clip, analog=requant)
-        return self._record(made, data, clip)
+        requant = AnalogRequant(gain, _ints(mul), _ints(add), shift, core.rows)
+        op = (
+            AnalogDense(weight, requant, clip)
+            if window is None
+            else AnalogConv2d(weight, requant, clip, window)
+        )
+        return self._record(op, (x,), data, clip)
 
     def add(self, a: Handle, b: Handle, relu: bool = True) -> Handle:
         """Element-wise sum."""
@@ -261,21 +270,21 @@ class Sketch:
             least, most = (sum(self._ranges[h.index][end] for h in (a, b)) for end in (0, 1))
             shift, held = narrowing(least, most, clip)
         data = forward.requantize(acc, shift, clip)
-        return self._record(Step("add", (a, b), data.shape[1:], shift=shift, clip=clip), data, held)
+        return self._record(Add(Shift(shift), clip), (a, b), data, held)
 
     def average_pool(self, x: Handle) -> Handle:
         """The mean of each map."""
         data = forward.average_pool(self._data[x.index])
-        step = Step("average_pool", (x,), data.shape[1:])
-        return self._record(step, data, self._ranges[x.index])
+        kernel = self._data[x.index].shape[2:]
+        op = AveragePool(kernel=kernel, strides=kernel)
+        return self._record(op, (x,), data, self._ranges[x.index])
 
     def softmax(self, x: Handle) -> Handle:
         """Softmax over a vector.  Its numbers are not needed here, so none are computed."""
-        data = self._data[x.index]
-        return self._record(Step("softmax", (x,), data.shape[1:]), data, _INT8)
+        return self._record(TfliteSoftmax.of_scale(LOGITS_SCALE), (x,), self._data[x.index], _INT8)
 
-    def _record(self, step: Step, data: Array, held: Range) -> Handle:
-        self.steps.append(step)
+    def _record(self, op: Op, inputs: tuple[Handle, ...], data: Array, held: Range) -> Handle:
+        self.steps.append(Step(op, inputs, data.shape[1:]))
         self._data.append(data)
         self._ranges.append(held)
         return self.last
