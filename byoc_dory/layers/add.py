@@ -18,12 +18,12 @@ class Add(Layer):
 
     @property
     def op(self) -> str:
-        """``add``."""
+        """The name in reports, ``add``."""
         return "add"
 
     @property
     def operands(self) -> int:
-        """Two or more."""
+        """At least two; as many as there are inputs."""
         return max(2, len(self.inputs))
 
     @property
@@ -33,32 +33,32 @@ class Add(Layer):
 
     @property
     def C(self) -> int:
-        """Input channels: those of the result."""
+        """Input channels, equal to the output's."""
         return self.K
 
     @property
     def iy(self) -> int:
-        """Height of the result."""
+        """Height of the operands, equal to the output's."""
         return self.oy
 
     @property
     def ix(self) -> int:
-        """Width of the result."""
+        """Width of the operands, equal to the output's."""
         return self.ox
 
     @property
     def macs(self) -> int:
-        """None."""
+        """Always 0: nothing is multiplied."""
         return 0
 
     @property
     def shape_text(self) -> str:
-        """The shape of the result."""
+        """The output's shape in words."""
         return "x".join(str(size) for size in self.output.shape)
 
     @property
     def sizes_text(self) -> str:
-        """Those of the result."""
+        """The output's sizes for tables."""
         return f"{self.K}x{self.oy}x{self.ox}"
 
     def _check(self) -> None:

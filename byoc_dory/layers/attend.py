@@ -31,12 +31,12 @@ class Attend(Layer):
 
     @property
     def op(self) -> str:
-        """``attend``."""
+        """The name in reports, ``attend``."""
         return "attend"
 
     @property
     def operands(self) -> int:
-        """Query, key and value."""
+        """Three: query, key and value."""
         return 3
 
     @property
@@ -56,12 +56,12 @@ class Attend(Layer):
 
     @property
     def shape_text(self) -> str:
-        """Numbers of queries and keys, and columns."""
+        """Numbers of queries and keys, and head size, in words."""
         return f"{self.oy} queries, {self.keys} keys, head size {self.C}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes and number of heads."""
+        """Shapes and number of heads, which decide the cycles."""
         return (*super().geometry, self.heads)
 
     def _check(self) -> None:

@@ -133,7 +133,7 @@ class MultiHeadAttention(Layer):
 
     @property
     def op(self) -> str:
-        """``mha``."""
+        """The name in reports, ``mha``."""
         return "mha"
 
     @property
@@ -143,12 +143,12 @@ class MultiHeadAttention(Layer):
 
     @property
     def shape_text(self) -> str:
-        """Size of the matrix, and the heads."""
+        """Size of the matrix, number of heads and their size in words."""
         return f"{self.oy}x{self.C}, {self.attention.heads} heads of {self.attention.head_size}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, and the heads."""
+        """Shapes, number of heads and their size, which decide the cycles."""
         attention = self.attention
         return (*super().geometry, attention.heads, attention.head_size, attention.joined)
 

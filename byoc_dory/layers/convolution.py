@@ -42,7 +42,7 @@ class Convolution(Weighted):
 
     @property
     def op(self) -> str:
-        """``conv2d`` or ``depthwise``."""
+        """The name in reports, ``conv2d`` or ``depthwise``."""
         return "depthwise" if self.depthwise else "conv2d"
 
     @property
@@ -57,7 +57,7 @@ class Convolution(Weighted):
 
     @property
     def shape_text(self) -> str:
-        """Channels, sizes, kernel and stride."""
+        """Channels, sizes, kernel and stride in words."""
         return (
             f"C={self.C} {self.iy}x{self.ix} -> K={self.K} {self.oy}x{self.ox}, "
             f"kernel {self.fy}x{self.fx}, stride {self.stride[0]}x{self.stride[1]}"
@@ -65,7 +65,7 @@ class Convolution(Weighted):
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, kernel, strides, padding, dilation and groups."""
+        """Shapes, kernel, stride, padding, dilation and groups, which decide the cycles."""
         window = (self.fy, self.fx, self.stride, self.pad, self.dilation, self.groups)
         return (*super().geometry, *window)
 

@@ -19,17 +19,17 @@ class Dense(Weighted):
 
     @property
     def op(self) -> str:
-        """``dense``."""
+        """The name in reports, ``dense``."""
         return "dense"
 
     @property
     def shape_text(self) -> str:
-        """Input and output channels."""
+        """Input and output channels in words."""
         return f"C={self.C} -> K={self.K}"
 
     @property
     def sizes_text(self) -> str:
-        """Input and output channels."""
+        """Input and output channels for tables."""
         return f"{self.C} -> {self.K}"
 
     def _check(self) -> None:

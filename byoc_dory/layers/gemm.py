@@ -31,7 +31,7 @@ class Gemm(Weighted):
 
     @property
     def op(self) -> str:
-        """``gemm``."""
+        """The name in reports, ``gemm``."""
         return "gemm"
 
     @property
@@ -41,12 +41,12 @@ class Gemm(Weighted):
 
     @property
     def shape_text(self) -> str:
-        """Sizes of both matrices."""
+        """Sizes of both matrices in words."""
         return f"{self.oy}x{self.C} times {self.C}x{self.K}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, order of the result, and kind of the activation."""
+        """Shapes, order of the result and kind of activation, which decide the cycles."""
         return (*super().geometry, self.transposed, type(self.function))
 
     def _check(self) -> None:

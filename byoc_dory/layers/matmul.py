@@ -29,12 +29,12 @@ class Matmul(Layer):
 
     @property
     def op(self) -> str:
-        """``matmul``."""
+        """The name in reports, ``matmul``."""
         return "matmul"
 
     @property
     def operands(self) -> int:
-        """Two."""
+        """Two: both matrices are activations."""
         return 2
 
     @property
@@ -49,13 +49,13 @@ class Matmul(Layer):
 
     @property
     def shape_text(self) -> str:
-        """Number of pairs, and sizes of both matrices."""
+        """Number of pairs and sizes of both matrices in words."""
         several = f"{self.batch} of " if self.batch > 1 else ""
         return f"{several}{self.rows}x{self.C} times {self.C}x{self.K}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, number of pairs, and order of the second operand."""
+        """Shapes, number of pairs and order of the second operand, which decide the cycles."""
         return (*super().geometry, self.batch, self.transposed)
 
     def _check(self) -> None:

@@ -27,22 +27,22 @@ class Rows(Layer):
 
     @property
     def op(self) -> str:
-        """``rows``."""
+        """The name in reports, ``rows``."""
         return "rows"
 
     @property
     def macs(self) -> int:
-        """None."""
+        """Always 0: what the function multiplies is not counted."""
         return 0
 
     @property
     def shape_text(self) -> str:
-        """The shape of the result."""
+        """The output's shape in words."""
         return "x".join(str(size) for size in self.output.shape)
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, and kind of the function."""
+        """Shapes and kind of function, which decide the cycles."""
         return (*super().geometry, type(self.function))
 
     def _check(self) -> None:

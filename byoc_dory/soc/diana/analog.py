@@ -25,14 +25,14 @@ class AnalogAccelerator(AnalogCore):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What `analog_rules` has, in the order in which they are judged."""
+        """The rules of `analog_rules`, in the order in which they are judged."""
         from byoc_dory.soc.diana.analog_rules import RULES
 
         return RULES
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """What `analog_objectives` has, by name."""
+        """The objectives of `analog_objectives` by name."""
         from byoc_dory.soc.diana.analog_objectives import objectives_of
 
         return objectives_of(self)

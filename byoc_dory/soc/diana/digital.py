@@ -25,14 +25,14 @@ class DigitalAccelerator(DigitalCore):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What `digital_rules` has, in the order in which they are judged."""
+        """The rules of `digital_rules`, in the order in which they are judged."""
         from byoc_dory.soc.diana.digital_rules import RULES
 
         return RULES
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """What `digital_objectives` has, by name."""
+        """The objectives of `digital_objectives` by name."""
         from byoc_dory.soc.diana.digital_objectives import objectives_of
 
         return objectives_of(self)

@@ -25,14 +25,14 @@ class ClusterAccelerator(ClusterCores):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What `cluster_rules` has, in the order in which they are judged."""
+        """The rules of `cluster_rules`, in the order in which they are judged."""
         from byoc_dory.soc.snitch_ita.cluster_rules import RULES
 
         return RULES
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """``array`` wants many rows, ``none`` only what fits."""
+        """``array`` prefers tiles of many rows, ``none`` takes any that fits."""
         from byoc_dory.tiling import Heuristic, Objective, Size
 
         rows = Heuristic("rows", Size("y"), 64, "rows are what the cores share")

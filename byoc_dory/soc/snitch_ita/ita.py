@@ -30,7 +30,7 @@ class ItaAccelerator(Ita):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What `ita_rules` has, in the order in which they are judged."""
+        """The rules of `ita_rules`, in the order in which they are judged."""
         from byoc_dory.soc.snitch_ita.ita_rules import RULES
 
         return RULES
@@ -46,7 +46,7 @@ class ItaAccelerator(Ita):
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """``array`` wants many rows, ``none`` only what fits."""
+        """``array`` prefers tiles of many rows, ``none`` takes any that fits."""
         from byoc_dory.tiling import Heuristic, Objective, Size
 
         rows = Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows")
