@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.layer import Array, Layer, Tensor
+from byoc_dory.layers import Array, Layer, Tensor
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan, RegionPlan

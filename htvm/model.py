@@ -13,7 +13,7 @@ from byoc_dory.emit.text import c_identifier
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
     from patterns.reading.graph import Graph
 
 __all__ = ["Model", "TensorInfo", "model_name"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from byoc_dory.layers.tensor import Tensor
+from byoc_dory.layers import Tensor
 from byoc_dory.region import Constant, Kernel
 
 __all__ = ["conversion_kernel"]

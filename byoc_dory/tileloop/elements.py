@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array
 from byoc_dory.tileloop.program import Tile, TileProgram
 from byoc_dory.tileloop.values import evaluate
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
-from byoc_dory.layers.layer import Array, OnnxRequant, TfliteRequant
+from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import (
     Activation,
     Applied,

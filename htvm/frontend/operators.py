@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var

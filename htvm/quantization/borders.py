@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
     from patterns.reading.read import Node
 
 __all__ = ["Borders", "inside", "outside"]

@@ -3,7 +3,7 @@
 One small vocabulary serves both sides, the source (TFLite's requantization) and the result
 (shifts, ternary layers), so the same forward pass runs either, and nothing of the compiler's IR is
 needed to reason about scales.  Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch
-axis; weights are ``[K, C / groups, fy, fx]`` as in :class:`byoc_dory.layers.layer.Layer`.
+axis; weights are ``[K, C / groups, fy, fx]`` as in :class:`byoc_dory.layers.Layer`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import AnalogRequant, Array, MulShift, OnnxRequant, Shift
+from byoc_dory.layers import AnalogRequant, Array, MulShift, OnnxRequant, Shift
 from byoc_dory.soc.schemes import TernaryScheme
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 A column of the array sums ``x * w``; its converter gives ``v = clip(floor(sum / gain))``; a
 multiplier and an addend per output channel take v to the output
-(`byoc_dory.layers.layer.AnalogRequant`). So the scale of a channel's weights costs nothing, but
+(`byoc_dory.layers.AnalogRequant`). So the scale of a channel's weights costs nothing, but
 their values do: without training that knows of it, ternary weights ruin most networks.  What can be
 done is done here: the threshold and scale that lose the least, measured by the inputs' power
 (ternary weight networks, Li et al. 2016, with weights), and the gain that loses the least on

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from byoc_dory.emit import Locating
 
 if TYPE_CHECKING:
-    from byoc_dory.layers.layer import Tensor
+    from byoc_dory.layers import Tensor
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.tileloop.program import TileProgram
     from htvm.aot.program import Operand, Step

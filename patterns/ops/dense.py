@@ -13,10 +13,9 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Array, OnnxRequant, Shift, Tensor, TfliteRequant
+from byoc_dory.layers import Array, OnnxRequant, Shift, Tensor, TfliteRequant, matrix
 from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers.gemm import gemm_layer
-from byoc_dory.layers.tensor import matrix
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit

@@ -23,7 +23,7 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_gv, is_op, is_tuple, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.layer import (
+from byoc_dory.layers import (
     AnalogRequant,
     MulShift,
     OnnxRequant,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
     from tvm.relax.dpl import DFPattern
 
-    from byoc_dory.layers.layer import Array
+    from byoc_dory.layers import Array
 
 __all__ = [
     "Scaling",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers.layer import Tensor
+from byoc_dory.layers import Tensor
 from byoc_dory.region import Buffer, Constant, Kernel, RegionCode
 from htvm.aot.program import Alias, Assembly, Call, Program, Value, assemble
 

@@ -11,7 +11,7 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.host_cost import cpu_cycles
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import alone
 from byoc_dory.planning import tile_layer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Kernel

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan, alone
 from byoc_dory.planning import tile_layer

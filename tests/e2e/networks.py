@@ -14,7 +14,7 @@ import numpy as np
 from tvm import relax
 
 import htvm
-from byoc_dory.layers.layer import Requant, TfliteRequant
+from byoc_dory.layers import Requant, TfliteRequant
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of

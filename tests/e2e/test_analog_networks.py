@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 from tvm.relax import op as R
 
 import htvm
-from byoc_dory.layers.layer import AnalogRequant
+from byoc_dory.layers import AnalogRequant
 from byoc_dory.options import TilingOptions
 from htvm.errors import TargetError
 from patterns.names import emit

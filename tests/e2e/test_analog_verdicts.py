@@ -9,7 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layers.layer import AnalogRequant, Shift
+from byoc_dory.layers import AnalogRequant, Shift
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
 from patterns.ops.convert import Convert

@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 import htvm
-from byoc_dory.layers.layer import Shift, TfliteRequant
+from byoc_dory.layers import Shift, TfliteRequant
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of

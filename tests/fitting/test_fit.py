@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.layers.layer import Shift
+from byoc_dory.layers import Shift
 from byoc_dory.options import TilingOptions
 from htvm import zoo
 from htvm.cli.app import main

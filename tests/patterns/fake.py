@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from byoc_dory.layers.layer import Layer
+from byoc_dory.layers import Layer
 from byoc_dory.soc.base import Accelerator, Rule, Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
 from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme

@@ -7,7 +7,7 @@ import pytest
 from tvm import relax
 from tvm.ir import IRModule
 
-from byoc_dory.layers.layer import Shift
+from byoc_dory.layers import Shift
 from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
+from byoc_dory.layers import MulShift, Requant, Shift, TfliteRequant
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of

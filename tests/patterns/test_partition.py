@@ -9,7 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layers.layer import Layer, MulShift, Shift
+from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.registry import resolve

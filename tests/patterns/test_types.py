@@ -11,7 +11,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.layers import MulShift, Shift
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of

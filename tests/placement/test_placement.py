@@ -10,7 +10,7 @@ import pytest
 from tvm import relax
 
 import htvm
-from byoc_dory.layers.layer import Layer, Shift, TfliteRequant
+from byoc_dory.layers import Layer, Shift, TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.registry import resolve

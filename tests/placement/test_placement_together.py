@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from byoc_dory.errors import PolicyError
-from byoc_dory.layers.layer import MulShift
+from byoc_dory.layers import MulShift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from byoc_dory.soc.schemes import ShiftScheme

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layers.layer import TfliteRequant
+from byoc_dory.layers import TfliteRequant
 from htvm.model import Model, TensorInfo
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense

@@ -8,7 +8,7 @@ from tvm import relax
 
 import htvm
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import MulShift, Requant, Shift, TfliteRequant
+from byoc_dory.layers import MulShift, Requant, Shift, TfliteRequant
 from htvm.quantization import retarget
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Dense

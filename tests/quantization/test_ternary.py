@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byoc_dory.layers.layer import AnalogRequant
+from byoc_dory.layers import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.forward import forward, run_operator

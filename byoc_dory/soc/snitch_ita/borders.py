@@ -11,7 +11,7 @@ from typing import Literal
 
 from byoc_dory.emit import row_layout
 from byoc_dory.emit.conversion import conversion_kernel
-from byoc_dory.layers.tensor import Tensor
+from byoc_dory.layers import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.layers import Attend, Gemm, Layer
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array, Attend, Gemm, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.tiling.problem import Axis, FixedBytes, Rounding, TileWeights, TilingProblem, Window

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from byoc_dory.layers import Layer, Matmul, Rows, Weighted
-from byoc_dory.layers.requantization import MulShift, Shift
+from byoc_dory.layers import Layer, Matmul, MulShift, Rows, Shift, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm
 
 __all__ = ["ItaRequant", "ita_requant", "leaves_32_bits", "mul_shift", "norm_leaves_32_bits"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Operator, Pair, Step
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real
 from htvm.frontend.scales import converted

@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Operator, Pads, Pair, Step
 from patterns.op import Scale
 from patterns.ops.convert import Convert

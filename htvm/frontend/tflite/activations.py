@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Clip, Operator, Step
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.layer import Array
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Operator
 from htvm.frontend.scales import summed
 from htvm.frontend.tflite.reader import OperatorReader, constant_array

@@ -14,7 +14,7 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers import Array
 from patterns.op import INT8, TensorType, operator
 from patterns.ops.requantize import (
     left_shift,

@@ -13,7 +13,7 @@ from tvm import relax
 from tvm.relax import op as R
 
 from byoc_dory.errors import HtvmError, InputError, UnsupportedError
-from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.layers import MulShift, Shift
 from htvm import zoo
 from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
 from htvm.aot.lower import STACK_BYTES

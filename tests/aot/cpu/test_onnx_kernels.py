@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import OnnxRequant
+from byoc_dory.layers import OnnxRequant
 from htvm.aot.cpu import compile_cpu
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense

@@ -12,7 +12,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from byoc_dory.layers.layer import Shift
+from byoc_dory.layers import Shift
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.parallel import Cores
 from htvm.firmware.paths import runtime_c

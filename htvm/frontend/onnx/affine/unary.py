@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.layer import Array, OnnxRequant
+from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers.layer import AnalogRequant, Array, Shift
+from byoc_dory.layers import AnalogRequant, Array, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled, Writer
 from htvm.frontend.onnx.dialects.write import per_channel, write_products
 from htvm.frontend.operators import Write
