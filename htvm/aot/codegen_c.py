@@ -83,6 +83,7 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     body = _body(text, symbol)
     body = _plain_names(body)
     body = _unroll_pragmas(body)
+    body = _explain_rounding(body)
     body = re.sub(r"\bbool\b", "_Bool", body)
     foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|double|half)\b", body) or re.search(
         r"\b(?!(?:for|if|while|sizeof|return)\b)\w+(?=\()", body
@@ -94,6 +95,16 @@ def body_of(func: PrimFunc, symbol: str) -> str:
             hint="only operators without calls into a runtime or a mathematical library have one",
         )
     return body
+
+
+_ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)
+"""A number that is rounded by adding what `onnx_quantize` adds, and subtracting it again."""
+
+
+def _explain_rounding(body: str) -> str:
+    """Say what the addition is for, which otherwise looks as if it could be left out."""
+    words = "/* Floats of this size lie 1 apart: the sum is rounded to an integer, ties to even. */"
+    return _ROUNDING.sub(lambda found: f"{found[1]}{words}\n{found[0]}", body)
 
 
 def _body(text: str, symbol: str) -> str:

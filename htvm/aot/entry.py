@@ -286,11 +286,13 @@ def model_sources(program: Program) -> dict[str, str]:
         f"{name}_kernels.h": render("kernels.h.jinja", **fields),
     }
     kernels = {**fields, "source": program.layers_source.strip(), "headers": program.headers}
+    kernels["floats"] = False  # whether there are kernels that compute in reals
     if program.layers_source.strip():
         title = "layers on accelerators, and conversion between layouts"
         files[f"{name}_layers.c"] = render("kernels.c.jinja", **kernels, title=title)
     if program.cpu_source.strip():
         kernels |= {"source": program.cpu_source.strip(), "headers": program.cpu_headers}
+        kernels["floats"] = re.search(r"\bfloat\b", program.cpu_source) is not None
         files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
     if program.constants:
         for constant in fields["constants"]:

@@ -6,6 +6,7 @@ One small network for each SoC; the C of its kernels is not repeated here.
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import htvm
 from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.firmware.project import project_files
+from htvm.firmware.toolchain import CompileError, Compiler
 from htvm.pipeline import BuildOptions, Compiled, compile_model
 from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
@@ -23,7 +25,7 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.generated.golden import check_golden
-from tests.generated.operators import module_of
+from tests.generated.operators import GROUPS, module_of
 
 TARGETS = {"diana": "diana", "snitch_ita": "snitch_ita.cluster", "generic": "generic.cpu"}
 
@@ -99,6 +101,21 @@ def test_files_for_diana(name: str, update_golden: bool) -> None:
 @pytest.mark.parametrize("soc", ["snitch_ita", "generic"])
 def test_files_for_others(soc: str, name: str, update_golden: bool) -> None:
     check_golden(f"program/{soc}/{name.split('/')[-1]}", files(soc)[name], update_golden)
+
+
+def test_kernels_of_floats_refuse_fast_math(update_golden: bool, tmp_path: Path) -> None:
+    """The compiler might drop their rounding, which adds and subtracts one number."""
+    module = module_of(*GROUPS["borders"])
+    made = compile_model(htvm.load(module, name="floats"), "generic.cpu", BuildOptions())
+    texts = model_sources(made.program)
+    check_golden("program/generic/floats_cpu.c", texts["floats_cpu.c"], update_golden)
+    assert "__FAST_MATH__" not in model_sources(compiled("generic").program)["small_cpu.c"]
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    compiler, source = Compiler.zig(), tmp_path / "floats_cpu.c"
+    compiler.compile_host([source], tmp_path / "out.o", [tmp_path], ("-c",))
+    with pytest.raises(CompileError, match="leave it out"):
+        compiler.compile_host([source], tmp_path / "out.o", [tmp_path], ("-c", "-ffast-math"))
 
 
 def test_the_network_has_every_kind_of_step() -> None:
