@@ -1,16 +1,29 @@
-"""Files that are written whole or not at all, and what is no file to read."""
+"""Files: written whole or not at all, named by their content, and what is no file to read."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
 
-from htvm.errors import ExportError
+from htvm.errors import ExportError, ModelError
 
-__all__ = ["is_pipe", "write_whole"]
+__all__ = ["file_sha256", "is_pipe", "write_whole"]
 
 _HINT = "name a file in a folder that exists and is writable"
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ModelError(f"the file cannot be read: {error.strerror}", where=str(path)) from error
 
 
 def is_pipe(path: Path) -> bool:

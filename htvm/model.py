@@ -48,6 +48,8 @@ class Model:
         module: the integer form: function ``main``, constants bound (see `htvm.frontend.check`).
         inputs, outputs: the interface of the source model, in order.
         source: file name the model came from, or ``"IRModule"``.
+        file_sha256: SHA-256 of that file, in hexadecimal; empty where the model is no file's
+            content as it stands.
         scheme: requantization of the layers: ``"tflite"``, ``"shift"``, ``"mul_shift"``,
             ``"ternary"``, or ``"mixed"``.
         sources: layer name -> name of the tensor it computes in the source file, for messages.
@@ -63,6 +65,16 @@ class Model:
     scheme: str = "tflite"
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     calibration: Mapping[str, Array] | None = None
+    file_sha256: str = ""
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the file the model was read from, else of its integer form."""
+        if self.file_sha256:
+            return self.file_sha256
+        from patterns.reading.digest import module_sha256
+
+        return module_sha256(self.module)
 
     @cached_property
     def graph(self) -> Graph:

@@ -13,6 +13,7 @@ from htvm.compiled import BuildOptions, Compiled, Platform
 from htvm.firmware.paths import soc_folder
 from htvm.model import Model
 from htvm.progress import Progress
+from htvm.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +133,7 @@ def compile_model(
     from htvm.aot.cpu import compile_cpu
     from htvm.aot.parallel import cores_of
     from htvm.aot.program import Assembly, assemble
+    from htvm.aot.steps import Origin
     from htvm.frontend import load
     from htvm.placement.plan import place
     from htvm.quantization import retarget
@@ -171,6 +173,7 @@ def compile_model(
                 regions=generated.code,
                 constants=cpu.constants,
                 parameters=[str(parameter.name) for parameter in cpu.module["main"].params],
+                origin=Origin(__version__, source.source, source.sha256),
             )
         )
     return Compiled(

@@ -221,4 +221,5 @@ def _program(folder: Path, manifest: Manifest) -> Program:
         headers=manifest.headers,
         aliases=manifest.aliases,
         files=files,
+        origin=manifest.origin,
     )

@@ -21,6 +21,7 @@ from htvm.aot.steps import (
     Call,
     KernelCode,
     Operand,
+    Origin,
     Step,
     TensorLike,
     Value,
@@ -79,6 +80,7 @@ class Assembly:
         constants: arrays that calls pass to CPU kernels, by the name calls use.  Their C symbol
             is the constant's own name, with the model's name put before it where missing.
         parameters: the names calls use for the inputs; ``None`` if these are the inputs' own.
+        origin: what the program is made of, for the files' heads; ``None`` says nothing.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Assembly:
     regions: Mapping[str, RegionCode] = field(default_factory=dict[str, "RegionCode"])
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     parameters: Sequence[str] | None = None
+    origin: Origin | None = None
 
 
 class Assembler:

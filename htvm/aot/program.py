@@ -21,6 +21,7 @@ from htvm.aot.steps import (
     Call,
     KernelCode,
     Operand,
+    Origin,
     Step,
     TensorLike,
     Value,
@@ -60,6 +61,7 @@ class Program:
         aliases: (name, name of the tensor whose bytes it shares).
         files: the model's C files, name to text, where they exist already: of an export that was
             opened again.  ``None``: they are printed from the rest.
+        origin: what the files' heads say that it was made of; ``None``: nothing.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Program:
     aliases: tuple[tuple[str, str], ...]
     files: Mapping[str, str] | None = None
     cpu_headers: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     @property
     def constant_bytes(self) -> int:
@@ -123,6 +126,7 @@ def assemble(given: Assembly) -> Program:
         headers=tuple(dict.fromkeys(headers)),
         aliases=tuple(sorted(work.aliases.items())),
         cpu_headers=tuple(dict.fromkeys(h for kernel in cpu_used for h in kernel.headers)),
+        origin=given.origin,
     )
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Call",
     "KernelCode",
     "Operand",
+    "Origin",
     "Step",
     "TensorLike",
     "Value",
@@ -31,6 +32,21 @@ __all__ = [
 
 OperandKind: TypeAlias = Literal["input", "output", "buffer", "constant"]
 StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a program was made of, as the head of each of its files tells it.
+
+    Attributes:
+        version: of this library.
+        source: where the model came from: the name of a file, or of what made it.
+        sha256: of the model, in hexadecimal (`htvm.model.Model.sha256`).
+    """
+
+    version: str
+    source: str
+    sha256: str
 
 
 class TensorLike(Protocol):

@@ -32,6 +32,7 @@ def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
         command=f"htvm.build(model, {given})",
         options=tuple(options),
         model=compiled.source.source,
+        model_sha256=compiled.source.file_sha256,
         program_sha256=digest.hexdigest(),
     )
 

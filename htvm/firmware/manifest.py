@@ -23,6 +23,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
+from htvm.aot.steps import Origin
 from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
@@ -97,6 +98,7 @@ class Manifest:
         sizes: of the linked program.
         golden_inputs, golden_outputs: one inference.
         report: of the build, without a run.
+        origin: what the files' heads say that they were made of.
     """
 
     htvm: str
@@ -117,6 +119,7 @@ class Manifest:
     golden_inputs: tuple[StoredArray, ...] = field(repr=False)
     golden_outputs: tuple[StoredArray, ...] = field(repr=False)
     report: Report = field(repr=False)
+    origin: Origin | None = None
 
     @classmethod
     def of(
@@ -149,6 +152,7 @@ class Manifest:
             golden_inputs=tuple(map(StoredArray.of, golden[0])),
             golden_outputs=tuple(map(StoredArray.of, golden[1])),
             report=report,
+            origin=program.origin,
         )
 
 

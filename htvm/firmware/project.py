@@ -18,7 +18,14 @@ import numpy.typing as npt
 from byoc_dory.errors import InputError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render as render_soc_header
-from htvm.aot.entry import c_array, model_sources, place, render, template_fields
+from htvm.aot.entry import (
+    c_array,
+    model_sources,
+    origin_lines,
+    place,
+    render,
+    template_fields,
+)
 from htvm.aot.program import Program
 from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
@@ -173,6 +180,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
     return render(
         "Makefile.jinja",
         name=program.name,
+        origin=origin_lines(program.origin),
         host_title=soc.host.name,
         driver_include=f" -Iruntime/soc/{soc.driver}" if layout.driver else "",
         model_sources=[name for name in sources if name not in kernels],
@@ -202,6 +210,7 @@ def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -
     return render(
         "CMakeLists.txt.jinja",
         name=program.name,
+        origin=origin_lines(program.origin),
         NAME=program.name.upper(),
         library_sources=[*(s for s in sources if s != golden), *placed(layout.driver)],
         golden=golden,

@@ -109,7 +109,8 @@ def calibrated(
             quantized = load_onnx(made, name or Path(called).stem, dimensions=dimensions)
     kept = np.unique(np.linspace(0, count - 1, min(count, _KEPT)).astype(np.int64))
     calibration = {key: array[kept] for key, array in samples.items()}
-    return replace(quantized, source=called, calibration=calibration)
+    # What was read is a file that nobody else has.
+    return replace(quantized, source=called, file_sha256="", calibration=calibration)
 
 
 def _retargeted(model: Model, target: Target) -> Retargeted:

@@ -15,9 +15,10 @@ import pytest
 import htvm
 from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
+from htvm.compiled import BuildOptions, Compiled
 from htvm.firmware.project import project_files
 from htvm.firmware.toolchain import CompileError, Compiler
-from htvm.pipeline import BuildOptions, Compiled, compile_model
+from htvm.pipeline import compile_model
 from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
+from htvm.files import file_sha256
 from htvm.frontend.check import check
 from htvm.frontend.integerize import named_module
 from htvm.frontend.module import scheme_of
@@ -65,6 +66,7 @@ def load_onnx(
         inputs=tuple(_info(label, item, network) for label, item in network.inputs),
         outputs=tuple(_info(label, item, network) for label, item in network.outputs),
         source=path.name,
+        file_sha256=file_sha256(path),
         scheme=scheme_of(nodes),
         sources={names[item]: label for item, label in network.sources.items() if item in names},
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor, read_file
@@ -58,6 +59,7 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
         inputs=tuple(_info(tensor) for tensor in file.inputs),
         outputs=tuple(_info(tensor) for tensor in file.outputs),
         source=path.name,
+        file_sha256=file_sha256(path),
         scheme="tflite",
         sources=_sources(file, values, names),
     )

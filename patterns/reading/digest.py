@@ -1,0 +1,45 @@
+"""A digest of a module in the integer form, the same on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import tvm
+from tvm import relax
+from tvm.ir import GenericConst
+
+from patterns.names import name_of
+from patterns.reading.walk import bindings_of, main_of
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+__all__ = ["module_sha256"]
+
+
+def module_sha256(module: IRModule) -> str:
+    """SHA-256 of what a module computes and how its operators are called, in hexadecimal.
+
+    It is taken of ``main`` as TVM prints it, of the names of its operators, of what the functions
+    that it calls say about themselves (all of them, where they say nothing), and of the bytes of
+    all constants.  Hence it is the same in every process and on every little-endian machine, but
+    may be another where TVM prints otherwise.
+    """
+    main = main_of(module)
+    parts = [tvm.IRModule({"main": main}).script(show_meta=False)]
+    parts += [name_of(value) or "" for _, value in bindings_of(main)]
+    for variable, function in sorted(module.functions.items(), key=lambda item: str(item[0])):
+        if str(variable.name_hint) != "main":
+            attributes = function.attrs
+            told = attributes is not None and "htvm.kind" in attributes
+            parts.append(f"{variable.name_hint}: {attributes if told else function.script()}")
+    digest = hashlib.sha256("\0".join(parts).encode())
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, GenericConst):
+            array = expr.value.numpy()
+            digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+
+    relax.analysis.post_order_visit(main, visit)
+    return digest.hexdigest()
