@@ -16,6 +16,7 @@ import numpy as np
 from byoc_dory.layers import Gemm, Layer, MulShift, matmul_layer
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from patterns.op import TensorType
+from patterns.ops.dense import Linear
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.elementwise import ElementWise
@@ -128,7 +129,7 @@ def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
 def _activated_product(node: Node, function: ItaGelu, graph: Graph) -> Group | None:
     """A product with a constant matrix and the accelerator's GELU."""
     origin, passed = graph.behind_reshapes(node.inputs[0])
-    product = graph.made_by(origin, "linear")
+    product = graph.made_by(origin, Linear)
     if product is None or not isinstance(product.layer, Gemm):
         return None
     parts = (product.name, *reversed(passed), node.name)

@@ -12,6 +12,7 @@ from byoc_dory.layers import Add, Gemm, MulShift, Projection, Rows, Scores, Shif
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.dispatch.arrange import Arranged, arranged
 from patterns.op import INT8, Work
+from patterns.ops.dense import Linear
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
@@ -167,7 +168,7 @@ def head_product(
     nodes = []
     for number in dict.fromkeys(origin[0].tolist()):
         name = found.origins[number]
-        node = graph.made_by(name, "linear")
+        node = graph.made_by(name, Linear)
         if node is None:
             raise Obstacle(f"the {role} is made of '{name}', no product with constants")
         nodes.append(node)

@@ -30,6 +30,7 @@ from patterns.dispatch.heads import (
     product_of,
 )
 from patterns.op import INT8
+from patterns.ops.dense import Linear
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.accumulate import Accumulate
@@ -133,7 +134,7 @@ class _Finder:
         total = self._graph.nodes.get(next(iter(sums)) or "") if len(sums) == 1 else None
         if total is not None:
             behind = [self._graph.behind_reshapes(name) for name in total.inputs]
-            parts = [self._graph.made_by(name, "linear") for name, _ in behind]
+            parts = [self._graph.made_by(name, Linear) for name, _ in behind]
             products = [node for node in parts if node is not None]
             passed = frozenset(name for _, names in behind for name in names)
             if len(products) == len(total.inputs):
@@ -152,7 +153,7 @@ class _Finder:
         while waiting:
             name = waiting.pop()
             for node in self._graph.read_by(name):
-                if node.kind == "linear":
+                if isinstance(node.op, Linear):
                     found[node.name] = node
                 elif is_arranged(node):
                     waiting.append(node.name)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from byoc_dory.layers import AnalogRequant, MulShift, Shift
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
@@ -55,13 +56,10 @@ class Graph:
         """Whether nobody but ``parts`` reads the tensor."""
         return not self.is_result(name) and all(node.name in parts for node in self.read_by(name))
 
-    def made_by(self, name: str, kind: str | type[Op]) -> Node | None:
-        """The operator that computes the tensor, if it is of this kind or class."""
+    def made_by(self, name: str, kind: type[Op]) -> Node | None:
+        """The operator that computes the tensor, if it is of this class."""
         node = self.nodes.get(name)
-        if node is None:
-            return None
-        found = node.kind == kind if isinstance(kind, str) else isinstance(node.op, kind)
-        return node if found else None
+        return node if node is not None and isinstance(node.op, kind) else None
 
     def behind_reshapes(self, name: str) -> tuple[str, tuple[str, ...]]:
         """The tensor that plain reshapes made this one from, and these reshapes, last first."""
@@ -94,7 +92,7 @@ class Graph:
 
 def is_plain_reshape(node: Node) -> bool:
     """Whether it only adds or drops leading axes of one element."""
-    if node.kind != "reshape":
+    if not isinstance(node.op, Reshape):
         return False
     return _without_ones(node.input_shapes[0]) == _without_ones(node.output_shape)
 

@@ -14,7 +14,7 @@ import numpy as np
 from byoc_dory.layers import AnalogRequant, Array, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled, Writer
 from htvm.frontend.onnx.dialects.write import per_channel, write_products
-from htvm.frontend.operators import Write
+from patterns.op import Op, TensorType
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
 from patterns.ops.convolution import Window
@@ -74,30 +74,20 @@ def write_analog(
         rows=int(np.prod(weight.shape[1:])),  # the file sums all channels before it converts
         adc=_CONVERTER,
     )
-    kind, shape, write = _writer(products, requant, clip)
+    op, result = _layer(products, requant, clip)
     bound = max(abs(clip[0]), abs(clip[1]))
-    live = reader.write(node, kind, (products.source,), shape, "int8", write, bound=bound)
+    live = reader.apply(node, op, products.source, result=result, bound=bound)
     return reader.reshape(node, live, products.shape)
 
 
-def _writer(
+def _layer(
     products: Products, requant: AnalogRequant, clip: tuple[int, int]
-) -> tuple[str, tuple[int, ...], Write]:
+) -> tuple[Op, TensorType]:
+    """The operator, and the type of its result."""
     weight, geometry = products.weight, products.geometry
     if geometry is None:
-        return (
-            "dense",
-            (1, weight.shape[0]),
-            lambda bb, x, name: AnalogDense(weight, requant, clip).write(bb, [x[0]], name),
-        )
+        return AnalogDense(weight, requant, clip), TensorType((1, weight.shape[0]))
     maps = products.shape[2:] if len(products.shape) == 4 else (1, products.shape[2])
-    return (
-        "conv2d",
-        (*products.shape[:2], *maps),
-        lambda bb, x, name: AnalogConv2d(
-            weight,
-            requant,
-            clip,
-            window=Window(strides=geometry.strides, padding=geometry.padding, layout="NCHW"),
-        ).write(bb, [x[0]], name),
-    )
+    window = Window(strides=geometry.strides, padding=geometry.padding, layout="NCHW")
+    op = AnalogConv2d(weight, requant, clip, window=window)
+    return op, TensorType((*products.shape[:2], *maps))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -18,9 +17,6 @@ from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
-
-if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
 
 __all__ = ["MOVEMENT", "axes_of"]
 
@@ -213,24 +209,17 @@ def _max_pool(reader: IntegerReader, node: Node) -> Live:
     strides, dilations, pads = geometry_of(node, source.shape[2:], kernel)
     if node.integer("ceil_mode", 0) or dilations != (1, 1) or len(node.outputs) > 1:
         raise node.unsupported("ceil_mode, dilations or indices of a pool", "leave them out")
-    sizes = []
     for axis in (0, 1):
         span = source.shape[2 + axis] + pads[axis] + pads[axis + 2] - kernel[axis]
         if span < 0 or pads[axis] >= kernel[axis] or pads[axis + 2] >= kernel[axis]:
             raise node.damaged("the window does not fit the padded map")
-        sizes.append(span // strides[axis] + 1)
-    out = (*source.shape[:2], *sizes)
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return MaxPool(
-            kernel=(kernel[0], kernel[1]),
-            strides=(strides[0], strides[1]),
-            padding=(pads[0], pads[1], pads[2], pads[3]),
-            layout="NCHW",
-        ).write(bb, [sources[0]], name)
-
-    dtype, bound = source.activation.dtype, source.bound
-    return reader.write(node, "max_pool", (source,), out, dtype, write, bound=bound)
+    op = MaxPool(
+        kernel=(kernel[0], kernel[1]),
+        strides=(strides[0], strides[1]),
+        padding=(pads[0], pads[1], pads[2], pads[3]),
+        layout="NCHW",
+    )
+    return reader.apply(node, op, source, bound=source.bound)
 
 
 def _reduced(reader: IntegerReader, node: Node, *, mean: bool) -> Live:

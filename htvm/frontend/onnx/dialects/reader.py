@@ -16,7 +16,7 @@ from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Valu
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
-from htvm.frontend.operators import Activation, Applied, Primitive, Write
+from htvm.frontend.operators import Activation, Applied
 from patterns.op import TensorType
 from patterns.ops.integer.cast import Cast
 from patterns.ops.integer.combine import Combine, Function
@@ -177,25 +177,14 @@ class IntegerReader:
             self._sources.setdefault(live.activation, value.node.outputs[0])
         return live
 
-    def write(
+    def apply(
         self,
         node: Node,
-        kind: str,
-        inputs: tuple[Live, ...],
-        shape: tuple[int, ...],
-        dtype: str,
-        write: Write,
-        *,
+        op: Op,
+        *inputs: Live,
+        result: TensorType | None = None,
         bound: int | None = None,
-    ) -> Live:
-        """Add an operator; a node may be several."""
-        operator = Primitive(
-            self._position(node), node.where, tuple(i.activation for i in inputs), kind, write
-        )
-        return self._live(Activation(shape, operator, dtype), bound)
-
-    def apply(
-        self, node: Node, op: Op, *inputs: Live, bound: int | None = None, stem: str = ""
+        stem: str = "",
     ) -> Live:
         """The result of an operator applied to tensors; a node may be several.
 
@@ -203,6 +192,7 @@ class IntegerReader:
             node: what it is read from.
             op: the operator.
             inputs: the tensors it reads.
+            result: type of its result; the operator is asked where it is not given.
             bound: largest magnitude of its results, if they cannot be all that their type holds.
             stem: what its name begins with, if not as usual.
 
@@ -211,9 +201,10 @@ class IntegerReader:
             UnsupportedError: if the result could not be computed exactly.
         """
         read = tuple(item.activation for item in inputs)
-        made = op.result_of([TensorType(item.shape, item.dtype) for item in read])
+        if result is None:
+            result = op.result_of([TensorType(item.shape, item.dtype) for item in read])
         operator = Applied(self._position(node), node.where, read, op, stem)
-        return self._live(Activation(made.shape, operator, made.dtype), bound)
+        return self._live(Activation(result.shape, operator, result.dtype), bound)
 
     def combine(self, node: Node, function: Function, a: Live, b: Live | Array) -> Live:
         """A sum, difference or product of two tensors, or of one and constants; int32.

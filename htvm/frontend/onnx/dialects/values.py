@@ -14,10 +14,10 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.graph import Node
-from htvm.frontend.operators import Activation, Pads, Pair, Write
+from htvm.frontend.operators import Activation, Pads, Pair
 
 if TYPE_CHECKING:
-    from patterns.op import Op
+    from patterns.op import Op, TensorType
 
 __all__ = [
     "Converted",
@@ -144,21 +144,14 @@ class Writer(Protocol):
     def live_value(self, value: Value) -> Live:
         """Return the tensor, written if it was still open."""
 
-    def write(
+    def apply(
         self,
         node: Node,
-        kind: str,
-        inputs: tuple[Live, ...],
-        shape: tuple[int, ...],
-        dtype: str,
-        write: Write,
-        *,
+        op: Op,
+        *inputs: Live,
+        result: TensorType | None = None,
         bound: int | None = None,
-    ) -> Live:
-        """Add an operator of a node and return its output."""
-
-    def apply(
-        self, node: Node, op: Op, *inputs: Live, bound: int | None = None, stem: str = ""
+        stem: str = "",
     ) -> Live:
         """Return the result of an operator applied to tensors."""
 

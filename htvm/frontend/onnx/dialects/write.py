@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.layers.layer import Array, MulShift, Shift
 from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Writer
-from htvm.frontend.operators import Write
+from patterns.op import Op, TensorType
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2dSums, Window, conv2d_of
-from patterns.ops.dense import Dense, LinearSums
+from patterns.ops.dense import Dense, Linear, LinearSums
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.weighted import accumulator_bound
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
-
     from htvm.frontend.onnx.graph import Node
 
 __all__ = ["per_channel", "requantize", "write_products", "write_sum"]
@@ -165,33 +162,36 @@ def write_products(
         )
     bias = value.bias.astype(np.int32)
     bound = worst if requant is None else max(abs(clip[0]), abs(clip[1]))
-    kind, shape, write = _product_writer(value, bias, requant, clip, dtype)
-    live = reader.write(node, kind, (value.source,), shape, dtype, write, bound=bound)
+    op = _product(value, bias, requant, clip, dtype)
+    result = TensorType(_shape_of(value), dtype)
+    live = reader.apply(node, op, value.source, result=result, bound=bound)
     return reader.reshape(node, live, value.shape)
 
 
-def _product_writer(
+def _product(
     value: Products,
     bias: Array,
     requant: Shift | MulShift | None,
     clip: tuple[int, int],
     dtype: str,
-) -> tuple[str, tuple[int, ...], Write]:
+) -> Op:
     weight, geometry = value.weight, value.geometry
-    source = value.source.shape
     if geometry is None:
-        shape: tuple[int, ...] = (source[0], weight.shape[0])
         if requant is None:
-            return (
-                "linear_sums",
-                shape,
-                lambda bb, x, name: LinearSums(weight, bias).write(bb, [x[0]], name),
-            )
-        return (
-            "dense" if source[0] == 1 else "linear",
-            shape,
-            Dense(weight, bias, requant, clip, dtype).write,
-        )
+            return LinearSums(weight, bias)
+        of_rows = Dense if value.source.shape[0] == 1 else Linear
+        return of_rows(weight, bias, requant, clip, dtype)
+    window = Window(geometry.strides, geometry.padding, geometry.dilation, geometry.groups, "NCHW")
+    if requant is None:
+        return Conv2dSums(weight, bias, window)
+    return conv2d_of(weight, bias, window, requant, clip, dtype)
+
+
+def _shape_of(value: Products) -> tuple[int, ...]:
+    """The shape in the integer form, where maps have two axes and rows one."""
+    weight, geometry, source = value.weight, value.geometry, value.source.shape
+    if geometry is None:
+        return source[0], weight.shape[0]
     sizes = []
     for axis in (0, 1):
         pads = geometry.padding[axis] + geometry.padding[axis + 2]
@@ -199,20 +199,7 @@ def _product_writer(
         if span < 0:
             raise value.node.unsupported("a kernel that is larger than its padded input")
         sizes.append(span // geometry.strides[axis] + 1)
-    shape = (source[0], weight.shape[0], *sizes)
-    window = Window(geometry.strides, geometry.padding, geometry.dilation, geometry.groups, "NCHW")
-    if requant is None:
-        return (
-            "conv2d_sums",
-            shape,
-            Conv2dSums(weight, bias, window).write,
-        )
-    depthwise = geometry.groups > 1 and geometry.groups == weight.shape[0] == source[1]
-    return (
-        "depthwise" if depthwise else "conv2d",
-        shape,
-        conv2d_of(weight, bias, window, requant, clip, dtype).write,
-    )
+    return source[0], weight.shape[0], *sizes
 
 
 # ------------------------------------------------------------------------------ sums, conversions
@@ -236,11 +223,8 @@ def _scaled_sum(
     chosen: Shift | MulShift = requant
     if exponent is not None and requant.add[0] >> exponent == 0:
         chosen = Shift(requant.shift[0] - exponent)
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return Add(chosen, clip, dtype=dtype).write(bb, [sources[0], sources[1]], name)
-
-    return reader.write(value.node, "add", value.operands, value.shape, dtype, write, bound=bound)
+    op, result = Add(chosen, clip, dtype), TensorType(value.shape, dtype)
+    return reader.apply(value.node, op, *value.operands, result=result, bound=bound)
 
 
 def _converted(
@@ -258,8 +242,5 @@ def _converted(
     offset = 0
     if exponent is not None and abs(int(add[0]) >> exponent) <= _INT32_MAX - 255:
         requant, offset = Shift(shift - exponent), int(add[0]) >> exponent
-
-    def write(bb: BlockBuilder, sources: Sequence[Var], name: str) -> Var:
-        return Convert(requant, clip, offset=offset).write(bb, [sources[0]], name)
-
-    return reader.write(node, "convert", (live,), live.shape, "int8", write, bound=bound)
+    op = Convert(requant, clip, offset=offset)
+    return reader.apply(node, op, live, result=TensorType(live.shape), bound=bound)
