@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import OnnxRequant, TfliteRequant
+from byoc_dory.layers import Add, OnnxRequant, TfliteRequant
 from htvm.quantization.bindings import substitute, write_binding
 from htvm.quantization.graph import Array
 from htvm.quantization.kept import KEPT
@@ -229,7 +229,7 @@ def _taken_as(name: str, nodes: Mapping[str, Node]) -> Iterator[int]:
         if name not in node.inputs:
             continue
         requant = None if node.scaled is None else node.scaled.requant
-        if node.kind == "add" and isinstance(requant, TfliteRequant | OnnxRequant):
+        if isinstance(node.layer, Add) and isinstance(requant, TfliteRequant | OnnxRequant):
             yield requant.input_zero_points[node.inputs.index(name)]
         elif isinstance(node.op, Dequantize):
             yield node.op.input_zero_point

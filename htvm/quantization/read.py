@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import (
+    Add,
     AnalogRequant,
+    Convolution,
     Layer,
     MulShift,
     OnnxRequant,
@@ -19,7 +20,6 @@ from byoc_dory.layers import (
 )
 from htvm.quantization.averages import averaged
 from htvm.quantization.graph import (
-    PASSING,
     Array,
     FloatAdd,
     FloatScale,
@@ -33,8 +33,13 @@ from htvm.quantization.graph import (
 from htvm.quantization.islands import SOFTMAXES, find_islands, is_foreign, zero_point_of
 from htvm.quantization.kept import KEPT
 from htvm.quantization.moves import index_of
+from patterns.ops.convert import Convert
+from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Filling, Move
+from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.tflite.average_pool import AveragePool
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -95,9 +100,9 @@ def channel_last(shape: tuple[int, ...], channel_first: bool) -> tuple[int, ...]
 
 
 def _is_channel_first(nodes: tuple[Node, ...]) -> bool:
-    layouts = {str(node.attrs["layout"]) for node in nodes if "layout" in node.attrs}
+    layouts = {str(node.op.layout) for node in nodes if hasattr(node.op, "layout")}
     for node in nodes:
-        if node.layer is not None and node.kind in ("conv2d", "depthwise"):
+        if isinstance(node.layer, Convolution):
             layouts.add(str(node.layer.inputs[0].layout))
     if len(layouts) > 1:
         raise UnsupportedError(
@@ -130,7 +135,7 @@ class _Reader:
         self.zero: dict[str, int] = {}
         self.operators: list[Operator] = []
         # An explicit padding is taken into the convolutions behind it.
-        self.pads: dict[str, Node] = {}
+        self.pads: dict[str, tuple[Pad, str]] = {}
         self.outputs = set(outputs)
         self.readers: dict[str, list[Node]] = {}
         for node in nodes:
@@ -149,8 +154,8 @@ class _Reader:
         """Append the operator of one node."""
         if node.name in self.inside:
             return
-        if node.kind == "pad" and self._is_absorbed(node):
-            self.pads[node.name] = node
+        if isinstance(node.op, Pad) and self._is_absorbed(node, node.op):
+            self.pads[node.name] = node.op, node.inputs[0]
             self.zero[node.name] = self.zero[node.inputs[0]]
             return
         if node.name in self.islands:
@@ -171,28 +176,27 @@ class _Reader:
         }
         if node.scaled is not None:
             fields = self._layer(node, node.scaled)
-        elif node.kind in ("average_pool", "max_pool"):
+        elif isinstance(node.op, AveragePool | MaxPool):
             fields = {
-                "pool": node.attrs["kernel"],
-                "stride": node.attrs["strides"],
-                "pad": node.attrs["padding"],
-                "clip": node.attrs.get("clip", (-128, 127)),
+                "pool": node.op.kernel,
+                "stride": node.op.strides,
+                "pad": node.op.padding,
+                "clip": node.op.clip if isinstance(node.op, AveragePool) else (-128, 127),
+                "zero_point": self.zero[inputs[0]],
             }
-        elif node.kind == "convert":
-            fields = self._convert(node)
+        elif isinstance(node.op, Convert):
+            fields = self._convert(node, node.op)
         elif isinstance(node.op, SOFTMAXES):
             origin = Origin(node.kind, op=node.op)
             fields = {"kind": "softmax", "origin": origin, "zero_point": node.op.zero_point}
-        elif node.kind == "reshape":
-            fields = {}
+        elif isinstance(node.op, Reshape):
+            fields = {"zero_point": self.zero[inputs[0]]}
         elif isinstance(node.op, (Move, *KEPT)):
             fields = self._moved_or_kept(node, inputs)
         else:
             raise UnsupportedError(
                 f"retargeting does not know '{node.kind}'", where=f"operator '{node.name}'"
             )
-        if node.kind in PASSING and node.kind not in ("convert", "pad"):
-            fields["zero_point"] = self.zero[inputs[0]]
         operator = Operator(**{**common, **fields})
         self.zero[node.name] = operator.zero_point
         self.operators.append(operator)
@@ -205,22 +209,21 @@ class _Reader:
         origin = Origin("island", {"island": island})
         return Operator(node.name, "kept", island.inputs, shape, zero_point=zero, origin=origin)
 
-    def _is_absorbed(self, node: Node) -> bool:
+    def _is_absorbed(self, node: Node, op: Pad) -> bool:
         """Whether a padding is with the number zero, and only convolutions read it."""
         readers = self.readers.get(node.name, [])
         convolutions = all(
-            other.kind in ("conv2d", "depthwise")
-            and other.layer
+            isinstance(other.layer, Convolution)
             and not any(other.layer.pad)
             and not _is_grouped(other)
             and not is_foreign(other)
             for other in readers
         )
-        zero = node.attrs["value"] == self.zero[node.inputs[0]]
+        zero = op.value == self.zero[node.inputs[0]]
         return bool(readers) and convolutions and zero and node.name not in self.outputs
 
     def _behind_pad(self, name: str) -> str:
-        return self.pads[name].inputs[0] if name in self.pads else name
+        return self.pads[name][1] if name in self.pads else name
 
     def _moved_or_kept(self, node: Node, inputs: tuple[str, ...]) -> dict[str, Any]:
         """A move lets scales through, unless what it fills with is not the number zero."""
@@ -241,7 +244,7 @@ class _Reader:
     def _layer(self, node: Node, layer: Layer) -> dict[str, Any]:
         zero_point = _output_zero_point(layer.requant)
         fields: dict[str, Any] = {"clip": layer.clip, "zero_point": zero_point}
-        if node.kind == "add":
+        if isinstance(layer, Add):
             fields["requant"] = self._add_requant(node, layer)
             return fields
         assert isinstance(layer, Weighted)
@@ -275,8 +278,8 @@ class _Reader:
         source = node.inputs[0]
         padding, value = layer.pad, 0
         if source in self.pads:
-            attrs: Mapping[str, Any] = self.pads[source].attrs
-            padding, value = attrs["padding"], int(attrs["value"])
+            pad, _ = self.pads[source]
+            padding, value = pad.padding, pad.value
         if any(padding) and value != self.zero[source]:
             raise UnsupportedError(
                 f"padding with {value} where the number zero is {self.zero[source]}",
@@ -301,10 +304,8 @@ class _Reader:
         assert not isinstance(layer.requant, AnalogRequant)
         return layer.requant
 
-    def _convert(self, node: Node) -> dict[str, Any]:
-        requant, offset, clip = (node.attrs[key] for key in ("requant", "offset", "clip"))
-        assert isinstance(requant, Shift | MulShift | TfliteRequant | OnnxRequant)
-        assert isinstance(offset, int) and isinstance(clip, tuple)
+    def _convert(self, node: Node, op: Convert) -> dict[str, Any]:
+        requant, offset, clip = op.requant, op.offset, op.clip
         zero = _output_zero_point(requant)
         if any(isinstance(item, tuple) and len(item) > 1 for item in vars(requant).values()):
             raise self._no_change_of_scale(node, "each channel has a scale of its own")
@@ -339,7 +340,8 @@ def _output_zero_point(requant: object) -> int:
 
 def _is_grouped(node: Node) -> bool:
     """Whether it is a convolution of several groups of several channels, which no scheme has."""
-    return node.kind == "conv2d" and node.layer is not None and node.layer.groups != 1
+    layer = node.layer
+    return isinstance(layer, Convolution) and not layer.depthwise and layer.groups != 1
 
 
 def _requantization(
