@@ -17,6 +17,7 @@ from htvm.model import Model, TensorInfo
 from htvm.quantization.bindings import substitute, write_binding
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
+from patterns.ops.integer.rescale import Rescale
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -149,15 +150,13 @@ def _first(
 
 def _is_inward(node: Node) -> bool:
     """Whether it converts an input to what is computed with."""
-    known = isinstance(node.op, Quantize) or node.kind == "rescale"
-    return known and node.output_dtype == "int8"
+    return isinstance(node.op, Quantize | Rescale) and node.output_dtype == "int8"
 
 
 def _last(node: Node | None, info: TensorInfo) -> Node | None:
     if info.dtype == "int8" or node is None:
         return None
-    is_conversion = isinstance(node.op, Dequantize) or node.kind == "rescale"
-    if not is_conversion or node.input_dtypes != ("int8",):
+    if not isinstance(node.op, Dequantize | Rescale) or node.input_dtypes != ("int8",):
         raise UnsupportedError(
             f"an output of type {info.dtype} computed by '{node.kind}'",
             where=f"output '{info.name}'",

@@ -25,6 +25,7 @@ from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Move
 from patterns.ops.moves.reshape import Reshape
@@ -47,7 +48,7 @@ SOFTMAXES = (OnnxSoftmax, TfliteSoftmax)
 
 _HANDING_ON = (AveragePool, MaxPool, Move, Reshape)
 _KNOWN = (*_HANDING_ON, *KEPT, *SOFTMAXES, Convert, OnnxAverage)
-_PRODUCTS = (Linear, LinearSums, RealMatmul)
+_PRODUCTS = (IntegerMatmul, Linear, LinearSums, RealMatmul)
 
 
 def is_foreign(node: Node) -> bool:
@@ -195,8 +196,8 @@ def _belongs(value: Any, inside: Mapping[str, Node]) -> bool:
 
 
 def _macs(node: Node) -> int:
-    is_product = isinstance(node.op, _PRODUCTS) or node.kind == "matmul"
-    return int(np.prod(node.output_shape)) * (node.input_shapes[0][-1] if is_product else 0)
+    inner = node.input_shapes[0][-1] if isinstance(node.op, _PRODUCTS) else 0
+    return int(np.prod(node.output_shape)) * inner
 
 
 # ------------------------------------------------------------------------------ zero points

@@ -52,6 +52,18 @@ class Rescale(PrimitiveOp):
     dtype: str = "int8"
     bound: int | None = None
 
+    @classmethod
+    def moving(cls, offset: int, clip: Range, dtype: str) -> Rescale:
+        """The sum of the integers and an offset, in a type that may be another."""
+        return cls(np.ones((), "int32"), np.full((), offset, "int32"), 0, clip, dtype)
+
+    @property
+    def offset(self) -> int | None:
+        """What it adds, where it does nothing else; ``None`` otherwise."""
+        if self.shift or self.mul.size != 1 or self.add.size != 1 or self.mul.item() != 1:
+            return None
+        return int(self.add.item())
+
     @property
     def requantization(self) -> MulShift | None:
         """The same as the requantization of a layer; ``None`` where the factors vary."""

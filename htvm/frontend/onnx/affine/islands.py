@@ -208,11 +208,8 @@ def _integer_product(
     reader: Reader, node: Node, a: View, b: View, shape: tuple[int, ...]
 ) -> Pending:
     def sums() -> Activation:
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            return IntegerMatmul().write(bb, inputs, name)
-
         parts = (_centred(reader, node, a), _centred(reader, node, b))
-        return reader.build(node, "matmul", parts, shape, write, dtype="int32")
+        return reader.write(node, IntegerMatmul(), parts, shape, dtype="int32")
 
     scale = np.float32(a.step.scale) * np.float32(b.step.scale)
 
@@ -238,12 +235,8 @@ def _centred(reader: Reader, node: Node, view: View) -> Activation:
     zero = view.step.zero_point
     if zero == 0:
         return view.activation
-
-    def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-        one, summand = np.ones((), "int32"), np.full((), -zero, "int32")
-        return Rescale(one, summand, 0, (-256, 255), "int16").write(bb, inputs, name)
-
-    return reader.build(node, "rescale", (view.activation,), view.shape, write, dtype="int16")
+    op = Rescale.moving(-zero, (-256, 255), "int16")
+    return reader.write(node, op, (view.activation,), view.shape, dtype=op.dtype)
 
 
 # ------------------------------------------------------------------ rows

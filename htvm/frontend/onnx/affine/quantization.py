@@ -17,7 +17,8 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.operators import Activation, Primitive, Step
+from htvm.frontend.operators import Activation, Applied, Step
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.real import OnnxReal
 
@@ -132,9 +133,11 @@ def learn(reader: Reader, activation: Activation, step: Step) -> None:
     """Note the step of a tensor, and of the input of the model that it is, moved."""
     reader.steps.setdefault(activation, step)
     origin = activation.origin
-    if isinstance(origin, Primitive) and origin.kind == "offset":
-        outer = Step(step.scale, step.zero_point + 128)
-        reader.steps.setdefault(origin.inputs[0], outer)
+    if isinstance(origin, Applied) and isinstance(origin.op, Rescale):
+        moved = origin.op.offset
+        if moved is not None:
+            outer = Step(step.scale, step.zero_point - moved)
+            reader.steps.setdefault(origin.inputs[0], outer)
 
 
 def _dequantized_sums(reader: Reader, node: Node, value: Sums) -> Real:

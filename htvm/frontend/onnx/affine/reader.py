@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -20,13 +20,12 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.network import Network
-from htvm.frontend.operators import Activation, Applied, Operator, Primitive, Step
+from htvm.frontend.operators import Activation, Applied, Operator, Step
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.integer.rescale import Rescale
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node, TensorType
-    from htvm.frontend.operators import Write
     from patterns.op import Op
 
 __all__ = ["Handler", "Reader", "offset_of"]
@@ -121,14 +120,9 @@ class Reader:
 
     def _moved(self, source: Activation, by: int, dtype: str, where: str) -> Activation:
         limits = np.iinfo(dtype)
-
-        def write(bb: Any, inputs: Sequence[Any], name: str) -> Any:
-            one, summand = np.ones((), "int32"), np.full((), by, "int32")
-            clip = (int(limits.min), int(limits.max))
-            return Rescale(one, summand, 0, clip, dtype).write(bb, inputs, name)
-
-        operator = Primitive(self.position(), where, (source,), kind="offset", write=write)
-        return Activation(source.shape, operator, dtype)
+        op = Rescale.moving(by, (int(limits.min), int(limits.max)), dtype)
+        applied = Applied(self.position(), where, (source,), op, stem="offset")
+        return Activation(source.shape, applied, dtype)
 
     # ------------------------------------------------------------------ values
 
@@ -197,21 +191,6 @@ class Reader:
         """
         applied = Applied(self.position(), node.where, tuple(inputs), op, stem)
         return self.result(applied, shape, step, dtype)
-
-    def build(
-        self,
-        node: Node,
-        kind: str,
-        inputs: Sequence[Activation],
-        shape: tuple[int, ...],
-        write: Write,
-        *,
-        dtype: str = "int8",
-        step: Step | None = None,
-    ) -> Activation:
-        """The result of an operator with a builder of its own."""
-        operator = Primitive(self.position(), node.where, tuple(inputs), kind=kind, write=write)
-        return self.result(operator, shape, step, dtype)
 
     def result(
         self,
