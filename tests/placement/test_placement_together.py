@@ -16,6 +16,8 @@ from htvm import zoo
 from htvm.placement.plan import Placement, place
 from htvm.quantization import retarget
 from patterns.dispatch.dispatching import dispatch
+from patterns.dispatch.together import together_in
+from patterns.reading.graph import Graph
 from patterns.reading.read import read_graph
 from tests.patterns.fake import fake, target_of
 from tests.quantization.sources import residual
@@ -94,3 +96,20 @@ def test_the_other_core_says_no() -> None:
     assert "the requantization is MulShift, not one shift" in said
     plan = place(graph, target, TilingOptions())
     assert set(plan.places.values()) <= {"digital"}
+
+
+def kinds(plan: Placement) -> set[str]:
+    """What was offered."""
+    return {candidate.kind for offered in plan.candidates.values() for candidate in offered}
+
+
+def test_what_the_module_returns_is_no_part_of_a_group() -> None:
+    target, graph = target_of(SPECIAL, PLAIN), encoder().graph
+    attention = together_in(graph).groups[0]
+    returning = Graph(graph.in_order, (*graph.results, attention.parts[0]))
+    assert "mha" in kinds(place(graph, target, TilingOptions()))
+    plan = place(returning, target, TilingOptions())
+    placed = dispatch(returning, target.soc, target.accelerators, plan.places, plan.binding)
+    assert attention.name not in placed.groups
+    assert "mha" not in kinds(plan)
+    assert {name: placed.placement[name] for name in plan.places} == dict(plan.places)
