@@ -14,6 +14,7 @@ from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.tileloop.checks import check
 from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
@@ -126,7 +127,7 @@ def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOpti
     name = options.tiles_for
     return Tiler(
         accelerator=accelerator.name,
-        problem=accelerator.tiling_problem(layer, soc, options.l1_budget),
+        problem=_problem(layer, soc, accelerator, options),
         cost=lambda plan: accelerator.plan_cost(layer, plan, soc, options),
         objective=None if name == LATENCY else _objective(accelerator, name),
         heuristics=tuple(accelerator.objectives.values()),
@@ -141,9 +142,10 @@ def tile_layer(
 
     Raises:
         TargetError: unknown objective.
+        TileProgramError: the accelerator's tile program contradicts itself.
         TilingError: no tile fits.
     """
-    problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
+    problem = _problem(layer, soc, accelerator, options)
     if options.tiles_for == LATENCY:
 
         def cycles(tile: Tile) -> int:
@@ -152,6 +154,17 @@ def tile_layer(
 
         return quickest(problem, cycles, accelerator.objectives.values(), options)
     return solve(problem, _objective(accelerator, options.tiles_for), options)
+
+
+def _problem(
+    layer: Layer, soc: Soc, accelerator: Accelerator, options: TilingOptions
+) -> TilingProblem:
+    """The tiling problem of a layer, once a program of its smallest tile is seen to be sound."""
+    problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
+    if len(accelerator.expand(layer, soc)) == 1:
+        plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
+        check(accelerator.tile_program(layer, plan, soc, options))
+    return problem
 
 
 def cycles_like(
@@ -174,6 +187,7 @@ def cycles_like(
 
     Raises:
         TargetError: the objective is unknown.
+        TileProgramError: the accelerator's tile program contradicts itself.
         TilingError: no tile fits.
     """
     if options.schedule == "published":

@@ -18,7 +18,7 @@ from byoc_dory.emit.tile_text import Transfer, Writer, place_name
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
-from byoc_dory.tileloop.checks import check_places
+from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.program import TileProgram
 
@@ -100,9 +100,10 @@ def staged_kernel(
         constant: the packed weights or tables, if there are any.
 
     Raises:
-        TileProgramError: tensors overlap in L1, or the driver has no call for what the pipeline
-            does.
+        TileProgramError: the program contradicts itself, tensors overlap in L1, or the driver has
+            no call for what the pipeline does.
     """
+    check(program)
     check_places(program)
     name, title = accelerator
     loop = _Loop(program, writer, calls)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
 __all__ = [
@@ -158,8 +160,21 @@ class Accelerator(ABC):
         return soc.memory(self.l1).size if l1_budget is None else l1_budget
 
     @abstractmethod
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return how ``layer`` is executed tile by tile under a plan."""
+
+    @abstractmethod
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of the transfers and calls in a program of ``layer``."""
+
     def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
+        from byoc_dory.tileloop.cycles import predicted_cycles
+
+        program = self.tile_program(layer, plan, soc, options)
+        return predicted_cycles(program, self.costs(layer, program, soc, options))
 
     def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
         """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""

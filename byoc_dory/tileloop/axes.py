@@ -107,6 +107,12 @@ class TileAxis:
         return pick(self.name, values)
 
     @cached_property
+    def kind_counts(self) -> tuple[int, ...]:
+        """How many tiles there are of each kind; see :attr:`kinds`."""
+        first, numbers = self.kinds
+        return tuple(map(numbers.count, range(len(first))))
+
+    @cached_property
     def kinds(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """(the first index of each different kind of tile, the kind of each tile).
 

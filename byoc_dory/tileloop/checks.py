@@ -1,18 +1,20 @@
-"""What a tile program must satisfy; asked once, when it is made."""
+"""What a tile program must satisfy."""
 
 from __future__ import annotations
 
-from byoc_dory.tileloop.loop import Operand, TileLoop
+from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import Value, axes_of, values_of
 
 __all__ = ["check", "check_places"]
 
 
-def check(program: TileLoop) -> None:
+def check(program: TileProgram) -> None:
     """Check that a program does what a tile loop must.
 
     Raises:
-        TileProgramError: says which tensor or axis is wrong, and what to change.
+        TileProgramError: the program contradicts itself: an operand is never loaded, or nothing
+            reads it; tiles overwrite each other; a buffer is stored while it is written; a value
+            depends on an axis that does not exist.  Says what to change.
     """
     _check_axes(program)
     _check_values(program)
@@ -20,7 +22,7 @@ def check(program: TileLoop) -> None:
     _check_result(program)
 
 
-def _check_axes(program: TileLoop) -> None:
+def _check_axes(program: TileProgram) -> None:
     if len(program.position) != len(program.axes):
         raise program.error("two axes have one name", "name each axis once")
     for axis in program.axes:
@@ -33,7 +35,7 @@ def _check_axes(program: TileLoop) -> None:
             )
 
 
-def _check_values(program: TileLoop) -> None:
+def _check_values(program: TileProgram) -> None:
     fields = values_of(*program.compute.fields.values())
     named: dict[str, tuple[Value, ...]] = {"the compute step": fields}
     for operand in (*program.operands, program.result):
@@ -48,7 +50,7 @@ def _check_values(program: TileLoop) -> None:
             )
 
 
-def _check_operands(program: TileLoop) -> None:
+def _check_operands(program: TileProgram) -> None:
     names = [operand.name for operand in (*program.operands, program.result)]
     if len(set(names)) != len(names):
         raise program.error("two tensors have one name", "name each operand once")
@@ -81,7 +83,7 @@ def _moves_nothing(operand: Operand) -> bool:
     return any(value == 0 for value in (block.channels, block.rows, block.bytes))
 
 
-def _check_result(program: TileLoop) -> None:
+def _check_result(program: TileProgram) -> None:
     result = program.result
     if result.name not in program.reads():
         raise program.error(
@@ -106,10 +108,10 @@ def _check_result(program: TileLoop) -> None:
         )
 
 
-def check_places(program: TileLoop) -> None:
+def check_places(program: TileProgram) -> None:
     """Check that no two tensors share bytes of L1; a resident one may be several operands.
 
-    Asked when C is made: while tiles are searched, places are not known.
+    Only for a program that C is written of: while tiles are searched, places are not known.
 
     Raises:
         TileProgramError: names the two.

@@ -3,31 +3,314 @@
 An accelerator's author says along which axes a layer is tiled, what a tile of each operand is (an
 offset in L2, a block to move, a place in L1), what is computed of it, and in which order things
 happen (`byoc_dory.tileloop.pipeline`).  Everything else follows: when an operand is loaded again
-(`TileLoop.depth`), the sequence of steps (`unroll`), the predicted cycles (`cycles`), the bytes
+(`TileProgram.depth`), the sequence of steps (`unroll`), the predicted cycles (`cycles`), the bytes
 that move (`traffic`), which tile an element belongs to (`elements`), and the C
 (`byoc_dory.emit.staged`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
 
-from byoc_dory.tileloop.checks import check
-from byoc_dory.tileloop.loop import BlockOf, Compute, Operand, Tile, TileLoop
+from byoc_dory.errors import TileProgramError
+from byoc_dory.tileloop.axes import Span, TileAxis
+from byoc_dory.tileloop.pipeline import Pipeline
+from byoc_dory.tileloop.steps import Block
+from byoc_dory.tileloop.values import (
+    Entry,
+    Value,
+    axes_of,
+    evaluate,
+    evaluated,
+    places_of,
+    values_of,
+)
 
 __all__ = ["BlockOf", "Compute", "Operand", "Tile", "TileProgram"]
 
 
 @dataclass(frozen=True)
-class TileProgram(TileLoop):
-    """A tile loop that does what one must.
+class BlockOf:
+    """The block of a tensor that one transfer moves, as values of the tile: see `Block`.
 
-    Raises:
-        TileProgramError: the loop contradicts itself: an operand is never loaded, or nothing reads
-            it; tiles overwrite each other; a buffer is stored while it is written; a value depends
-            on an axis that there is not.
+    ``by_rows``: one command for each row, even where rows follow each other.
     """
 
+    channels: Value
+    rows: Value
+    bytes: Value
+    l2_channel_stride: Value
+    l2_row_stride: Value
+    l1_channel_stride: Value
+    l1_row_stride: Value
+    by_rows: bool = False
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The fields that may differ from tile to tile, by name."""
+        return {name: value for name, value in vars(self).items() if name != "by_rows"}
+
+    @classmethod
+    def of_rows(cls, rows: Value, size: Value, l2_pitch: Value, l1_pitch: Value) -> BlockOf:
+        """``rows`` rows of ``size`` bytes, so many bytes apart in L2 and in L1."""
+        return cls(1, rows, size, 0, l2_pitch, 0, l1_pitch)
+
+    @classmethod
+    def run(cls, size: Value) -> BlockOf:
+        """One contiguous run of bytes."""
+        return cls(1, 1, size, size, size, size, size)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that tiles read, or the one they write.
+
+    When it is moved is not said here but follows: a tile of it is loaded where its offset or its
+    block may have changed since the tile before, hence once for each combination of the axes that
+    these depend on, in the order of the loops.
+
+    Attributes:
+        name: its argument in C, or the C array of packed constants.
+        offset: bytes from its start in L2 to the tile.
+        block: what is moved.
+        l1: byte offset in L1, of the whole tensor if it is resident, else of its first buffer.
+        l1_bytes: bytes of one buffer; of a resident tensor, all of it.
+        buffers: for how many tiles there is room in L1.  They are used round and round where
+            transfers run beside the computation and several tiles are moved; else only the first.
+        resident: whether the whole tensor lies in L1, so that nothing is moved.
+        inside: bytes from the start of a resident tensor to the tile.
+        constant: whether it holds the layer's packed weights and tables.
+        reloaded: whether every tile loads it, changed or not.
+        title: what a tile of it is, for a comment; empty for its name.
+    """
+
+    name: str
+    offset: Value
+    block: BlockOf
+    l1: int
+    l1_bytes: int
+    buffers: int = 1
+    resident: bool = False
+    inside: Value = 0
+    constant: bool = False
+    reloaded: bool = False
+    title: str = ""
+
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """The axes that its tile depends on."""
+        values = (self.inside,) if self.resident else (self.offset, *self.block.values.values())
+        return axes_of(*values)
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What an accelerator is told to do for one tile.
+
+    Attributes:
+        make: makes the call of one tile out of the fields' numbers, given by name.
+        fields: the values of these.
+        fetched: bytes that the accelerator itself reads from L2 for a tile, such as weights.
+        several: whether it may take more than one start, so that its registers are free only
+            after the last.
+        struct: the C type of the fields; empty where the accelerator's own text has several calls.
+        function: the C that is given them: a function's name, or a call with a place ``{}`` for
+            the name of the struct.
+    """
+
+    make: Callable[..., object]
+    fields: Mapping[str, Entry]
+    fetched: Value = 0
+    several: bool = False
+    struct: str = ""
+    function: str = ""
+
+
+class Tile:
+    """One tile of a program: its number in the order of execution, and its index on each axis."""
+
+    __slots__ = ("_program", "indices", "number", "spans")
+
+    def __init__(self, program: TileProgram, number: int, indices: tuple[int, ...]) -> None:
+        self._program = program
+        self.number = number
+        self.indices = indices
+        axes = zip(program.axes, indices, strict=True)
+        self.spans = {axis.name: axis.spans[index] for axis, index in axes}
+
+    def index(self, axis: str) -> int:
+        """Which of the axis' ranges it has."""
+        return self.indices[self._program.position[axis]]
+
+    def span(self, axis: str) -> Span:
+        """Its range along an axis."""
+        return self.spans[axis]
+
+    def place(self, operand: str) -> int:
+        """Where an operand's tile, or the result's, lies in L1."""
+        program, found = self._program, self._program.tensor[operand]
+        if found.resident:
+            return found.l1 + evaluate(found.inside, self)
+        number = program.moves_before(found, self.indices)
+        return found.l1 + number % program.buffers(found) * found.l1_bytes
+
+
+@dataclass(frozen=True)
+class TileProgram:
+    """One layer, tile by tile.
+
+    A search makes thousands of these, so that making one checks nothing: planning checks one
+    program of each layer, and writing C checks the one that is written
+    (`byoc_dory.tileloop.checks.check`).
+
+    Attributes:
+        layer: its name, for messages.
+        axes: the loops, outermost first.
+        operands: what tiles read: inputs in the layer's order, then constants.
+        result: what they write; stored once for each tile.
+        compute: what the accelerator does.
+        in_turn: what happens when, if tiles are executed one after another.
+        overlapped: the same where transfers run beside the computation; None if they never do.
+            It is followed if there is more than one tile, and anything to move.
+
+    """
+
+    layer: str
+    axes: tuple[TileAxis, ...]
+    operands: tuple[Operand, ...]
+    result: Operand
+    compute: Compute
+    in_turn: Pipeline
+    overlapped: Pipeline | None = None
+    position: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    tensor: Mapping[str, Operand] = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self)
+        position = {axis.name: number for number, axis in enumerate(self.axes)}
+        tensor = {operand.name: operand for operand in (*self.operands, self.result)}
+        object.__setattr__(self, "position", position)
+        object.__setattr__(self, "tensor", tensor)
+
+    def error(self, what: str, hint: str) -> TileProgramError:
+        """The error of an inconsistent program."""
+        return TileProgramError(what, where=f"tile program of layer '{self.layer}'", hint=hint)
+
+    # ------------------------------------------------------------------ tiles
+
+    @cached_property
+    def tiles(self) -> int:
+        """How many there are."""
+        return prod(axis.count for axis in self.axes)
+
+    def order(self) -> Iterator[Tile]:
+        """All tiles in the order of execution."""
+        ranges = (range(axis.count) for axis in self.axes)
+        for number, indices in enumerate(itertools.product(*ranges)):
+            yield Tile(self, number, indices)
+
+    def at(self, indices: tuple[int, ...]) -> Tile:
+        """The tile with these indices, one for each axis."""
+        number = 0
+        for axis, index in zip(self.axes, indices, strict=True):
+            number = number * axis.count + index
+        return Tile(self, number, indices)
+
+    # ------------------------------------------------------------------ when operands move
+
+    @cached_property
+    def pipelined(self) -> bool:
+        """Whether transfers run while a tile is computed."""
+        moves = bool(self.loaded) or not self.result.resident
+        return self.overlapped is not None and self.tiles > 1 and moves
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """What happens when."""
+        return self.overlapped if self.pipelined and self.overlapped else self.in_turn
+
+    @cached_property
+    def loaded(self) -> tuple[Operand, ...]:
+        """The operands that are moved at all."""
+        return tuple(operand for operand in self.operands if not operand.resident)
+
+    def depth(self, operand: Operand) -> int:
+        """How many loops there are around the transfer of an operand's tile.
+
+        A tile is moved whenever one of these goes on; the loops inside them find it in L1.  Loops
+        of one tile count as none.
+        """
+        if operand.reloaded or operand is self.result:
+            return len(self.axes)
+        return self._depth[operand.name]
+
+    @cached_property
+    def _depth(self) -> dict[str, int]:
+        found = dict.fromkeys(self.tensor, 0)
+        several = [(depth, axis.name) for depth, axis in enumerate(self.axes, 1) if axis.count > 1]
+        if several:
+            for operand in self.operands:
+                axes = operand.axes
+                for depth, name in several:
+                    if name in axes:
+                        found[operand.name] = depth
+        return found
+
+    def moved_at(self, operand: Operand, indices: tuple[int, ...]) -> bool:
+        """Whether a tile is the first of those that use the same tile of an operand."""
+        return not any(indices[self.depth(operand) :])
+
+    def moves_before(self, operand: Operand, indices: tuple[int, ...]) -> int:
+        """How many tiles of an operand were moved before that which a tile uses."""
+        number = 0
+        for axis, index in zip(self.axes[: self.depth(operand)], indices, strict=False):
+            number = number * axis.count + index
+        return number
+
+    def moves(self, operand: Operand) -> int:
+        """How many tiles of an operand are moved in all; 0 if it is resident."""
+        if operand.resident:
+            return 0
+        return prod(axis.count for axis in self.axes[: self.depth(operand)])
+
+    def buffers(self, operand: Operand) -> int:
+        """How many tiles of an operand L1 holds; one of a tensor of which one tile is moved."""
+        return min(operand.buffers, max(1, self.moves(operand))) if self.pipelined else 1
+
+    def waits_for_readers(self, operand: Operand) -> bool:
+        """Whether an operand's next tile overwrites the last, so that its readers must be done."""
+        return self.pipelined and self.buffers(operand) == 1 and self.moves(operand) > 1
+
+    @cached_property
+    def loads_every_tile(self) -> bool:
+        """Whether every tile has something to load."""
+        return any(self.moves(operand) == self.tiles for operand in self.loaded)
+
+    # ------------------------------------------------------------------ one tile
+
+    def block(self, operand: Operand, tile: Tile) -> Block:
+        """The block that is moved of an operand, or of the result, for a tile."""
+        values = operand.block.values.values()
+        return Block(*[evaluate(value, tile) for value in values])
+
+    def call(self, tile: Tile) -> object:
+        """What the accelerator is told to do for a tile."""
+        return self.compute.make(**evaluated(self.compute.fields, tile))
+
+    # ------------------------------------------------------------------ bytes
+
+    @property
+    def l1_end(self) -> int:
+        """First byte of L1 behind all operands and the result."""
+        return max(self.end(operand) for operand in (*self.operands, self.result))
+
+    def end(self, operand: Operand) -> int:
+        """First byte of L1 behind an operand's buffers, or behind all of it."""
+        return operand.l1 + operand.l1_bytes * (1 if operand.resident else self.buffers(operand))
+
+    def reads(self) -> frozenset[str]:
+        """The operands whose places the accelerator is told."""
+        return places_of(*values_of(*self.compute.fields.values()))

@@ -30,22 +30,21 @@ class Traffic:
 
 def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Tile, tuple[int, ...], int]]:
     """Tiles of each different shape: (one of them, its kind on each axis, how many there are)."""
-    kinds = [axis.kinds for axis in program.axes]
-    for chosen in itertools.product(*(range(len(first)) for first, _ in kinds)):
-        indices = tuple(first[kind] for (first, _), kind in zip(kinds, chosen, strict=True))
-        count = prod(numbers.count(kind) for (_, numbers), kind in zip(kinds, chosen, strict=True))
-        yield program.at(indices), chosen, count
+    axes = program.axes
+    for chosen in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
+        pairs = list(zip(axes, chosen, strict=True))
+        indices = tuple([axis.kinds[0][kind] for axis, kind in pairs])
+        yield program.at(indices), chosen, prod([axis.kind_counts[kind] for axis, kind in pairs])
 
 
 def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...]) -> int:
     """How many tiles of a kind move an operand."""
     depth, count = program.depth(operand), 1
     for number, (axis, kind) in enumerate(zip(program.axes, chosen, strict=True)):
-        _, numbers = axis.kinds
         if number < depth:
-            count *= numbers.count(kind)
-        elif numbers[0] != kind:
-            # Loops inside of the transfer are at their first tile when it is ordered.
+            count *= axis.kind_counts[kind]
+        elif kind != 0:
+            # Loops inside of the transfer are at their first tile, which is of the first kind.
             return 0
     return count
 

@@ -84,7 +84,8 @@ class Of(Symbol):
     field: Field
 
     def at(self, tile: Current) -> int:
-        return tile.field(self.axis, self.field)
+        value: int = getattr(tile.spans[self.axis], self.field)
+        return value
 
     @property
     def axes(self) -> frozenset[str]:
@@ -267,8 +268,9 @@ def places_of(*values: Value) -> frozenset[str]:
 class Current(Protocol):
     """The tile for which a value is wanted."""
 
-    def field(self, axis: str, field: Field) -> int:
-        """A field of its range along an axis."""
+    @property
+    def spans(self) -> Mapping[str, object]:
+        """Its range along each axis, by name."""
 
     def index(self, axis: str) -> int:
         """Which of the axis' ranges it has."""
@@ -279,15 +281,18 @@ class Current(Protocol):
 
 def evaluate(value: Value, tile: Current) -> int:
     """The number that a value is for one tile."""
-    return value.at(tile) if isinstance(value, Symbol) else value
+    return value if isinstance(value, int) else value.at(tile)
 
 
 def evaluated(fields: Mapping[str, Entry], tile: Current) -> dict[str, int | str | tuple[int, ...]]:
     """What named entries are for one tile; text stays as it is."""
     found: dict[str, Any] = dict(fields)
     for name, entry in fields.items():
-        if isinstance(entry, Symbol):
+        # Most are numbers; to ask for these first is what makes pricing a tile quick.
+        if isinstance(entry, int | str):
+            continue
+        if isinstance(entry, tuple):
+            found[name] = tuple([evaluate(value, tile) for value in entry])
+        else:
             found[name] = entry.at(tile)
-        elif isinstance(entry, tuple):
-            found[name] = tuple(evaluate(value, tile) for value in entry)
     return found

@@ -44,7 +44,10 @@ class Fake(Accelerator):
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> Any:
         raise NotImplementedError
 
-    def plan_cost(self, layer: Layer, plan: Any, soc: Soc, options: Any) -> int:
+    def tile_program(self, layer: Layer, plan: Any, soc: Soc, options: Any) -> Any:
+        raise NotImplementedError
+
+    def costs(self, layer: Layer, program: Any, soc: Soc, options: Any) -> Any:
         raise NotImplementedError
 
     def emitter(self, soc: Soc) -> Any:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.diana.digital_emit import DianaEmitter
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
 
 __all__ = ["DigitalAccelerator"]
@@ -43,14 +45,19 @@ class DigitalAccelerator(DigitalCore):
 
         return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
 
-    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles under a plan: DMA and triggers with their driver code."""
-        from byoc_dory.soc.diana.cost import costs_of
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return how a layer is executed tile by tile under a plan."""
         from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
-        from byoc_dory.tileloop.cycles import predicted_cycles
 
-        loop = digital_loop(layer, plan, self, options)
-        return predicted_cycles(digital_program(loop, self), costs_of(self, soc, loop.published))
+        return digital_program(digital_loop(layer, plan, self, options), self)
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of transfers and triggers with their driver code."""
+        from byoc_dory.soc.diana.cost import costs_of
+
+        return costs_of(self, soc, options.schedule == "published")
 
     def emitter(self, soc: Soc) -> DianaEmitter:
         """Return what turns plans into C."""

@@ -67,7 +67,9 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: int) -> Compute:
     block = tile_weight_bytes(loop, core, loop.tile.k)
     weights = k.index * named("WEIGHT_BYTES", block)
     places = {"l1_in": Place("in"), "l1_out": Place("out"), "weight_offset": weights}
-    fetched = k.pick(tuple(fetched_bytes(loop, core, span.out_size) for span in k.spans))
+    sizes = {span.out_size for span in k.spans}
+    bytes_of = {size: fetched_bytes(loop, core, size) for size in sizes}
+    fetched = k.pick(tuple([bytes_of[span.out_size] for span in k.spans]))
     if loop.dense:
         dense: dict[str, Value] = {"k": k.out_size, "c": layer.C, "shift": shift, **places}
         return Compute(

@@ -11,7 +11,7 @@ from byoc_dory.emit.tile_text import Writer
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.axes import TileAxis
-from byoc_dory.tileloop.checks import check_places
+from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.program import BlockOf, Operand, TileProgram
 
 __all__ = ["MapWriter", "map_kernel"]
@@ -82,8 +82,9 @@ def map_kernel(
         symbol: C name.
 
     Raises:
-        TileProgramError: tensors overlap in L1.
+        TileProgramError: the program contradicts itself, or tensors overlap in L1.
     """
+    check(program)
     check_places(program)
     layer, plan, result = loop.layer, loop.plan, program.result
     arguments = [f"const int8_t *{operand.name}" for operand in program.loaded]

@@ -18,7 +18,7 @@ from byoc_dory.soc.diana.layout import Map
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.values import Value, mul, named
+from byoc_dory.tileloop.values import Value, add, mul, named
 from byoc_dory.tileloop.values import round_up as rounded
 from byoc_dory.tiling.problem import Tile
 
@@ -193,16 +193,18 @@ class MapLoop:
         row, channel = named("IN_ROW", source.pitch), named("IN_MAP", source.channel)
         vector = len(layer.inputs[0].shape) == 1
         whole = source.channel * (1 if vector else layer.inputs[0].shape[0])
+        inside = mul(first, channel)
+        offset = add(add(inside, self.y.in_start * row), self.x.in_start)
         return tuple(
             Operand(
                 name,
-                mul(first, channel) + self.y.in_start * row + self.x.in_start,
+                offset,
                 block,
                 l1,
                 whole if resident else plan.solution.l1_in // len(layer.inputs),
                 buffers=plan.buffers,
                 resident=resident,
-                inside=mul(first, channel),
+                inside=inside,
                 reloaded=self.published,
             )
             for name, l1, resident in zip(names, plan.l1_inputs, plan.resident_inputs, strict=True)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.snitch_ita.cluster_emit import ClusterEmitter
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
 
 __all__ = ["CLUSTER_CORES", "ClusterAccelerator"]
@@ -44,12 +46,19 @@ class ClusterAccelerator(ClusterCores):
 
         return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
 
-    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles under a plan: kernels, transfers, and what hides behind
-        what."""
-        from byoc_dory.soc.snitch_ita.cluster_cost import layer_cycles
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return how a layer is executed tile by tile under a plan."""
+        from byoc_dory.soc.snitch_ita.cluster_program import cluster_program
 
-        return layer_cycles(layer, plan, self, soc)
+        return cluster_program(layer, plan)
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of kernels and transfers."""
+        from byoc_dory.soc.snitch_ita.cluster_cost import costs_of
+
+        return costs_of(layer, self, soc)
 
     def emitter(self, soc: Soc) -> ClusterEmitter:
         """Return what turns plans into C."""

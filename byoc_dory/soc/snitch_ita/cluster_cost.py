@@ -6,11 +6,9 @@ from math import ceil
 
 from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
-from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import per_channel
-from byoc_dory.soc.snitch_ita.cluster_program import cluster_program
 from byoc_dory.soc.snitch_ita.cluster_work import (
     ConvolutionTile,
     Cycles,
@@ -24,15 +22,10 @@ from byoc_dory.soc.snitch_ita.cluster_work import (
 )
 from byoc_dory.soc.snitch_ita.program import Call, moved
 from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift
-from byoc_dory.tileloop.cycles import Costs, Overheads, predicted_cycles
+from byoc_dory.tileloop.cycles import Costs, Overheads
 from byoc_dory.tileloop.cycles import Work as TileWork
 
-__all__ = ["costs_of", "layer_cycles"]
-
-
-def layer_cycles(layer: Layer, plan: LayerPlan, core: ClusterCores, soc: Soc) -> int:
-    """Predicted cycles of a layer: kernels, transfers, and what hides behind what."""
-    return predicted_cycles(cluster_program(layer, plan), costs_of(layer, core, soc))
+__all__ = ["costs_of"]
 
 
 def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:

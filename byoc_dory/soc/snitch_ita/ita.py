@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
 __all__ = ["ITA", "ItaAccelerator"]
@@ -69,15 +71,26 @@ class ItaAccelerator(Ita):
         parts = self.expand(layer, soc)
         return self._cost_of(parts, soc) if len(parts) > 1 else super().cost(layer, tile, soc)
 
-    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles under a plan: tasks, transfers, and what hides behind
-        what."""
-        from byoc_dory.soc.snitch_ita.ita_cost import layer_cycles
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return how a product or a head of attention is executed tile by tile under a plan."""
+        from byoc_dory.soc.snitch_ita.ita_program import ita_program
 
+        return ita_program(layer, plan, self)
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of tasks and transfers."""
+        from byoc_dory.soc.snitch_ita.ita_cost import costs_of
+
+        return costs_of(layer, program, self, soc)
+
+    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+        """Return the predicted cycles under a plan; of whole attention, those of its parts."""
         parts = self.expand(layer, soc)
         if len(parts) > 1:
             return self._cost_of(parts, soc)
-        return layer_cycles(layer, plan, self, soc)
+        return super().plan_cost(layer, plan, soc, options)
 
     def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc) -> int:
         total = 0

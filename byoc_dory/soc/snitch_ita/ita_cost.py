@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from byoc_dory.layers import Attend, Layer
-from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_program import ita_program
 from byoc_dory.soc.snitch_ita.program import Call, moved
-from byoc_dory.tileloop.cycles import Costs, Overheads, Work, predicted_cycles
+from byoc_dory.tileloop.cycles import Costs, Overheads, Work
 from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["costs_of", "layer_cycles"]
-
-
-def layer_cycles(layer: Layer, plan: LayerPlan, core: Ita, soc: Soc) -> int:
-    """Predicted cycles of a layer: tasks, transfers, and what hides behind what."""
-    program = ita_program(layer, plan, core)
-    return predicted_cycles(program, costs_of(layer, program, core, soc))
+__all__ = ["costs_of"]
 
 
 def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:

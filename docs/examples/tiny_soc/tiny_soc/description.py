@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
     from tiny_soc.emit import MacEmitter
 
@@ -82,12 +84,19 @@ class Mac(Accelerator):
 
         return tiling_problem(layer, self, self.budget(soc, l1_budget))
 
-    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles under a plan: buffers, and what stays in L1."""
-        from byoc_dory.tileloop.cycles import predicted_cycles
-        from tiny_soc.program import costs, mac_program
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return how a layer is executed tile by tile under a plan."""
+        from tiny_soc.program import mac_program
 
-        return predicted_cycles(mac_program(layer, plan), costs(self))
+        return mac_program(layer, plan)
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of the driver's calls."""
+        from tiny_soc.program import costs
+
+        return costs(self)
 
     def emitter(self, soc: Soc) -> MacEmitter:
         """Return what turns plans into C."""
