@@ -81,6 +81,8 @@ class Op:
     work: ClassVar[Work] = Work.OTHER
     scale: ClassVar[Scale] = Scale.OWN
     neutral: ClassVar[bool] = False
+    checked: ClassVar[type[Op] | None] = None
+    """The class itself, once `operator` has checked it; a subclass must be checked again."""
 
     @property
     def stem(self) -> str:
@@ -174,4 +176,5 @@ def operator(cls: AnyOp) -> AnyOp:
     if not cls.kind:
         raise IntegerFormError("it has no kind", where=where, hint="give it a name: kind = ...")
     check_fields(cls, where)
+    cls.checked = cls
     return cls

@@ -34,6 +34,20 @@ def test_a_class_that_is_not_frozen_is_refused() -> None:
         operator(dict)  # type: ignore[type-var]
 
 
+def test_a_class_that_nobody_has_checked_is_refused() -> None:
+    """A subclass of a checked one, too: its fields may be others."""
+
+    @dataclass(frozen=True, eq=False)
+    class Unchecked(Table):
+        kind = "unchecked"
+
+    Unchecked.__module__ = "patterns.ops.unchecked"
+    with pytest.raises(IntegerFormError, match=r"checked its fields; .*unchecked\.Unchecked'.*@op"):
+        classes.__wrapped__()
+    Unchecked.__module__ = __name__  # it may live on, and is not one of the house's
+    assert Unchecked not in classes.__wrapped__()
+
+
 def test_a_class_without_a_kind_is_refused() -> None:
     with pytest.raises(IntegerFormError, match="no kind"):
 

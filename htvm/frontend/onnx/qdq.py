@@ -16,6 +16,7 @@ from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Value, View
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
+from htvm.frontend.registration import registered
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node
@@ -91,7 +92,7 @@ def _gemm(reader: Reader, node: Node) -> Value:
     return matrix_product(reader, node, view, weight_of(node, constant, channels), bias)
 
 
-HANDLERS: Mapping[str, Handler] = {
+_HANDLERS: Mapping[str, Handler] = {
     **pointwise.HANDLERS,
     **pools.HANDLERS,
     **quantization.HANDLERS,
@@ -102,4 +103,6 @@ HANDLERS: Mapping[str, Handler] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
 }
+
+HANDLERS = registered("ONNX, QDQ", _HANDLERS, Value)
 """What each operator means."""

@@ -29,6 +29,7 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Step
+from htvm.frontend.registration import registered
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
 from patterns.ops.moves.pad import Pad
@@ -274,7 +275,7 @@ OWN: Mapping[str, Handler] = {
 }
 """Operators that only this dialect has."""
 
-HANDLERS: Mapping[str, Handler] = {
+_HANDLERS: Mapping[str, Handler] = {
     **pointwise.HANDLERS,
     **pools.HANDLERS,
     **quantization.HANDLERS,
@@ -283,4 +284,6 @@ HANDLERS: Mapping[str, Handler] = {
     **islands.HANDLERS,
     **OWN,
 }
+
+HANDLERS = registered("ONNX, QOperator", _HANDLERS, Value)
 """What each operator means."""

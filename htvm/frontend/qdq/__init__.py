@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from htvm.frontend.qdq import pointwise, products, quantization, shapes
-from htvm.frontend.qdq.reader import Handler, Network, Reader
+from htvm.frontend.qdq.reader import Handler, Network, Reader, Value
+from htvm.frontend.registration import registered
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
 __all__ = ["HANDLERS", "Network", "read_qdq"]
 
-HANDLERS: Mapping[str, Handler] = {
+_HANDLERS: Mapping[str, Handler] = {
     "relax.add": pointwise.add,
     "relax.astype": shapes.astype,
     "relax.clip": pointwise.clip,
@@ -36,6 +37,8 @@ HANDLERS: Mapping[str, Handler] = {
     "relax.quantize": quantization.quantize,
     "relax.reshape": shapes.reshape,
 }
+
+HANDLERS = registered("Relax", _HANDLERS, Value)
 """What each Relax operator means."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.operators import Activation, Applied, Conv, Dense, Operator, Pair, Step
 from htvm.frontend.qdq.quantization import identity
-from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real
+from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
 from htvm.frontend.scales import summed
 from patterns.ops.convert import Convert
 from patterns.ops.tflite.add import TfliteAdd
@@ -27,7 +27,7 @@ __all__ = ["add", "clip", "relu", "softmax"]
 SOFTMAX_STEP = Step(1 / 256, -128)
 
 
-def add(reader: Reader, call: Call) -> Any:
+def add(reader: Reader, call: Call) -> Value:
     """A bias, or the sum of two activations."""
     first, second = (reader.value_of(arg) for arg in call.args)
     if isinstance(first, Constant) and not isinstance(second, Constant):
@@ -55,12 +55,12 @@ def _with_bias(reader: Reader, pending: Pending, bias: Constant) -> Pending:
     return replace(pending, bias=bias)
 
 
-def relu(reader: Reader, call: Call) -> Any:
+def relu(reader: Reader, call: Call) -> Value:
     """A lower bound of zero on what is pending."""
     return bounded(reader, reader.value_of(call.args[0]), 0.0, math.inf)
 
 
-def clip(reader: Reader, call: Call) -> Any:
+def clip(reader: Reader, call: Call) -> Value:
     """Bounds on a float result, or on an int8 tensor that was just computed."""
     value = reader.value_of(call.args[0])
     low, high = reader.number(call.args[1], "bound"), reader.number(call.args[2], "bound")
@@ -91,7 +91,7 @@ def _clipped_by(origin: Operator | str) -> Pair | None:
     return None
 
 
-def bounded(reader: Reader, value: Any, low: float, high: float) -> Any:
+def bounded(reader: Reader, value: Any, low: float, high: float) -> Pending:
     if isinstance(value, Real):
         value = identity(reader, value)
     if not isinstance(value, Pending):
@@ -99,7 +99,7 @@ def bounded(reader: Reader, value: Any, low: float, high: float) -> Any:
     return replace(value, low=max(value.low, low), high=min(value.high, high))
 
 
-def softmax(reader: Reader, call: Call) -> Any:
+def softmax(reader: Reader, call: Call) -> Value:
     """Softmax over the last axis."""
     source = reader.real(reader.value_of(call.args[0]), "input")
     rank = len(source.activation.shape)

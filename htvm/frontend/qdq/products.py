@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from htvm.frontend.operators import (
     Pair,
     Step,
 )
-from htvm.frontend.qdq.reader import Constant, Pending, pads, pair
+from htvm.frontend.qdq.reader import Constant, Pending, Value, pads, pair
 from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import shape_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["conv2d", "matmul"]
 
 
-def conv2d(reader: Reader, call: Call) -> Any:
+def conv2d(reader: Reader, call: Call) -> Value:
     """A convolution; its result waits for bias and quantization."""
     source = reader.real(reader.value_of(call.args[0]), "input")
     attrs = call.attrs
@@ -65,7 +65,7 @@ def conv2d(reader: Reader, call: Call) -> Any:
     return Pending(finish, shape, takes_bias=True)
 
 
-def matmul(reader: Reader, call: Call) -> Any:
+def matmul(reader: Reader, call: Call) -> Value:
     """A fully connected layer, flattened to (1, C) where it is not."""
     source = reader.real(reader.value_of(call.args[0]), "first operand")
     weight = _weight(reader, call.args[1], (1, 0))

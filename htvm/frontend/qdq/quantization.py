@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Operator, Pair, Step
-from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real
+from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
 from htvm.frontend.scales import converted
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["dequantize", "identity", "quantize"]
 
 
-def dequantize(reader: Reader, call: Call) -> Any:
+def dequantize(reader: Reader, call: Call) -> Value:
     """Int8 tensor -> float view; integer constant -> constant with scales."""
     data = reader.value_of(call.args[0])
     scales, zeros = _scales(reader, call)
@@ -40,7 +40,7 @@ def dequantize(reader: Reader, call: Call) -> Any:
     return Real(data, step)
 
 
-def quantize(reader: Reader, call: Call) -> Any:
+def quantize(reader: Reader, call: Call) -> Value:
     """The end of an operator."""
     value = reader.value_of(call.args[0])
     step = _step(reader, *_scales(reader, call))

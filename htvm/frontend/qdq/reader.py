@@ -96,7 +96,7 @@ class Wide:
     pool: Applied | None = None
 
 
-Value: TypeAlias = "Activation | Real | Constant | Pending | Wide"
+Value: TypeAlias = Activation | Real | Constant | Pending | Wide
 
 
 class Reader:
@@ -198,7 +198,7 @@ class Reader:
             self.steps[result] = step
         return result
 
-    def pass_on(self, source: Any, make: Callable[[Activation], Operator], call: Call) -> Any:
+    def pass_on(self, source: Any, make: Callable[[Activation], Operator], call: Call) -> Value:
         """An operator that keeps the step, on an int8 tensor or through its float view."""
         shape = shape_of(call)
         if isinstance(source, Real):
@@ -234,7 +234,7 @@ def _passes(operator: Operator) -> bool:
     return operator.op.scale is Scale.PASSES
 
 
-Handler: TypeAlias = Callable[[Reader, "Call"], Any]
+Handler: TypeAlias = Callable[[Reader, "Call"], Value]
 
 
 def pair(values: Any) -> Pair:

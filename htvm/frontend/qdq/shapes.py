@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.operators import Activation, Applied, Operator, Pads, Pair, Step
-from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Wide, pads, pair
+from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value, Wide, pads, pair
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def reshape(reader: Reader, call: Call) -> Any:
+def reshape(reader: Reader, call: Call) -> Value:
     """Another shape, of a constant or an activation."""
     value = reader.value_of(call.args[0])
     shape = shape_of(call)
@@ -44,7 +44,7 @@ def reshape(reader: Reader, call: Call) -> Any:
     return reader.pass_on(value, lambda source: Applied(at, where, (source,), Reshape(shape)), call)
 
 
-def permute_dims(reader: Reader, call: Call) -> Any:
+def permute_dims(reader: Reader, call: Call) -> Value:
     """A transposed constant."""
     value = reader.value_of(call.args[0])
     if not isinstance(value, Constant):
@@ -54,7 +54,7 @@ def permute_dims(reader: Reader, call: Call) -> Any:
     return Constant(value.data.transpose(axes), scale)
 
 
-def multiply(reader: Reader, call: Call) -> Any:
+def multiply(reader: Reader, call: Call) -> Value:
     """A product of constants, such as the scale of a bias."""
     first, second = (reader.value_of(arg) for arg in call.args)
     plain = (isinstance(item, Constant) and item.scale is None for item in (first, second))
@@ -63,7 +63,7 @@ def multiply(reader: Reader, call: Call) -> Any:
     return Constant(first.data * second.data)
 
 
-def pad(reader: Reader, call: Call) -> Any:
+def pad(reader: Reader, call: Call) -> Value:
     """A constant border of two spatial axes."""
     value = reader.value_of(call.args[0])
     widths = [int(width) for width in call.attrs.pad_width]
@@ -86,7 +86,7 @@ def pad(reader: Reader, call: Call) -> Any:
     )
 
 
-def max_pool2d(reader: Reader, call: Call) -> Any:
+def max_pool2d(reader: Reader, call: Call) -> Value:
     """A maximum; it commutes with dequantization."""
     kernel, strides, padding, layout = _window(reader, call)
     at, where = reader.position(), reader.where
@@ -97,7 +97,7 @@ def max_pool2d(reader: Reader, call: Call) -> Any:
     )
 
 
-def avg_pool2d(reader: Reader, call: Call) -> Any:
+def avg_pool2d(reader: Reader, call: Call) -> Value:
     """An average, of a float view or of an int8 tensor cast to int32."""
     value = reader.value_of(call.args[0])
     kernel, strides, padding, layout = _window(reader, call)
@@ -134,7 +134,7 @@ def _window(reader: Reader, call: Call) -> tuple[Pair, Pair, Pads, str]:
     return pair(attrs.pool_size), pair(attrs.strides), pads(attrs.padding), layout
 
 
-def astype(reader: Reader, call: Call) -> Any:
+def astype(reader: Reader, call: Call) -> Value:
     """To int32 before an average pool, and back to int8 after it."""
     value, dtype = reader.value_of(call.args[0]), str(call.attrs.dtype)
     if isinstance(value, Constant):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from htvm.frontend.operators import Operator
+from htvm.frontend.registration import registered
 from htvm.frontend.tflite import activations, arithmetic, borders, pools, products, shapes
 from htvm.frontend.tflite.reader import Handler
 
 __all__ = ["HANDLERS"]
 
-HANDLERS: Mapping[str, Handler] = {
+_HANDLERS: Mapping[str, Handler] = {
     "ADD": arithmetic.add,
     "AVERAGE_POOL_2D": pools.average_pool,
     "CONCATENATION": shapes.concatenation,
@@ -43,4 +45,6 @@ HANDLERS: Mapping[str, Handler] = {
     "TRANSPOSE": shapes.transpose,
     "TRANSPOSE_CONV": products.transpose_conv,
 }
+
+HANDLERS = registered("TFLite", _HANDLERS, Operator)
 """Reader of each supported operator."""

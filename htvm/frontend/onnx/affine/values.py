@@ -134,4 +134,4 @@ class Pending:
     of: tuple[View, Callable[[Array], Array]] | None = None
 
 
-Value: TypeAlias = "Quantized | View | Real | Sums | Constant | Pending"
+Value: TypeAlias = Quantized | View | Real | Sums | Constant | Pending

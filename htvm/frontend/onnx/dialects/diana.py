@@ -6,17 +6,20 @@ floor, clip to [-32, 31], multiply, add, divide, floor, clip; `analog` makes one
 
 from __future__ import annotations
 
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.chains import CHAINS
 from htvm.frontend.onnx.dialects.evidence import bare_chains, holds_integers
 from htvm.frontend.onnx.dialects.movement import MOVEMENT
 from htvm.frontend.onnx.dialects.products import PRODUCTS
 from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.dialects.values import Value
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
+from htvm.frontend.registration import registered
 
 __all__ = ["HANDLERS", "marks", "read"]
 
-HANDLERS = {**MOVEMENT, **PRODUCTS, **CHAINS}
+HANDLERS = registered("ONNX, DIANA", {**MOVEMENT, **PRODUCTS, **CHAINS}, Value | Array)
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:

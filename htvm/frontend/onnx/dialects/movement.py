@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -243,11 +244,11 @@ MOVEMENT: Mapping[str, Handler] = {
     "Flatten": _flatten,
     "Gather": _gather,
     "Identity": _identity,
-    "IntegerMean": lambda reader, node: _reduced(reader, node, mean=True),
+    "IntegerMean": partial(_reduced, mean=True),
     "MaxPool": _max_pool,
     "Pad": _pad,
-    "ReduceMean": lambda reader, node: _reduced(reader, node, mean=True),
-    "ReduceSum": lambda reader, node: _reduced(reader, node, mean=False),
+    "ReduceMean": partial(_reduced, mean=True),
+    "ReduceSum": partial(_reduced, mean=False),
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,

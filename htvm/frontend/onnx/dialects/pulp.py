@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaSoftmax
 from htvm.frontend.onnx.dialects.chains import CHAINS, exponent_of
 from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, has_only, holds_integers
@@ -18,6 +19,7 @@ from htvm.frontend.onnx.dialects.values import Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import requantize
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
+from htvm.frontend.registration import registered
 from patterns.ops.pulp.affine_norm import PulpAffineNorm
 from patterns.ops.pulp.divide import PulpDivide
 from patterns.ops.pulp.gelu import PulpGelu
@@ -153,7 +155,7 @@ _STANDARD: Mapping[str, Handler] = {
     **PRODUCTS,
     **{name: CHAINS[name] for name in ("Add", "Mul", "Cast")},
 }
-HANDLERS: Mapping[str, Handler] = {**_STANDARD, **_OWN}
+HANDLERS = registered("ONNX, PULP", {**_STANDARD, **_OWN}, Value | Array)
 """What each operator means."""
 
 

@@ -20,6 +20,7 @@ from htvm.frontend.onnx.dialects.reader import unknown_operator
 from htvm.frontend.onnx.graph import Graph, Node
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.operators import Activation, Applied
+from htvm.frontend.registration import registered
 from patterns.ops.float32.combine import Function, RealCombine
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.float32.round import RealRound
@@ -33,7 +34,7 @@ __all__ = ["HANDLERS", "marks", "read"]
 
 _log = logging.getLogger(__name__)
 
-Value: TypeAlias = "Activation | Array"
+Value: TypeAlias = Activation | Array
 _REAL = 1  # ONNX's number of FLOAT
 
 
@@ -220,7 +221,7 @@ def _reshape(reader: _Reader, node: Node) -> Value:
     return reader.write(node, Reshape(shape), (value,), shape)
 
 
-HANDLERS: Mapping[str, _Handler] = {
+_HANDLERS: Mapping[str, _Handler] = {
     **real_maps.HANDLERS,
     "Add": _binary("add", np.add),
     "Cast": _cast,
@@ -237,6 +238,8 @@ HANDLERS: Mapping[str, _Handler] = {
     "Sub": _binary("subtract", np.subtract),
     "Transpose": _transpose,
 }
+
+HANDLERS = registered("ONNX, reals", _HANDLERS, Value)
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:

@@ -65,7 +65,7 @@ def _conv(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _batch_norm(reader: Any, node: Node) -> Any:
+def _batch_norm(reader: Any, node: Node) -> Activation:
     """Of an exported network: a factor and a summand per channel."""
     source = _map(reader, node)
     if node.integer("training_mode", 0):
@@ -81,7 +81,8 @@ def _batch_norm(reader: Any, node: Node) -> Any:
     factor = (scale / root).astype("float32").reshape(-1, 1, 1)
     summand = (bias - mean * scale / root).astype("float32").reshape(-1, 1, 1)
     product = reader.combine(node, "multiply", source, factor)
-    return reader.combine(node, "add", product, summand)
+    shifted: Activation = reader.combine(node, "add", product, summand)
+    return shifted
 
 
 def _average(reader: Any, node: Node) -> Activation:
@@ -119,7 +120,7 @@ def _flatten(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _gemm(reader: Any, node: Node) -> Any:
+def _gemm(reader: Any, node: Node) -> Activation:
     source, weight = reader.value(node, 0), reader.constant(node, 1)
     if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
         raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")
@@ -128,12 +129,13 @@ def _gemm(reader: Any, node: Node) -> Any:
     if weight.ndim != 2 or len(source.shape) != 2 or source.shape[1] != weight.shape[0]:
         raise node.damaged(f"a product of {list(source.shape)} and {list(weight.shape)}")
     matrix = np.ascontiguousarray(weight, "float32")
-    product = reader.matmul(node, source, matrix, (source.shape[0], matrix.shape[1]))
+    product: Activation = reader.matmul(node, source, matrix, (source.shape[0], matrix.shape[1]))
     if not node.input(2):
         return product
     if node.number("beta", 1.0) != 1.0:
         raise node.unsupported("a beta other than 1", "scale the bias when exporting")
-    return reader.combine(node, "add", product, reader.constant(node, 2))
+    biased: Activation = reader.combine(node, "add", product, reader.constant(node, 2))
+    return biased
 
 
 HANDLERS: Mapping[str, Any] = {

@@ -129,7 +129,7 @@ class Scaled:
         return self.base.shape
 
 
-Value: TypeAlias = "Live | Products | Converted | Sum | Scaled"
+Value: TypeAlias = Live | Products | Converted | Sum | Scaled
 
 
 def limits_of(dtype: str) -> tuple[int, int]:
