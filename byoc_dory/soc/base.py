@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
@@ -167,14 +167,33 @@ class Accelerator(ABC):
 
     @abstractmethod
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
-        """Return the cycles of the transfers and calls in a program of ``layer``."""
+        """Return the cycles of the transfers and calls in a program of ``layer``.
 
-    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter."""
+        Those of one transfer and of one call depend neither on places in L1 nor on how many
+        buffers there are.
+        """
+
+    def plan_cost(
+        self,
+        layer: Layer,
+        plan: LayerPlan,
+        soc: Soc,
+        options: TilingOptions,
+        known: Prices | None = None,
+    ) -> int:
+        """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter.
+
+        Args:
+            layer: accepted by the rules.
+            plan: of the layer.
+            soc: description of the SoC.
+            options: schedule and loop order.
+            known: keeps the prices of tiles between calls that differ in the plan's buffers only.
+        """
         from byoc_dory.tileloop.cycles import predicted_cycles
 
         program = self.tile_program(layer, plan, soc, options)
-        return predicted_cycles(program, self.costs(layer, program, soc, options))
+        return predicted_cycles(program, self.costs(layer, program, soc, options), known)
 
     def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
         """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""

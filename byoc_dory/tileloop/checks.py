@@ -39,7 +39,7 @@ def _check_values(program: TileProgram) -> None:
     fields = values_of(*program.compute.fields.values())
     named: dict[str, tuple[Value, ...]] = {"the compute step": fields}
     for operand in (*program.operands, program.result):
-        values = (operand.offset, operand.inside, *operand.block.values.values())
+        values = (operand.offset, operand.inside, *operand.block.values)
         named[f"'{operand.name}'"] = values
     for what, values in named.items():
         unknown = axes_of(*values) - set(program.position)

@@ -11,14 +11,23 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.program import Operand, Tile, TileProgram
 from byoc_dory.tileloop.steps import Block
 from byoc_dory.tileloop.traffic import kinds_of_tiles, moves_of_kind
 
-__all__ = ["Costs", "Moved", "Overheads", "Work", "predicted_cycles", "simulated_cycles"]
+__all__ = [
+    "Costs",
+    "Moved",
+    "Overheads",
+    "Price",
+    "Prices",
+    "Work",
+    "predicted_cycles",
+    "simulated_cycles",
+]
 
 
 @dataclass(frozen=True)
@@ -81,12 +90,16 @@ class Costs:
     queue: float = inf
 
 
-class _Tile(NamedTuple):
+class Price(NamedTuple):
     """What a kind of tile takes; ``loads`` of each operand in the program's order."""
 
     work: Work
     loads: tuple[Moved | None, ...]
     store: Moved | None
+
+
+Prices: TypeAlias = dict[tuple[int, ...], Price]
+"""What tiles take, by the indices of the first tile of a kind."""
 
 
 class _Anywhere(Tile):
@@ -99,7 +112,7 @@ class _Anywhere(Tile):
         return 0
 
 
-def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> _Tile:
+def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> Price:
     tile = _Anywhere(program, 0, indices)
 
     def moved(operand: Operand) -> Moved | None:
@@ -108,25 +121,33 @@ def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> _Til
         return costs.move(program.block(operand, tile), operand.block.by_rows)
 
     work = costs.compute(program.call(tile))
-    return _Tile(work, tuple(map(moved, program.operands)), moved(program.result))
+    return Price(work, tuple(map(moved, program.operands)), moved(program.result))
 
 
-def predicted_cycles(program: TileProgram, costs: Costs) -> int:
+def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = None) -> int:
     """Cycles of a layer that follows the program.
 
     Where nothing runs beside anything else, tiles of one kind take the same wherever they are, and
     are counted instead of gone through.
+
+    Args:
+        program: of the layer.
+        costs: of its transfers and calls.
+        known: prices of this layer's tiles of these sizes that are known; others are added.
     """
+    known = {} if known is None else known
     if not program.pipelined and costs.overheads == Overheads():
-        return _in_turn(program, costs)
-    return simulated_cycles(program, costs)
+        return _in_turn(program, costs, known)
+    return _Timeline(program, costs, known).run()
 
 
-def _in_turn(program: TileProgram, costs: Costs) -> int:
+def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
     """The sum over all tiles."""
     total = 0
     for tile, chosen, count in kinds_of_tiles(program):
-        cost = _price(program, costs, tile.indices)
+        cost = known.get(tile.indices)
+        if cost is None:
+            cost = known[tile.indices] = _price(program, costs, tile.indices)
         total += count * (cost.work.cycles + cost.work.fill)
         if cost.store is not None:
             total += count * cost.store.cycles
@@ -138,7 +159,7 @@ def _in_turn(program: TileProgram, costs: Costs) -> int:
 
 def simulated_cycles(program: TileProgram, costs: Costs) -> int:
     """The same, by going through all tiles."""
-    return _Timeline(program, costs).run()
+    return _Timeline(program, costs, {}).run()
 
 
 class _Timeline:
@@ -148,15 +169,16 @@ class _Timeline:
     with what each kind costs and loads worked out once.
     """
 
-    def __init__(self, program: TileProgram, costs: Costs) -> None:
+    def __init__(self, program: TileProgram, costs: Costs, known: Prices) -> None:
         self.program, self.costs, self.overheads = program, costs, costs.overheads
         self.blocking = program.pipeline.blocking
         self.queue = costs.queue
+        self.order, self.latency = self.overheads.order, self.overheads.latency
         self.host = self.overheads.call
         self.dma = 0
         self.device = 0
         self.batch = (0, 0, 0)  # transfers since the DMA was idle: begin, cycles, commands
-        self.tiles = _tiles(program, costs)
+        self.tiles = _tiles(program, costs, known)
         # For each operand, it is loaded every so many tiles.
         self.every = [
             program.tiles // program.moves(operand) if not operand.resident else 0
@@ -212,23 +234,20 @@ class _Timeline:
             self._order(store)
 
     def _order(self, moved: Moved) -> None:
-        self.host += self.overheads.order
-        ready = self.host + self.overheads.latency
+        self.host += self.order
+        ready = self.host + self.latency
         if self.blocking:
             self.host = self.dma = ready + moved.cycles
             return
-        if self.queue != inf:
-            self._fill(moved, ready)
-        self.dma = (ready if ready > self.dma else self.dma) + moved.cycles
-
-    def _fill(self, moved: Moved, ready: int) -> None:
-        """While the queue is full, the host waits for room."""
         begin, cycles, commands = (ready, 0, 0) if ready >= self.dma else self.batch
-        cycles, commands = cycles + moved.cycles, commands + moved.commands
+        cycles += moved.cycles
+        commands += moved.commands
         self.batch = (begin, cycles, commands)
         if commands > self.queue:
+            # While the queue is full, the host waits for room.
             filling = cycles * (commands - int(self.queue)) // commands
             self.host = max(self.host, begin + filling)
+        self.dma = (ready if ready > self.dma else self.dma) + moved.cycles
 
     def _arrive(self, number: int) -> None:
         self._wait(self.arrived[number])
@@ -264,14 +283,14 @@ class _Timeline:
         self.host = (until if until > self.host else self.host) + self.overheads.wait
 
 
-def _tiles(program: TileProgram, costs: Costs) -> list[_Tile]:
-    """The costs of all tiles in the order of execution, each kind looked at once."""
-    first = [axis.kinds[0] for axis in program.axes]
-    known: dict[tuple[int, ...], _Tile] = {}
+def _tiles(program: TileProgram, costs: Costs, known: Prices) -> list[Price]:
+    """The prices of all tiles in the order of execution, each kind looked at once."""
     found = []
-    for kind in itertools.product(*(axis.kinds[1] for axis in program.axes)):
-        if kind not in known:
-            indices = tuple(axis[number] for axis, number in zip(first, kind, strict=True))
-            known[kind] = _price(program, costs, indices)
-        found.append(known[kind])
+    # Of each tile along an axis, the first tile that is of its kind.
+    firsts = [[axis.kinds[0][kind] for kind in axis.kinds[1]] for axis in program.axes]
+    for indices in itertools.product(*firsts):
+        price = known.get(indices)
+        if price is None:
+            price = known[indices] = _price(program, costs, indices)
+        found.append(price)
     return found

@@ -50,9 +50,17 @@ class BlockOf:
     by_rows: bool = False
 
     @property
-    def values(self) -> dict[str, Value]:
-        """The fields that may differ from tile to tile, by name."""
-        return {name: value for name, value in vars(self).items() if name != "by_rows"}
+    def values(self) -> tuple[Value, ...]:
+        """The fields that may differ from tile to tile, in the order of those of `Block`."""
+        return (
+            self.channels,
+            self.rows,
+            self.bytes,
+            self.l2_channel_stride,
+            self.l2_row_stride,
+            self.l1_channel_stride,
+            self.l1_row_stride,
+        )
 
     @classmethod
     def of_rows(cls, rows: Value, size: Value, l2_pitch: Value, l1_pitch: Value) -> BlockOf:
@@ -103,7 +111,7 @@ class Operand:
     @cached_property
     def axes(self) -> frozenset[str]:
         """The axes that its tile depends on."""
-        values = (self.inside,) if self.resident else (self.offset, *self.block.values.values())
+        values = (self.inside,) if self.resident else (self.offset, *self.block.values)
         return axes_of(*values)
 
 
@@ -176,7 +184,10 @@ class TileProgram:
         in_turn: what happens when, if tiles are executed one after another.
         overlapped: the same where transfers run beside the computation; None if they never do.
             It is followed if there is more than one tile, and anything to move.
-
+        position: the number of each axis in the loops, by name.
+        tensor: the operands and the result by name.
+        tiles: how many tiles there are.
+        loaded: the operands that are moved at all.
     """
 
     layer: str
@@ -188,23 +199,23 @@ class TileProgram:
     overlapped: Pipeline | None = None
     position: Mapping[str, int] = field(init=False, repr=False, compare=False)
     tensor: Mapping[str, Operand] = field(init=False, repr=False, compare=False)
+    tiles: int = field(init=False, repr=False, compare=False)
+    loaded: tuple[Operand, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         position = {axis.name: number for number, axis in enumerate(self.axes)}
         tensor = {operand.name: operand for operand in (*self.operands, self.result)}
         object.__setattr__(self, "position", position)
         object.__setattr__(self, "tensor", tensor)
+        object.__setattr__(self, "tiles", prod([axis.count for axis in self.axes]))
+        loaded = tuple([operand for operand in self.operands if not operand.resident])
+        object.__setattr__(self, "loaded", loaded)
 
     def error(self, what: str, hint: str) -> TileProgramError:
         """The error of an inconsistent program."""
         return TileProgramError(what, where=f"tile program of layer '{self.layer}'", hint=hint)
 
     # ------------------------------------------------------------------ tiles
-
-    @cached_property
-    def tiles(self) -> int:
-        """How many there are."""
-        return prod(axis.count for axis in self.axes)
 
     def order(self) -> Iterator[Tile]:
         """All tiles in the order of execution."""
@@ -231,11 +242,6 @@ class TileProgram:
     def pipeline(self) -> Pipeline:
         """What happens when."""
         return self.overlapped if self.pipelined and self.overlapped else self.in_turn
-
-    @cached_property
-    def loaded(self) -> tuple[Operand, ...]:
-        """The operands that are moved at all."""
-        return tuple(operand for operand in self.operands if not operand.resident)
 
     def depth(self, operand: Operand) -> int:
         """How many loops there are around the transfer of an operand's tile.
@@ -293,8 +299,7 @@ class TileProgram:
 
     def block(self, operand: Operand, tile: Tile) -> Block:
         """The block that is moved of an operand, or of the result, for a tile."""
-        values = operand.block.values.values()
-        return Block(*[evaluate(value, tile) for value in values])
+        return Block(*[evaluate(value, tile) for value in operand.block.values])
 
     def call(self, tile: Tile) -> object:
         """What the accelerator is told to do for a tile."""

@@ -19,7 +19,7 @@ from byoc_dory.soc.diana.cost import (
     array_cycles,
     costs_of,
     dma_cycles,
-    queued_cycles,
+    queued,
     step_cycles,
 )
 from byoc_dory.soc.diana.description import DIANA
@@ -114,9 +114,9 @@ def test_dma() -> None:
 
 def test_queued_commands_cost_the_host_nothing() -> None:
     rows = Block(2, 3, 20, 96, 32, 48, 16)
-    assert queued_cycles(rows, DMA) == dma_cycles(rows, DMA) - 5 * DMA.driver_next_cycles
+    assert queued(rows, DMA).cycles == dma_cycles(rows, DMA) - 5 * DMA.driver_next_cycles
     whole = Block(2, 3, 32, 96, 32, 96, 32)
-    assert queued_cycles(whole, DMA) == dma_cycles(whole, DMA)
+    assert queued(whole, DMA).cycles == dma_cycles(whole, DMA)
     # The operands of an add move row by row, even if they are one row.
     assert dma_cycles(whole, DMA, by_rows=True) == 50 + 6 * (36 + 2)
     assert dma_cycles(Block(1, 1, 64, 0, 0, 0, 0), DMA, by_rows=True) == 50 + 36 + 4
@@ -140,7 +140,7 @@ def tiled_layers(
 def alone_cycles(step: Step) -> int:
     """What a step costs when nothing runs beside it."""
     if isinstance(step, Queue):
-        return queued_cycles(step.transfer.block, DMA)
+        return queued(step.transfer.block, DMA).cycles
     if isinstance(step, Start):
         return step_cycles(step.trigger, DMA, CORE, ahead=True)
     return 0 if isinstance(step, Prepare | Finish | Wait) else step_cycles(step, DMA, CORE)

@@ -245,7 +245,7 @@ def test_unknown_objectives_are_told_about_latency() -> None:
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_tiling_a_network_takes_seconds_at_most(network: str) -> None:
-    """Every distinct layer, heuristics' tiles included: 0.4 to 1.5 s for the largest, by machine."""
+    """Every distinct layer, heuristics' tiles included; about half a second for the largest."""
     layers = {layer.geometry: layer for layer in NETWORKS[network]()}
     start = time.process_time()
     for layer in layers.values():

@@ -29,7 +29,7 @@ __all__ = [
     "array_cycles",
     "costs_of",
     "dma_cycles",
-    "queued_cycles",
+    "queued",
     "step_cycles",
 ]
 
@@ -50,13 +50,14 @@ def dma_cycles(block: Block, dma: Dma, by_rows: bool = False) -> int:
     return dma.cycles(size, commands)
 
 
-def queued_cycles(block: Block, dma: Dma) -> int:
-    """Cycles of moving ``block`` by commands that are queued without waiting for each.
+def queued(block: Block, dma: Dma) -> Moved:
+    """Moving ``block`` by commands that are queued without waiting for each.
 
     The host's work for a further command is done while the one before runs.
     """
-    commands, _ = block.commands()
-    return dma_cycles(block, dma) - (commands - 1) * dma.driver_next_cycles
+    commands, size = block.commands()
+    cycles = dma.cycles(size, commands) - (commands - 1) * dma.driver_next_cycles
+    return Moved(cycles, commands)
 
 
 def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
@@ -149,7 +150,7 @@ def costs_of(core: Core, soc: Soc, published: bool) -> Costs:
     def move(block: Block, by_rows: bool) -> Moved:
         if published:
             return Moved(dma_cycles(block, dma, by_rows))
-        return Moved(queued_cycles(block, dma), block.commands()[0])
+        return queued(block, dma)
 
     return Costs(compute, move, queue=dma.queue_depth)
 

@@ -50,7 +50,8 @@ class MapWriter(Writer):
 
     def block(self, block: BlockOf) -> dict[str, Expr]:
         """Fields of the driver's descriptor of a block; of a run, all but its strides."""
-        fields = {name: self.value(value) for name, value in block.values.items()}
+        values = {name: value for name, value in vars(block).items() if name != "by_rows"}
+        fields = {name: self.value(value) for name, value in values.items()}
         if block == BlockOf.run(block.bytes):
             return {name: fields[name] for name in ("channels", "rows", "bytes")}
         return fields

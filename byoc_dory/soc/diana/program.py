@@ -113,7 +113,7 @@ class MapLoop:
         """Whether nothing happens beside anything else."""
         return self.options.schedule == "published"
 
-    @property
+    @cached_property
     def dense(self) -> bool:
         """Whether input and output are vectors that a matrix is between."""
         return isinstance(self.layer, Dense)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
-    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, Tile, TilingProblem
 
@@ -85,12 +85,19 @@ class ItaAccelerator(Ita):
 
         return costs_of(layer, program, self, soc)
 
-    def plan_cost(self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions) -> int:
+    def plan_cost(
+        self,
+        layer: Layer,
+        plan: LayerPlan,
+        soc: Soc,
+        options: TilingOptions,
+        known: Prices | None = None,
+    ) -> int:
         """Return the predicted cycles under a plan; of whole attention, those of its parts."""
         parts = self.expand(layer, soc)
         if len(parts) > 1:
             return self._cost_of(parts, soc)
-        return super().plan_cost(layer, plan, soc, options)
+        return super().plan_cost(layer, plan, soc, options, known)
 
     def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc) -> int:
         total = 0
