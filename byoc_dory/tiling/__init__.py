@@ -15,7 +15,6 @@ from math import prod
 from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
 from byoc_dory.tiling.latency import LATENCY, Candidate, Cost, candidates, solve_latency
-from byoc_dory.tiling.milp import solve_milp
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import (
     Axis,
@@ -53,7 +52,6 @@ __all__ = [
     "solve",
     "solve_exhaustive",
     "solve_latency",
-    "solve_milp",
 ]
 
 
@@ -81,6 +79,9 @@ def solve(problem: TilingProblem, objective: Objective, options: TilingOptions) 
         )
     if options.solver == "exhaustive":
         return solve_exhaustive(problem, objective)
+    # Imported here, because descriptions of accelerators import problems, but solve none.
+    from byoc_dory.tiling.milp import solve_milp
+
     return solve_milp(problem, objective, options.node_limit)
 
 

@@ -157,6 +157,7 @@ def test_unknown_accelerator() -> None:
 IMPORTS = """
 import sys
 import byoc_dory
+import byoc_dory.tiling
 from byoc_dory.soc.diana.description import DIANA
 assert "pulp" not in sys.modules and "jinja2" not in sys.modules, "descriptions load a solver"
 from tests.byoc_dory.test_codegen import chain, code_of

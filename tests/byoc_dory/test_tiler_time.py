@@ -8,7 +8,7 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.tiling import solve_milp
+from byoc_dory.tiling.milp import solve_milp
 from tests.byoc_dory.layers import NETWORKS
 
 CORE = DIANA.accelerator("digital")

@@ -23,8 +23,8 @@ from byoc_dory.tiling import (
     Whole,
     solve,
     solve_exhaustive,
-    solve_milp,
 )
+from byoc_dory.tiling.milp import solve_milp
 from byoc_dory.tiling.problem import FixedBytes, Rounding, TileWeights, Window
 from tests.byoc_dory.layers import OPS, random_layer
 
