@@ -8,12 +8,11 @@ from byoc_dory.layers import AnalogRequant, Convolution, Dense, Layer, Weighted
 from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.rules import (
-    ACCEPTED,
     padding_is_below_kernel,
     sizes_fit_registers,
     smallest_tile_fits,
-    tensors_are_int8,
 )
+from byoc_dory.soc.rules import ACCEPTED, tensors_are_int8
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]

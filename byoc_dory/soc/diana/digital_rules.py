@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers import Add, Convolution, Dense, Layer, Shift, Weighted
+from byoc_dory.layers import Add, Convolution, Dense, Layer
 from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.rules import (
-    ACCEPTED,
     padding_is_below_kernel,
     sizes_fit_registers,
     smallest_tile_fits,
-    tensors_are_int8,
+)
+from byoc_dory.soc.rules import (
+    ACCEPTED,
+    data_are_int8,
+    dilation_is_one,
+    requantization_is_one_shift,
 )
 from byoc_dory.verdict import Refused, Verdict
 
@@ -22,17 +26,6 @@ def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     if isinstance(layer, Convolution | Dense | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
-
-
-def data_is_int8(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
-    """Inputs, output and weights are int8, the bias is int32."""
-    verdict = tensors_are_int8(layer)
-    if isinstance(verdict, Refused):
-        return verdict
-    bias = layer.bias if isinstance(layer, Weighted) else None
-    if bias is not None and bias.dtype != "int32":
-        return Refused(f"the bias is {bias.dtype}")
-    return ACCEPTED
 
 
 def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
@@ -51,28 +44,11 @@ def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def dilation_is_one(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
-    """The dilation is 1x1."""
-    if layer.dilation != (1, 1):
-        return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
-    return ACCEPTED
-
-
 def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """Groups are 1, or depthwise with as many input as output channels."""
     if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
-
-
-def requantization_is_one_shift(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
-    """Requantization is one right shift of 0 to 31 bits for the whole layer."""
-    limit = core.max_shift
-    if not isinstance(layer.requant, Shift):
-        return Refused(f"the requantization is {type(layer.requant).__name__}, not one shift")
-    if not 0 <= layer.requant.shift <= limit:
-        return Refused(f"the shift is {layer.requant.shift}, not in 0..{limit}")
-    return ACCEPTED
 
 
 def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
@@ -99,7 +75,7 @@ def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Ve
 
 RULES: tuple[Rule, ...] = (
     operator_is_known,
-    data_is_int8,
+    data_are_int8,
     filter_fits_array,
     stride_is_one_or_two,
     dilation_is_one,

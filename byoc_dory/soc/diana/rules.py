@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers import Layer, Weighted
+from byoc_dory.layers import Layer
+from byoc_dory.soc import rules
 from byoc_dory.soc.base import Accelerator, Soc
-from byoc_dory.tiling.shortage import shortage_of
-from byoc_dory.verdict import Accepted, Refused, Verdict
+from byoc_dory.soc.rules import ACCEPTED
+from byoc_dory.verdict import Refused, Verdict
 
 __all__ = [
-    "ACCEPTED",
     "padding_is_below_kernel",
     "sizes_fit_registers",
     "smallest_tile_fits",
-    "tensors_are_int8",
 ]
-
-ACCEPTED = Accepted()
-
-
-def tensors_are_int8(layer: Layer) -> Verdict:
-    """What both cores say to the types of a layer's activations and weights."""
-    for tensor in (*layer.inputs, layer.output):
-        if tensor.dtype != "int8":
-            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if isinstance(layer, Weighted) and layer.weight.dtype != "int8":
-        return Refused(f"the weights are {layer.weight.dtype}")
-    return ACCEPTED
 
 
 def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
@@ -46,5 +33,4 @@ def sizes_fit_registers(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
 
 def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     """At least the smallest tile fits L1 and the memory for weights."""
-    lacking = shortage_of(core.tiling_problem(layer, soc))
-    return ACCEPTED if lacking is None else Refused(lacking.error().what)
+    return rules.smallest_tile_fits(layer, core, soc)

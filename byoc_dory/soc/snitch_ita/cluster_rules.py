@@ -12,14 +12,10 @@ from byoc_dory.layers import (
     Rows,
 )
 from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.requant import mul_shift
-from byoc_dory.soc.snitch_ita.rules import (
-    ACCEPTED,
-    data_is_8_bits,
-    padding_is_below_kernel,
-    smallest_tile_fits,
-)
+from byoc_dory.soc.snitch_ita.rules import data_is_8_bits, padding_is_below_kernel
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
@@ -30,13 +26,6 @@ def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     if isinstance(layer, Convolution | Dense | Gemm | Matmul | Rows | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
-
-
-def dilation_is_one(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
-    """The dilation is 1x1."""
-    if layer.dilation == (1, 1):
-        return ACCEPTED
-    return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
 
 
 def groups_are_one_or_depthwise(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from byoc_dory.layers import Layer, Matmul, Weighted
 from byoc_dory.soc.base import Accelerator, Soc
-from byoc_dory.tiling.shortage import shortage_of
-from byoc_dory.verdict import Accepted, Refused, Verdict
+from byoc_dory.soc.rules import ACCEPTED
+from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["ACCEPTED", "data_is_8_bits", "padding_is_below_kernel", "smallest_tile_fits"]
-
-ACCEPTED = Accepted()
+__all__ = ["data_is_8_bits", "padding_is_below_kernel"]
 
 
 def data_is_8_bits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
@@ -33,14 +31,3 @@ def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdic
     if max(top, bottom) >= layer.fy:
         return Refused(f"the padding is {layer.pad} for a kernel of {layer.fy}x{layer.fx}")
     return ACCEPTED
-
-
-def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
-    """The smallest tile fits L1."""
-    lacking = shortage_of(core.tiling_problem(layer, soc))
-    if lacking is None:
-        return ACCEPTED
-    return Refused(
-        f"the smallest tile ({lacking.tile}) needs {lacking.smallest} B of {lacking.memory}, "
-        f"there are {lacking.limit} B"
-    )

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers import Convolution, Dense, Layer, Shift, Weighted
+from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.rules import (
+    ACCEPTED,
+    data_are_int8,
+    requantization_is_one_shift,
+    smallest_tile_fits,
+)
 from byoc_dory.tiling import (
     Axis,
     Heuristic,
@@ -12,9 +18,8 @@ from byoc_dory.tiling import (
     TileWeights,
     TilingProblem,
     Window,
-    shortage_of,
 )
-from byoc_dory.verdict import Accepted, Refused, Verdict
+from byoc_dory.verdict import Refused, Verdict
 from tiny_soc.description import Mac
 
 __all__ = ["OBJECTIVES", "RULES", "tiling_problem"]
@@ -38,35 +43,7 @@ def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
         return Refused(f"the padding is {layer.pad}")
     if layer.groups != 1:
         return Refused(f"there are {layer.groups} groups")
-    return Accepted()
-
-
-def data_are_int8(layer: Layer, core: Mac, soc: Soc) -> Verdict:
-    """Input, output and weights are int8, the bias is int32."""
-    for tensor in (*layer.inputs, layer.output):
-        if tensor.dtype != "int8":
-            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
-    if isinstance(layer, Weighted):
-        if layer.weight.dtype != "int8":
-            return Refused(f"the weights are {layer.weight.dtype}")
-        if layer.bias is not None and layer.bias.dtype != "int32":
-            return Refused(f"the bias is {layer.bias.dtype}")
-    return Accepted()
-
-
-def requantization_is_one_shift(layer: Layer, core: Mac, soc: Soc) -> Verdict:
-    """Requantization is one right shift of 0 to 31 bits."""
-    if not isinstance(layer.requant, Shift):
-        return Refused(f"the requantization is {type(layer.requant).__name__}")
-    if not 0 <= layer.requant.shift <= core.max_shift:
-        return Refused(f"the shift is {layer.requant.shift}")
-    return Accepted()
-
-
-def smallest_tile_fits(layer: Layer, core: Mac, soc: Soc) -> Verdict:
-    """The smallest tile fits L1."""
-    lacking = shortage_of(core.tiling_problem(layer, soc))
-    return Accepted() if lacking is None else Refused(lacking.error().what)
+    return ACCEPTED
 
 
 RULES: tuple[Rule, ...] = (

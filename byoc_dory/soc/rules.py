@@ -1,0 +1,65 @@
+"""Rules that accelerators of several SoCs have; each docstring is the public statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byoc_dory.layers import Layer, Shift, Weighted
+from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.tiling.shortage import shortage_of
+from byoc_dory.verdict import Accepted, Refused, Verdict
+
+__all__ = [
+    "ACCEPTED",
+    "data_are_int8",
+    "dilation_is_one",
+    "requantization_is_one_shift",
+    "smallest_tile_fits",
+    "tensors_are_int8",
+]
+
+ACCEPTED = Accepted()
+
+
+def tensors_are_int8(layer: Layer) -> Verdict:
+    """Judge the types of a layer's activations and weights, for rules that say more."""
+    for tensor in (*layer.inputs, layer.output):
+        if tensor.dtype != "int8":
+            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
+    if isinstance(layer, Weighted) and layer.weight.dtype != "int8":
+        return Refused(f"the weights are {layer.weight.dtype}")
+    return ACCEPTED
+
+
+def data_are_int8(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """Inputs, output and weights are int8, the bias is int32."""
+    verdict = tensors_are_int8(layer)
+    if isinstance(verdict, Refused):
+        return verdict
+    bias = layer.bias if isinstance(layer, Weighted) else None
+    if bias is not None and bias.dtype != "int32":
+        return Refused(f"the bias is {bias.dtype}")
+    return ACCEPTED
+
+
+def dilation_is_one(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """The dilation is 1x1."""
+    if layer.dilation != (1, 1):
+        return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
+    return ACCEPTED
+
+
+def requantization_is_one_shift(layer: Layer, core: Any, soc: Soc) -> Verdict:
+    """Requantization is one right shift of 0 to 31 bits for the whole layer."""
+    limit = core.max_shift
+    if not isinstance(layer.requant, Shift):
+        return Refused(f"the requantization is {type(layer.requant).__name__}, not one shift")
+    if not 0 <= layer.requant.shift <= limit:
+        return Refused(f"the shift is {layer.requant.shift}, not in 0..{limit}")
+    return ACCEPTED
+
+
+def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """The smallest tile fits L1."""
+    lacking = shortage_of(core.tiling_problem(layer, soc))
+    return ACCEPTED if lacking is None else Refused(lacking.error().what)
