@@ -1,6 +1,6 @@
-"""Tables, pages, figures, JSON, CSV and traces of what a build, a run or a comparison found.
+"""Tables, pages, figures, JSON, CSV and traces of the results of a build, a run or a comparison.
 
-Everything is drawn from plain frozen values; nothing here knows the compiler or the simulator.
+Everything is drawn from plain frozen values; nothing here depends on the compiler or the simulator.
 """
 
 from __future__ import annotations

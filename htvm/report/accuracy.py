@@ -15,13 +15,13 @@ __all__ = ["Accuracy", "accuracy_of", "accuracy_text", "error_of"]
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far predictions are from the simulation; errors are parts of the simulated cycles.
+    """Errors of the predicted cycles, as fractions of the simulated cycles.
 
     Attributes:
-        steps: how many steps have both.
-        median: of their absolute errors.
-        worst: the step that is furthest off.
-        worst_error: by how much, with its sign: positive where too much was predicted.
+        steps: number of steps with both a prediction and simulated cycles.
+        median: median of the absolute errors.
+        worst: name of the step with the largest error.
+        worst_error: the error of that step, positive if the prediction is too high.
     """
 
     steps: int
@@ -31,14 +31,14 @@ class Accuracy:
 
 
 def error_of(row: LayerRow) -> float | None:
-    """By which part of the simulated cycles the prediction is too high; None without either."""
+    """Return the prediction's error as a fraction of the simulated cycles; None without either."""
     if row.predicted_cycles is None or not row.cycles:
         return None
     return row.predicted_cycles / row.cycles - 1
 
 
 def accuracy_of(rows: Sequence[LayerRow]) -> Accuracy | None:
-    """The accuracy over all steps that were predicted and simulated; None if there are none."""
+    """The accuracy over all steps predicted and simulated; None if there are no such steps."""
     errors = {
         index: error for index, row in enumerate(rows) if (error := error_of(row)) is not None
     }
@@ -54,10 +54,10 @@ def accuracy_of(rows: Sequence[LayerRow]) -> Accuracy | None:
 
 
 def accuracy_text(rows: Sequence[LayerRow]) -> str:
-    """The accuracy in a few lines; empty if nothing can be compared.
+    """Return the accuracy in a few lines; empty if nothing can be compared.
 
-    Steps on accelerators and the host's conversions for them are told apart: the first are what
-    tiles are chosen by.
+    Steps on accelerators and the host's conversions for them are listed separately: tiles are
+    chosen by the predictions of the former.
     """
     layers = [row for row in rows if row.kind == "layer"]
     others = [row for row in rows if row.kind != "layer"]

@@ -1,6 +1,6 @@
-"""The comparison of several builds of one network, with published figures beside it.
+"""A comparison of several builds of one network, next to published figures.
 
-Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.  What was not
+Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.  Anything not
 measured is ``None``, never zero.
 """
 
@@ -30,15 +30,15 @@ _LINE = 115  # characters
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a configuration's outputs compare with the source model's, over all inputs tried.
+    """How far a configuration's outputs agree with the source model's, over all inputs tried.
 
     Attributes:
-        inputs: how many inputs were tried.
-        equal: on how many of them every output element is the same.
+        inputs: number of inputs tried.
+        equal: number of inputs for which all output elements are the same.
         max_difference: largest absolute difference of any output element: an int in quantized
             steps, or a float where outputs are reals.
-        top1: on how many the largest element is the same one; None if that means nothing.
-        sqnr_db: of all outputs together; None if they are equal or it was not computed.
+        top1: number of inputs with the same largest element; None if that is meaningless.
+        sqnr_db: over all outputs together, in dB; None if they are equal or it was not computed.
     """
 
     inputs: int
@@ -53,12 +53,12 @@ class ComparisonRow:
     """One configuration of a comparison.
 
     Attributes:
-        configuration: in words, e.g. "plain TVM on the CPU" or "diana.digital".
+        configuration: a description, e.g. "plain TVM on the CPU" or "diana.digital".
         target: target name.
-        cycles: simulated; None if it does not run (then ``failure`` says why).
+        cycles: simulated cycles; None if it does not run (``failure`` says why).
         memory: use of L2; None if it was not built.
-        agreement: with the source model; None if it was not compared.
-        failure: why there are no numbers, in a few words; empty if there are.
+        agreement: agreement with the source model; None if it was not compared.
+        failure: why there are no numbers, in a few words; empty if there are numbers.
         exact: whether the outputs equal `Module.reference`; None if it was not checked.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
@@ -76,14 +76,14 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Published:
-    """A published figure to stand beside ours.
+    """A published figure, to be shown next to ours.
 
     Attributes:
-        configuration: in words.
-        latency_ms: at the published clock; None if it did not run.
+        configuration: a description.
+        latency_ms: latency at the published clock; None if it did not run.
         size_kb: published size of the binary in kB; None if not given.
         source: where it was published.
-        remark: what must be known to compare it with ours.
+        remark: what to know when comparing it with ours.
     """
 
     configuration: str
@@ -95,14 +95,14 @@ class Published:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Everything `htvm.compare` shows.
+    """Everything that `htvm.compare` shows.
 
     Attributes:
         network: name of the model.
-        macs: multiply-accumulates of one inference.
-        clock_hz: clock with which cycles become milliseconds.
+        macs: multiply-accumulates per inference.
+        clock_hz: clock for converting cycles to milliseconds.
         rows: the configurations.
-        baseline: ``configuration`` of the row speed-ups refer to.
+        baseline: ``configuration`` of the row that speed-ups refer to.
         published: published figures of the same network; the first is the published baseline.
         notes: sentences to print below the table.
     """
@@ -116,10 +116,10 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def row(self, configuration: str) -> ComparisonRow:
-        """The row of that configuration.
+        """Return the row of a configuration.
 
         Raises:
-            KeyError: there is none.
+            KeyError: no row has this configuration.
         """
         for row in self.rows:
             if row.configuration == configuration:
@@ -127,23 +127,23 @@ class Comparison:
         raise KeyError(configuration)
 
     def latency_ms(self, row: ComparisonRow) -> float | None:
-        """Time of one inference in ms; None where the configuration did not run."""
+        """Return the time of one inference in ms; None if the configuration did not run."""
         return None if row.cycles is None else row.cycles * 1000.0 / self.clock_hz
 
     def speed_up(self, row: ComparisonRow) -> float | None:
-        """Cycles of the baseline over those of ``row``; None where either did not run."""
+        """Return the baseline's cycles divided by those of ``row``; None if either did not run."""
         base = self.row(self.baseline).cycles
         return None if base is None or not row.cycles else base / row.cycles
 
     def __str__(self) -> str:
-        """The comparison as text."""
+        """Return the comparison as text."""
         return comparison_text(self)
 
     __repr__ = __str__
 
 
 def agreement_words(agreement: Agreement | None) -> str:
-    """Agreement with the source model in a few words."""
+    """Describe the agreement with the source model in a few words."""
     if agreement is None:
         return ""
     if agreement.equal == agreement.inputs:
@@ -184,7 +184,7 @@ def _published_cells(comparison: Comparison, row: Published) -> tuple[str, ...]:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """One row per configuration, then the published ones, labelled so."""
+    """Return one row per configuration, followed by the published ones, marked as such."""
     columns = (
         Column("configuration"),
         Column("cycles", number=True),
@@ -201,12 +201,12 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def _wrapped(sentence: str) -> str:
-    """A sentence in lines as wide as the table."""
+    """Wrap a sentence to the width of the table."""
     return textwrap.fill(sentence, _LINE, break_long_words=False, break_on_hyphens=False)
 
 
 def _agreement_lines(comparison: Comparison) -> list[str]:
-    """How outputs compare with the source model's, one line per configuration."""
+    """Return one line per configuration on how its outputs compare with the source model's."""
     said = {row.configuration: agreement_words(row.agreement) for row in comparison.rows}
     said = {name: words for name, words in said.items() if words}
     width = max(map(len, said), default=0)
@@ -215,14 +215,14 @@ def _agreement_lines(comparison: Comparison) -> list[str]:
 
 
 def _published_lines(comparison: Comparison) -> list[str]:
-    """Where published figures are from, and what must be known to compare them with ours."""
+    """Return the sources of published figures, and what to know when comparing them with ours."""
     rows = comparison.published
     remarked = {row.source + (f"; {row.remark}" if row.remark else ""): None for row in rows}
     return [f"published figures: {line}" for line in remarked]
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The comparison as text: no speed-up without its baseline, its clock and what is published."""
+    """Return the comparison as text: speed-ups only with baseline, clock and published figures."""
     base = comparison.row(comparison.baseline)
     rate = ratio(base.cycles, comparison.macs)
     baseline = f"speed-up: over {comparison.baseline}"
@@ -244,7 +244,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """The comparison as JSON: the fields of `Comparison`, and per row what derives from them."""
+    """Return the comparison as JSON: the fields of `Comparison`, and values derived per row."""
     data = dataclasses.asdict(comparison)
     for row, entry in zip(comparison.rows, data["rows"], strict=True):
         entry["latency_ms"] = comparison.latency_ms(row)
@@ -255,7 +255,7 @@ def comparison_json(comparison: Comparison) -> str:
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """The configurations as CSV, numbers unrounded; published ones carry their source."""
+    """The configurations as CSV, with unrounded numbers; published ones name their source."""
     columns = ["configuration", "target", "cycles", "latency_ms", "speed_up", "code", "constants"]
     columns += ["arena", "stack", "io", "l2_peak", "failure", "source"]
     rows: list[list[object]] = []

@@ -1,7 +1,7 @@
-"""What reports are made of: plain frozen values, filled by a build or a run, drawn by this room.
+"""The contents of reports: plain frozen values, filled by a build or a run and drawn here.
 
-Nothing here knows the compiler or the simulator, so a report can be made, stored and read again
-without either.  Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.
+Nothing here depends on the compiler or the simulator, so a report can be made, stored and read
+again without them.  Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.
 A number that was not measured or predicted is ``None``, never zero.
 """
 
@@ -28,27 +28,28 @@ class LayerRow:
     """One step of a built network: a layer on an accelerator, or a CPU kernel.
 
     Attributes:
-        name: layer name; a CPU kernel that computes several joins them with ``" + "``.
+        name: layer name; for a CPU kernel that computes several layers, their names joined with ``"
+            + "``.
         op: "conv2d", "depthwise", "dense", "add", "average_pool", "softmax", ...
         accelerator: short name of the accelerator, or "cpu".
-        shape: sizes in words, e.g. ``"16x32x32 -> 32x16x16, 3x3/2"`` (see `shapes.describe`).
-        macs: multiply-accumulates; 0 for operators without.
-        cycles: simulated; None before a run, and on a platform without host cycles.
-        predicted_cycles: what the cost model said; None where it has nothing to say.
-        tile: tile sizes in words, e.g. ``"K16 C16 32x32 (2 tiles)"``; empty off accelerators.
-        l1_bytes: most bytes of L1 in use at once; None off accelerators.
-        source: name of the operator in the source file; empty if it has none.
-        causes: what the cycles were spent on; None where there are none.
+        shape: sizes as text, e.g. ``"16x32x32 -> 32x16x16, 3x3/2"`` (see `shapes.describe`).
+        macs: multiply-accumulates; 0 for operators without any.
+        cycles: simulated cycles; None before a run, and on a platform without host cycles.
+        predicted_cycles: cycles predicted by the cost model; None without a prediction.
+        tile: tile sizes as text, e.g. ``"K16 C16 32x32 (2 tiles)"``; empty off accelerators.
+        l1_bytes: peak use of L1 in bytes; None off accelerators.
+        source: name of the operator in the source file; empty if it has no name there.
+        causes: the cycles by cause; None without a run or without causes.
         tiles: number of tiles; None off accelerators.
         double_buffered: whether tiles are loaded and stored while others are computed.
-        resident: which tensors it finds in L1 or leaves there, e.g. "input and output".
+        resident: the tensors that it finds in L1 or leaves there, e.g. "input and output".
         kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
-        start: cycle of the call, counted from that of the inference; None without cycles.
-        l2_read, l2_written: bytes of activations that it moves out of L2 and into it; None where
-            that is not known.  Of a CPU kernel: the sizes of what it reads and writes.
-        l2_weights: bytes of weights, biases and tables that it reads, as often as it reads them.
-        energy_uj: energy in microjoules, derived from a published average power; None where there
-            is none.
+        start: cycle of the call, counted from the start of the inference; None without cycles.
+        l2_read, l2_written: bytes of activations that it reads from L2 and writes to it; None if
+            unknown.  For a CPU kernel: the sizes of its inputs and outputs.
+        l2_weights: bytes of weights, biases and tables that it reads, counting repeated reads.
+        energy_uj: energy in microjoules, derived from a published average power; None without a
+            power.
     """
 
     name: str
@@ -74,21 +75,21 @@ class LayerRow:
 
     @property
     def label(self) -> str:
-        """The layer's name, with the operator where the name does not say it."""
+        """The layer's name, followed by the operator unless the name contains it."""
         said = all(part.rsplit("_", 1)[0] in self.op for part in self.name.split(" + "))
         return self.name if said else f"{self.name} ({self.op})"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One unit of the SoC and how long it was busy in a run.
+    """One unit of the SoC, and how long it was busy in a run.
 
     Attributes:
         name: "host", or a device: "dma", "digital", ...
-        cycles: busy cycles; the host is busy when it does not wait for a device.
-        what: what it did in words, e.g. "transfers between L2 and L1".
-        charged: cycles charged to it: each to a core that is busy, else to the DMA if it is, else
-            to the host, so that they add up to the whole.
+        cycles: busy cycles; the host counts as busy unless it waits for a device.
+        what: what it did, e.g. "transfers between L2 and L1".
+        charged: cycles charged to it: each cycle goes to a busy core, else to the DMA if it is
+            busy, else to the host, so that they add up to the whole.
     """
 
     name: str
@@ -106,9 +107,9 @@ class Memory:
         constants: weights, biases, tables.
         arena: planned peak of intermediates and workspaces.
         stack: reserved for the stack, or its high-water mark if a run measured it.
-        limit: size of L2; None where there is no limit.
+        limit: size of L2; None without a limit.
         arena_bound: proven lower bound of any arena; None if unknown.
-        io: inputs and outputs, which are the caller's, and the runtime's variables.
+        io: the inputs and outputs, which belong to the caller, and the runtime's variables.
     """
 
     code: int
@@ -121,25 +122,24 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """Bytes of L2 taken altogether."""
+        """Total bytes of L2 in use."""
         return self.code + self.constants + self.arena + self.stack + self.io
 
 
 @dataclass(frozen=True)
 class L1Use:
-    """How the accelerators of a region use L1, and what planning it as a whole is worth.
+    """How the accelerators of a region use L1, and the gain from planning it as a whole.
 
     Attributes:
-        region: its name.
-        layers: how many it has.
-        limit: bytes of L1 there are.
-        peak: bytes used.
-        live: largest sum of what is there at a time: no placement takes less.
+        region: name of the region.
+        layers: number of layers in the region.
+        limit: size of L1 in bytes.
+        peak: bytes of L1 used.
+        live: largest sum of simultaneously live bytes: a lower bound for any placement.
         resident: names of the tensors that stay between layers.
-        cycles: predicted for the region's layers.
-        apart: the same with the best plan of each layer alone.
-        gap: by which part of the cycles another choice of tiles and tensors could at most be
-            quicker.
+        cycles: predicted cycles of the region's layers.
+        apart: predicted cycles with the best plan of each layer alone.
+        gap: largest fraction of the cycles that another choice of tiles and tensors could save.
     """
 
     region: str
@@ -161,12 +161,13 @@ class Summary:
         network: name of the model.
         target: e.g. "diana.digital".
         platform: "rv32" or "host".
-        clock_hz: clock with which cycles become milliseconds.
+        clock_hz: clock for converting cycles to milliseconds.
         memory: use of L2.
-        cycles: of the whole inference; None before a run and on a platform without cycles.
+        cycles: simulated cycles of the inference; None before a run, or on a platform without
+            cycles.
         units: busy cycles per unit of the SoC; empty without a run.
-        causes: what the cycles were spent on; None without a run.
-        notes: sentences to print below the tables, e.g. what the numbers leave out.
+        causes: the cycles by cause; None without a run.
+        notes: sentences to print below the tables, e.g. what the numbers do not include.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
 
@@ -184,18 +185,18 @@ class Summary:
 
     @property
     def latency_ms(self) -> float | None:
-        """Time of the whole inference in ms, None without cycles."""
+        """Time of the whole inference in ms; None without cycles."""
         return None if self.cycles is None else self.cycles * 1000.0 / self.clock_hz
 
 
 @dataclass(frozen=True)
 class SqnrRow:
-    """What retargeting cost one layer.
+    """Loss of accuracy of one layer due to retargeting.
 
     Attributes:
         layer: layer name.
-        sqnr_db: signal to quantization noise of the layer's output against the source model.
-        source: name in the source file; empty if it has none.
+        sqnr_db: SQNR in dB of the layer's output against the source model.
+        source: name in the source file; empty if it has no name there.
     """
 
     layer: str
@@ -205,23 +206,23 @@ class SqnrRow:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a report tells, to be drawn; `htvm.report.types.Report` also draws itself.
+    """The contents of a report; `htvm.report.types.Report` can also draw itself.
 
     Attributes:
-        summary: the whole.
+        summary: the whole build and run.
         layers: one row per step, in execution order.
-        sqnr: what retargeting cost, per layer; empty if the scheme was not changed.
-        output_sqnr_db: the same at the output; None if the scheme was not changed.
-        l1: use of L1, a row per region.
-        measured_on: the inputs that this was measured on, in words.
-        same_decision: share of them, 0 to 1, with the source's largest output; None if the network
-            decides nothing, or the scheme was not changed.
-        machine: what the SoC is; None where it is not known.
-        timeline: what each unit did when ("waiting": the host polls); empty without cycles.
-        maps: what lies where in L1 and in the arena of L2.
+        sqnr: loss of accuracy per layer; empty if the scheme was not changed.
+        output_sqnr_db: SQNR in dB at the output; None if the scheme was not changed.
+        l1: use of L1, one row per region.
+        measured_on: a description of the inputs used for measuring SQNR.
+        same_decision: fraction of these inputs, 0 to 1, with the same largest output as the source;
+            None if the network makes no decision, or the scheme was not changed.
+        machine: the SoC; None if unknown.
+        timeline: when each unit did what ("waiting": the host polls); empty without cycles.
+        maps: memory maps of L1 and of the arena in L2.
         graph: the operators of the network, in execution order.
-        energy: of the run; None without cycles or powers.
-        recipe: how to make it again; None where that is not known.
+        energy: energy of the run; None without cycles or powers.
+        recipe: how to reproduce the build; None if unknown.
     """
 
     summary: Summary
@@ -240,7 +241,7 @@ class ReportData:
 
     @property
     def no_cycles(self) -> str:
-        """Why there are no cycles; empty where there are."""
+        """The reason why there are no cycles; empty if there are cycles."""
         if self.summary.cycles is not None:
             return ""
         return "this platform counts none" if self.summary.platform == "host" else "not run yet"

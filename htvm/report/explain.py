@@ -1,6 +1,6 @@
-"""Where each operator runs, why not elsewhere, and what to change.
+"""Where each operator runs, why not elsewhere, and which changes would help.
 
-Estimated times are in cycles of the SoC's clock; what is not known is ``None``, never zero.
+Estimated times are in cycles of the SoC's clock; unknown values are ``None``, never zero.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """Where one operator runs, and why.
+    """The place where one operator runs, and the reasons.
 
     Attributes:
         layer: layer name.
         op: operator.
-        placed: accelerator it runs on, or "cpu".
-        offers: one per accelerator of the SoC.
+        placed: the accelerator that runs it, or "cpu".
+        offers: the answers of the SoC's accelerators, one per accelerator.
         cpu_cycles: estimated cycles on the CPU; None if unknown.
-        shape: sizes in words.
-        source: name in the source file; empty if it has none.
+        shape: sizes as text.
+        source: name in the source file; empty if it has no name there.
     """
 
     layer: str
@@ -51,16 +51,16 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class Improvement:
-    """A change to the model and what it would gain, as the cost model says.
+    """A change to the model, and what the cost model says it would gain.
 
     Attributes:
-        layers: whose change it is; several of one geometry are changed together.
-        change: in the imperative.
-        gain: cycles of all these layers together.
-        before, after: their cycles as they are and as they would be, ``gain`` apart.
-        runs_on: where they run.
-        would_run_on: where they would run.
-        note: what else changes with it.
+        layers: names of the layers to change; layers of the same geometry are changed together.
+        change: the change, as an imperative phrase.
+        gain: cycles saved over all these layers.
+        before, after: cycles of these layers without and with the change, ``gain`` apart.
+        runs_on: the core they run on now.
+        would_run_on: the core they would run on.
+        note: side effects of the change.
     """
 
     layers: tuple[str, ...]
@@ -75,12 +75,12 @@ class Improvement:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Everything `Module.explain()` shows.
+    """Everything that `Module.explain()` shows.
 
     Attributes:
         rows: one per operator, in execution order.
         improvements: the changes to the model that would gain most, the best first.
-        total_cycles: predicted for the whole model as it is; None if a part is not known.
+        total_cycles: predicted cycles of the unchanged model; None if a part is unknown.
     """
 
     rows: tuple[VerdictRow, ...]
@@ -88,21 +88,21 @@ class Explanation:
     total_cycles: int | None = None
 
     def __str__(self) -> str:
-        """The verdicts as text."""
+        """Return the verdicts as text."""
         return explain_text(self)
 
     __repr__ = __str__
 
 
 def _says(offer: OperatorVerdict) -> str:
-    """What an accelerator answered, in one cell."""
+    """Return an accelerator's answer as the text of one cell."""
     if offer.accepted:
         return "yes" if offer.cycles is None else f"yes, {count(offer.cycles)} cycles"
     return f"no: {offer.reason}"
 
 
 def verdict_table(rows: Sequence[VerdictRow]) -> Table:
-    """One row per operator, one column per accelerator that was asked."""
+    """Return one row per operator, and one column per accelerator that answered."""
     asked = tuple(dict.fromkeys(offer.accelerator for row in rows for offer in row.offers))
     columns = (
         Column("layer"),
@@ -131,7 +131,7 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
 
 
 def explain_text(found: Explanation) -> str:
-    """The verdicts as text: the table, the rules that objected, and what would gain most."""
+    """The table of verdicts, the rules that objected, and the changes that would gain most."""
     rows = found.rows
     placed: dict[str, int] = {}
     for row in rows:
@@ -160,7 +160,7 @@ _GAINS = (
 
 
 def _gain(entry: Improvement, total: int | None) -> str:
-    """One change in one line."""
+    """Return a change as one line."""
     share = "" if not total else f" ({100 * entry.gain / total:.1f} % of all)"
     where = "" if entry.runs_on == entry.would_run_on else f", runs on {entry.would_run_on}"
     note = f"; {entry.note}" if entry.note else ""
@@ -171,12 +171,12 @@ def _gain(entry: Improvement, total: int | None) -> str:
 
 
 def explain_json(rows: Sequence[VerdictRow]) -> str:
-    """The verdicts as a JSON list (the fields of `VerdictRow`)."""
+    """Return the verdicts as a JSON list (the fields of `VerdictRow`)."""
     return json.dumps([dataclasses.asdict(row) for row in rows], indent=2)
 
 
 def explain_data(found: Explanation) -> dict[str, Any]:
-    """Everything for JSON: ``operators``, ``improvements`` and ``total_cycles``."""
+    """Return everything for JSON: ``operators``, ``improvements`` and ``total_cycles``."""
     return {
         "operators": [
             {**dataclasses.asdict(row), "offers": [_offer_data(entry) for entry in row.offers]}
@@ -188,13 +188,13 @@ def explain_data(found: Explanation) -> dict[str, Any]:
 
 
 def _offer_data(offer: OperatorVerdict) -> dict[str, Any]:
-    """A verdict without what its row says."""
+    """Return a verdict without the fields that its row already has."""
     fields = ("accelerator", "accepted", "reason", "rule", "cycles")
     return {name: getattr(offer, name) for name in fields}
 
 
 def explain_csv(rows: Sequence[VerdictRow]) -> str:
-    """The verdicts as CSV, one line per operator and accelerator."""
+    """Return the verdicts as CSV, one line per operator and accelerator."""
     columns = ["layer", "op", "placed", "cpu_cycles", "accelerator", "accepted", "reason", "cycles"]
     lines = []
     for row in rows:

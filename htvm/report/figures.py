@@ -22,12 +22,12 @@ __all__ = ["report_png"]
 _WIDTH = 11.0  # inches
 _DPI = 150
 _SMALL = 7  # points of text
-# What the page mixes with its paper: the colour, and how much of it.
+# How the page mixes colours with its background: the colour, and its share.
 _MIXED = {"m-tile": (COLOURS["u2"], 0.35), "m-stays": (COLOURS["u4"], 0.45)}
 
 
 def report_png(report: ReportData) -> bytes:
-    """One figure: timeline and maps over one axis, below them the roofline where there is one.
+    """Draw one figure: timeline and maps over one axis, and the roofline below if there is one.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -63,7 +63,7 @@ def _title(report: ReportData) -> str:
 
 
 def _panels(report: ReportData) -> list[tuple[float, Callable[[Any], None]]]:
-    """(height in inches, what draws it) of each panel."""
+    """Return (height in inches, drawing function) of each panel."""
     classes = unit_classes(report)
     timeline, roofline = timeline_of(report, classes), roofline_of(report, classes)
     lanes = 1 + len(timeline.strips)
@@ -78,7 +78,7 @@ def _panels(report: ReportData) -> list[tuple[float, Callable[[Any], None]]]:
 
 
 def _colours(classes: Iterable[str]) -> list[Any]:
-    """What the page's classes stand for: ``u-2`` and ``s-2`` for the colour ``u2``, and so on."""
+    """The colours of the page's classes: ``u-2`` and ``s-2`` have the colour ``u2``, and so on."""
     return [
         _MIXED.get(name) or COLOURS.get(name[2:]) or COLOURS[f"u{name[2:]}"] for name in classes
     ]
@@ -99,7 +99,7 @@ def _lanes(axes: Any, timeline: Timeline) -> None:
 
 
 def _along(axes: Any, timeline: Timeline) -> None:
-    """The common axis."""
+    """Set up the common axis."""
     axes.set_xlim(0, timeline.length)
     axes.set_xlabel(timeline.unit, fontsize=_SMALL)
     axes.tick_params(labelsize=_SMALL)
@@ -113,7 +113,8 @@ def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
         left, width = box.left * across, box.width * across
         rows = (box.bottom * up, box.height * up)
         axes.broken_barh([(left, width)], rows, facecolors=[colour], edgecolors="white", lw=0.4)
-        # A name where it has room: letters are about 0.5 % of the width, lines 8 % of the height.
+        # Draw a name only where there is room: letters are about 0.5 % of the width, lines 8 % of
+        # the height.
         if box.width > 0.55 * len(box.name) and box.height > 8:
             middle = (left + width / 2, rows[0] + rows[1] / 2)
             axes.text(*middle, box.name, ha="center", va="center", fontsize=6, clip_on=True)
@@ -124,7 +125,7 @@ def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
 
 
 def _paint(axes: Any, drawing: Drawing) -> None:
-    """A figure of the page: its lines, circles and words."""
+    """Draw one of the page's figures: its lines, circles and words."""
     axes.set_title("roofline of the layers on accelerators", fontsize=8, loc="left")
     axes.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="equal")
     axes.axis("off")

@@ -1,4 +1,4 @@
-"""Whether a model fits: one line per memory, what dominates, what would help.
+"""Whether a model fits: one line per memory, what dominates, and what would help.
 
 All sizes are in bytes.
 """
@@ -26,17 +26,17 @@ __all__ = [
 
 
 Answer: TypeAlias = Literal["yes", "no", "close"]
-"""``close``: an estimate in the demand decides."""
+"""The answer; ``close`` means that the uncertainty of an estimate decides."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of what a memory has to hold.
+    """One item in a memory.
 
     Attributes:
-        name: whose it is, e.g. "constants of conv2d_3".
-        bytes: its size.
-        note: how it is known, where it is not exact, or what it is made of.
+        name: what it is, e.g. "constants of conv2d_3".
+        bytes: its size in bytes.
+        note: where the number comes from if it is not exact, or what it consists of.
     """
 
     name: str
@@ -46,17 +46,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Level:
-    """One memory: what a program needs of it.
+    """The demand on one memory.
 
     Attributes:
         memory: name of the memory, e.g. "L2", or "digital: weights".
-        limit: bytes there are, or that the options allow.
-        demand: bytes it must have at least for this program, with the smallest tiles.
-        planned: bytes the plan takes; None where there is no plan because it does not fit.
-        slack: bytes by which the demand may be wrong, because a part is an estimate.
-        parts: what dominates, largest first.  Of L2: all parts, they add up to the demand; of
-            memories that layers use one after another: the layers that take most.
-        note: what else there is to know, in a few words.
+        limit: bytes available, or allowed by the options.
+        demand: smallest number of bytes with which this program could run, using the smallest
+            tiles.
+        planned: bytes that the plan uses; None without a plan because it does not fit.
+        slack: largest error of the demand in bytes, from parts that are estimates.
+        parts: the largest items first.  For L2, all parts, which add up to the demand; for memories
+            that layers use one after another, the layers that need most.
+        note: other remarks, in a few words.
     """
 
     memory: str
@@ -77,21 +78,21 @@ class Level:
 
 @dataclass(frozen=True)
 class LayerDemand:
-    """What one layer on an accelerator needs of the memories it works in.
+    """What one layer on an accelerator needs of the memories it uses.
 
     Attributes:
-        layer: its name.
-        accelerator: what runs it.
-        l1_planned: bytes of L1 in use while it runs, residents of other layers included; None
-            where there is no plan.
-        l1_least: bytes its smallest tile needs, one copy of it.
-        l1_whole: bytes it would need untiled, one copy.
-        l1_limit: bytes of L1 it may use.
-        tile: the tile that was planned; empty where there is none.
-        weights_planned: bytes in the weight memory at a time; None where there is no plan.
-        weights_least: of its smallest tile.
-        weights_whole: of all its weights.
-        weights_limit: bytes of the weight memory.
+        layer: name of the layer.
+        accelerator: the accelerator that runs it.
+        l1_planned: bytes of L1 in use while it runs, including resident tensors of other layers;
+            None without a plan.
+        l1_least: bytes of L1 that its smallest tile needs, single-buffered.
+        l1_whole: bytes of L1 that it would need untiled, single-buffered.
+        l1_limit: bytes of L1 that it may use.
+        tile: the planned tile; empty without a plan.
+        weights_planned: bytes in use at a time in the weight memory; None without a plan.
+        weights_least: bytes of weights of its smallest tile.
+        weights_whole: bytes of all its weights.
+        weights_limit: size of the weight memory in bytes.
     """
 
     layer: str
@@ -109,17 +110,17 @@ class LayerDemand:
 
 @dataclass(frozen=True)
 class Change:
-    """Something that was tried because the program does not fit.
+    """A change that was tried because the program does not fit.
 
     Attributes:
-        what: the change, in the imperative.
-        memory: the memory it is for.
-        demand: bytes of that memory after it; None where it cannot be built at all.
-        limit: bytes there then are.
-        fits: whether the whole program then fits.
-        how: ``"planned"``: the whole model was compiled again up to C, this way; ``"computed"``:
-            from the sizes of the parts, for this memory alone.
-        note: what else changes, or why it cannot be built.
+        what: the change, as an imperative phrase.
+        memory: the memory that it is meant for.
+        demand: bytes of that memory needed after the change; None if it cannot be built at all.
+        limit: bytes available after the change.
+        fits: whether the whole program fits after the change.
+        how: ``"planned"``: the whole model was compiled again up to C with the change;
+            ``"computed"``: from the sizes of the parts, for this memory alone.
+        note: side effects, or why it cannot be built.
     """
 
     what: str
@@ -141,9 +142,9 @@ class Fit:
         schedule: ``"overlapped"``, ``"published"``, or empty without accelerators.
         levels: one per memory.
         layers: one per layer on an accelerator, in execution order.
-        refused: layers that an accelerator would take, had it more memory: (layer, accelerator,
-            reason).  They run elsewhere.
-        changes: what was tried to make it fit, the nearest that works first; empty if it fits.
+        refused: layers that an accelerator would take if it had more memory, and which run
+            elsewhere: (layer, accelerator, reason).
+        changes: the changes tried, those that work and are smallest first; empty if the model fits.
     """
 
     network: str
@@ -161,17 +162,17 @@ class Fit:
         return "no" if "no" in answers else "close" if "close" in answers else "yes"
 
     def level(self, memory: str) -> Level:
-        """The level of a memory (``KeyError`` if there is none of that name)."""
+        """Return the level of a memory (``KeyError`` if there is no such memory)."""
         return {level.memory: level for level in self.levels}[memory]
 
     def __str__(self) -> str:
-        """The answer as text."""
+        """Return the answer as text."""
         return fit_text(self)
 
     __repr__ = __str__
 
     def to_json(self) -> str:
-        """The answer as JSON."""
+        """Return the answer as JSON."""
         return fit_json(self)
 
 
@@ -181,7 +182,7 @@ _WORDS: dict[Answer, str] = {"yes": "yes", "no": "NO", "close": "close"}
 
 
 def fit_text(fit: Fit) -> str:
-    """The whole answer as text."""
+    """Return the whole answer as text."""
     schedule = f", schedule {fit.schedule}" if fit.schedule else ""
     answers = {
         "yes": "it fits",
@@ -226,7 +227,7 @@ def _level_table(levels: tuple[Level, ...]) -> Table:
 
 
 def _dominates(level: Level) -> str:
-    """The largest parts of a level."""
+    """Return the largest parts of a level as text."""
     shown, rest = level.parts[:_SHOWN], level.parts[_SHOWN:]
     lines = [f"  {_part(part)}" for part in shown]
     if rest and level.memory == "L2":
@@ -293,7 +294,7 @@ def _changes(changes: tuple[Change, ...]) -> str:
 
 
 def fit_data(fit: Fit) -> dict[str, Any]:
-    """The fields of `Fit`, and what derives from them, for JSON."""
+    """Return the fields of `Fit` and values derived from them, for JSON."""
     data = dataclasses.asdict(fit)
     data["fits"] = fit.fits
     for level, entry in zip(fit.levels, data["levels"], strict=True):
@@ -302,5 +303,5 @@ def fit_data(fit: Fit) -> dict[str, Any]:
 
 
 def fit_json(fit: Fit) -> str:
-    """The answer as JSON."""
+    """Return the answer as JSON."""
     return json.dumps(fit_data(fit), indent=2)

@@ -1,4 +1,4 @@
-"""The timeline of a run: what the host, the DMA and each accelerator did when."""
+"""The timeline of a run: when the host, the DMA and each accelerator did what."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["HOST", "Lane", "Span", "coarse", "lanes_of"]
 
 Span: TypeAlias = tuple[int, int]
-"""First cycle, and the cycle behind the last."""
+"""First cycle, and the cycle after the last."""
 
 HOST = "host"
 _WAITING = "waiting"
@@ -23,11 +23,11 @@ _DMA = "dma"
 
 @dataclass(frozen=True)
 class Lane:
-    """One unit at work.
+    """The activity of one unit.
 
     Attributes:
         name: "host", "dma", an accelerator, "cluster" (kernels that all cores run), or a core.
-        spans: when, in order, apart from each other.
+        spans: its busy intervals, in order and disjoint.
     """
 
     name: str
@@ -35,14 +35,14 @@ class Lane:
 
     @property
     def busy(self) -> int:
-        """Cycles in which it works."""
+        """Number of cycles in which it works."""
         return sum(end - start for start, end in self.spans)
 
 
 def lanes_of(report: ReportData) -> tuple[Lane, ...]:
-    """The lanes of a report: the host, the DMA, then accelerators, then cores, by name.
+    """Return a report's lanes: the host, the DMA, then accelerators, then cores, by name.
 
-    The host works whenever it does not wait, and is no core of a cluster that runs a kernel.  Empty
+    The host counts as working unless it waits, or runs a kernel as one of a cluster's cores.  Empty
     without cycles.
     """
     cycles = report.summary.cycles
@@ -64,13 +64,13 @@ def is_core(name: str) -> bool:
 
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Sorts core2 before core10."""
+    """Return a sort key that puts core2 before core10."""
     parts = re.findall(r"\d+|\D+", name)
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
 
 
 def _joined(spans: Iterable[Span], gap: int = 0) -> list[Span]:
-    """The spans in order, those joined that overlap or are at most ``gap`` apart."""
+    """Return the spans in order, joining those that overlap or are at most ``gap`` apart."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if end <= start:
@@ -83,7 +83,7 @@ def _joined(spans: Iterable[Span], gap: int = 0) -> list[Span]:
 
 
 def _gaps(spans: Sequence[Span], end: int) -> Iterable[Span]:
-    """What the spans leave of 0..end."""
+    """Return the gaps between the spans in 0..end."""
     at = 0
     for first, last in spans:
         if first > at:
@@ -94,9 +94,9 @@ def _gaps(spans: Sequence[Span], end: int) -> Iterable[Span]:
 
 
 def coarse(lanes: Sequence[Lane], most: int) -> tuple[tuple[Lane, ...], int]:
-    """The lanes with at most so many spans in all, and the gap in cycles up to which they join.
+    """Return the lanes with at most ``most`` spans in all, and the gap in cycles that was closed.
 
-    Gaps are closed from the smallest on, and no more than needed (within a factor of two).
+    Gaps are closed starting with the smallest, and no more than needed (within a factor of two).
     """
     gap = 0
     while sum(len(lane.spans) for lane in lanes) > most:

@@ -1,4 +1,4 @@
-"""The report of one build: a row per step, where the cycles went, what memory is used."""
+"""The report of one build: one row per step, the cycles by cause, and the use of memory."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = [
     "units_text",
 ]
 
-_WORST = 3  # layers that are named as those that lost the most
+_WORST = 3  # number of layers named as those that lost the most
 
 
 def layer_table(report: ReportData) -> Table:
-    """The table of steps, in execution order, with a total below.
+    """Return the table of steps, in execution order, with a total below.
 
-    It leaves out what would make it wider than a terminal; JSON and CSV have every field.
+    It leaves out columns that would make it wider than a terminal; JSON and CSV have every field.
     """
     columns = (
         Column("layer"),
@@ -90,7 +90,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
 
 
 def memory_text(memory: Memory) -> str:
-    """One or two lines on the use of L2."""
+    """Return one or two lines on the use of L2."""
     parts = (
         f"code {count(memory.code)} + constants {count(memory.constants)} + "
         f"arena {count(memory.arena)} + stack {count(memory.stack)}"
@@ -106,7 +106,7 @@ def memory_text(memory: Memory) -> str:
 
 
 def l1_text(uses: Sequence[L1Use]) -> str:
-    """A line on L1 for each region in which something stays, and one on all others together."""
+    """A line on L1 for each region with resident tensors, and one for all others together."""
     lines = []
     for use in uses:
         if not use.resident:
@@ -126,7 +126,7 @@ def l1_text(uses: Sequence[L1Use]) -> str:
 
 
 def units_text(summary: Summary) -> str:
-    """What each unit of the SoC did, one line per unit; empty without a run."""
+    """Return one line per unit of the SoC on what it did; empty without a run."""
     if not summary.units:
         return ""
     columns = (
@@ -154,9 +154,9 @@ def units_text(summary: Summary) -> str:
 
 
 def causes_table(report: ReportData) -> Table:
-    """What the cycles of each step on an accelerator were spent on, with the whole run below.
+    """Return the cycles by cause of each step on an accelerator, with the whole run below.
 
-    Tiles are marked where L1 has two buffers for them; tensors in L1 are not moved.
+    Tiles are marked if they are double-buffered; tensors that stay in L1 are not moved.
     """
     columns = (
         Column("layer"),
@@ -185,8 +185,7 @@ def causes_table(report: ReportData) -> Table:
 
 
 def overlap_text(causes: Causes | None) -> str:
-    """How much of the transfers work hides, and what the host waits for; empty without
-    transfers."""
+    """Say how many transfer cycles are hidden, and what the host waits for; empty without any."""
     if causes is None or not causes.dma:
         return ""
     return (
@@ -215,12 +214,12 @@ def _cause_cells(causes: Causes) -> tuple[str, ...]:
 
 
 def energy_text(report: ReportData) -> str:
-    """The energy and what it is derived from; empty where there is none."""
+    """Return the energy and its sources; empty without energy."""
     energy = report.energy
     if energy is None:
         return ""
     share = ratio(100 * energy.cycles, report.summary.cycles, 1)
-    whole = share == "100.0"  # but for what is between steps
+    whole = share == "100.0"  # except between steps
     lines = [
         f"energy: {energy.microjoules:.2f} uJ for {share} % of the cycles, "
         + ("" if whole else "of the rest no power is known; ")
@@ -244,7 +243,7 @@ def _headline(report: ReportData) -> str:
 
 
 def _sqnr_text(report: ReportData) -> str:
-    """What retargeting cost; empty if the scheme was not changed."""
+    """Return the loss of accuracy due to retargeting; empty if the scheme was not changed."""
     if report.output_sqnr_db is None and not report.sqnr:
         return ""
     rows = [(row.layer, f"{row.sqnr_db:.1f}", short_source(row.source)) for row in report.sqnr]
@@ -266,7 +265,7 @@ def _sqnr_text(report: ReportData) -> str:
 
 
 def report_text(report: ReportData) -> str:
-    """The whole report as text."""
+    """Return the whole report as text."""
     parts = [
         _headline(report),
         text(layer_table(report)),
@@ -284,7 +283,7 @@ def report_text(report: ReportData) -> str:
 
 
 def report_csv(report: ReportData) -> str:
-    """The rows of the steps as CSV, one column per field of `LayerRow` and of its causes."""
+    """Return the steps as CSV, one column per field of `LayerRow` and of its causes."""
     names = [field.name for field in dataclasses.fields(LayerRow) if field.name != "causes"]
     causes = [field.name for field in dataclasses.fields(Causes)]
     rows = (

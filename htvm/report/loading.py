@@ -1,4 +1,4 @@
-"""Reading reports that were saved as JSON, and the schema they are held to."""
+"""Reading reports saved as JSON, and their JSON schema."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["load", "schema"]
 
 
 def load(path: str | Path) -> Report:
-    """Read a report that was saved as ``.json``.
+    """Read a report saved as ``.json``.
 
     Raises:
-        InputError: it cannot be read, is no report, has a field of a wrong kind, or has a newer
-            schema than this version of the library knows.
+        InputError: the file cannot be read, is not a report, has a field of a wrong type, or has a
+            newer schema than this version of the library knows.
     """
     where = f"file '{path}'"
     data = _checked(_document(Path(path), where), where)
@@ -44,7 +44,7 @@ def load(path: str | Path) -> Report:
 
 
 def _contradiction(report: Report) -> str:
-    """What figures could not be drawn of; empty if nothing."""
+    """Return why figures could not be drawn from a report; empty if they can."""
     summary, steps = report.summary, len(report.layers)
     if summary.clock_hz <= 0:
         return f"a clock of {summary.clock_hz} Hz"
@@ -78,7 +78,7 @@ def _document(path: Path, where: str) -> Any:
 
 
 def _checked(data: Any, where: str) -> dict[str, Any]:
-    """The document if it is a report of a schema that is known."""
+    """Return the document if it is a report of a known schema."""
     hint = "give a report that was saved as .json"
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InputError("this JSON is no report", where=where, hint=hint)
@@ -95,7 +95,7 @@ def _checked(data: Any, where: str) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the document."""
+    """Return the JSON Schema (draft 2020-12) of the document."""
     (found,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
     document = parts["Report"]
     document["properties"] |= {"schema": {"const": SCHEMA}, "kind": {"const": KIND}}

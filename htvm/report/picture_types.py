@@ -1,6 +1,6 @@
-"""What a report draws beside its tables: plain frozen values.
+"""The contents of a report's figures: plain frozen values.
 
-Units: sizes in bytes, times in cycles of the SoC's clock, energies in microjoules.  What was not
+Units: sizes in bytes, times in cycles of the SoC's clock, energies in microjoules.  Anything not
 measured is ``None``, never zero.
 """
 
@@ -13,15 +13,15 @@ __all__ = ["Block", "Core", "Energy", "Machine", "MemoryMap", "Node", "Recipe"]
 
 @dataclass(frozen=True)
 class Block:
-    """Bytes of a memory that are taken for a while.
+    """A range of bytes of a memory that is in use for some steps.
 
     Attributes:
-        name: the tensor that lies there.
-        offset: of the first byte.
-        bytes: how many.
-        first, last: indices of the first and the last step (a row of the report) that need it,
-            both inclusive.
-        resident: whether it is in L1 as a whole and stays there between layers.
+        name: name of the tensor stored there.
+        offset: offset of the first byte.
+        bytes: number of bytes.
+        first, last: indices of the first and the last step (rows of the report) that need it, both
+            inclusive.
+        resident: whether it is a whole tensor that stays in L1 between layers.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """What lies where in a memory, and when.
+    """The contents of a memory over time.
 
     Attributes:
-        memory: its name, "L1", or "L2 arena".
-        limit: bytes there are.
-        peak: bytes that are used.
-        blocks: what lies there, in the order of their first step.
+        memory: name of the memory, "L1" or "L2 arena".
+        limit: size in bytes.
+        peak: bytes in use.
+        blocks: the ranges in use, in the order of their first step.
     """
 
     memory: str
@@ -56,9 +56,9 @@ class Node:
     Attributes:
         name: layer name.
         op: operator.
-        accelerator: where it runs: short name of an accelerator, or "cpu".
-        inputs: names of the operators and inputs of the network that it reads.
-        macs: multiply-accumulates; 0 for operators without.
+        accelerator: short name of the accelerator that runs it, or "cpu".
+        inputs: names of the operators and network inputs that it reads.
+        macs: multiply-accumulates; 0 for operators without any.
     """
 
     name: str
@@ -74,8 +74,8 @@ class Core:
 
     Attributes:
         name: short name.
-        title: what it is called.
-        peak_macs: multiply-accumulates per cycle at best; None where there is no such figure.
+        title: its full name.
+        peak_macs: peak multiply-accumulates per cycle; None if not defined.
     """
 
     name: str
@@ -85,13 +85,13 @@ class Core:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the SoC is, as far as figures need it.
+    """The SoC, as far as figures need it.
 
     Attributes:
         title: its name.
         host: its host core.
         cores: the accelerators that the target may use.
-        dma_bytes_per_cycle: width of the DMA's port; None without a DMA.
+        dma_bytes_per_cycle: width of the DMA's port in bytes; None without a DMA.
     """
 
     title: str
@@ -100,7 +100,7 @@ class Machine:
     dma_bytes_per_cycle: float | None = None
 
     def peak_of(self, accelerator: str) -> float | None:
-        """Multiply-accumulates per cycle of an accelerator at best; None where unknown."""
+        """Return an accelerator's peak multiply-accumulates per cycle; None if unknown."""
         return next((core.peak_macs for core in self.cores if core.name == accelerator), None)
 
 
@@ -109,9 +109,9 @@ class Energy:
     """Energy of a run, derived from published average powers.
 
     Attributes:
-        microjoules: of the steps for which there is a power.
-        cycles: of these steps.
-        powers: each power that was used, in words, with its source.
+        microjoules: energy of the steps with a known power.
+        cycles: number of cycles of these steps.
+        powers: each power that was used, as text with its source.
     """
 
     microjoules: float
@@ -121,15 +121,15 @@ class Energy:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make the same build, and the same report, again.
+    """How to reproduce the build and the report.
 
     Attributes:
-        version: of this library.
-        command: a command line, or a line of Python, that does it.
+        version: version of this library.
+        command: a command line, or a line of Python, that reproduces it.
         options: (name, value) of every choice of the build, defaults included.
-        model: where the model came from.
-        model_sha256: of the model's file; empty where it was none.
-        program_sha256: of the generated C: the same model, target and options give the same.
+        model: source of the model.
+        model_sha256: hash of the model's file; empty without a file.
+        program_sha256: hash of the generated C, which depends only on model, target and options.
     """
 
     version: str

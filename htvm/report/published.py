@@ -1,4 +1,4 @@
-"""Published figures, to stand beside simulated ones.
+"""Published figures, to be shown next to simulated ones.
 
 Source: HTVM (Van Delm et al., DAC 2023), Table I, DIANA at 260 MHz.  The CPU column was compiled
 for a core with SIMD instructions, which the simulated host lacks.
@@ -26,7 +26,7 @@ WHY_FASTER = (
     "otherwise, tensors stay in L1 and transfers run beside the cores; that the chip can queue "
     "orders like that is assumed."
 )
-"""To print beside the published figures (derived from Table I, not measured on the chip)."""
+"""Notes to print next to the published figures (derived from Table I, not measured on the chip)."""
 
 # (latency in ms or None for out of memory, size in kB), TVM on the CPU and HTVM digital.
 TABLE_I: dict[str, tuple[tuple[float | None, int], tuple[float, int]]] = {
@@ -50,10 +50,10 @@ BOTH_PEAK: dict[str, tuple[float, int]] = {
     "resnet8": (0.61, 107),
     "toyadmos": (0.49, 274),
 }
-"""The same on the CPU and both cores, column "Peak": without the transfers between L2 and L1."""
+"""The same for the CPU and both cores, column "Peak": without the transfers between L2 and L1."""
 
-# How a network is recognised: by its multiply-accumulates, which tell these apart exactly, because
-# file names say little.  With each, what must be known to compare it with the published one.
+# A network is recognised by its multiply-accumulates, which identify these networks exactly; file
+# names say little.  Each has a remark on what to know when comparing it with the published one.
 _KNOWN = {
     2_616_768: ("ds_cnn", ""),
     2_656_768: ("ds_cnn", "published with a first filter of 7x5"),
@@ -66,11 +66,11 @@ _KNOWN = {
 
 
 def published(macs: int, target: str = "diana.digital") -> tuple[Published, ...]:
-    """The published figures of a network on a target's SoC, CPU first; empty if there are none.
+    """Return a network's published figures on a target's SoC, CPU first; empty if there are none.
 
     Args:
-        macs: multiply-accumulates of one inference, by which the network is recognised.
-        target: what it is built for; figures exist for DIANA only.
+        macs: multiply-accumulates per inference, which identify the network.
+        target: the target of the build; figures exist for DIANA only.
     """
     if macs not in _KNOWN or target.split(".")[0] != "diana":
         return ()

@@ -1,4 +1,4 @@
-"""Where each layer lies under the roofline."""
+"""The position of each layer under the roofline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Point:
     """One layer on an accelerator.
 
     Attributes:
-        intensity: multiply-accumulates per byte that it moves out of L2 and into it.
+        intensity: multiply-accumulates per byte moved to or from L2.
         rate: multiply-accumulates per cycle.
     """
 
@@ -28,7 +28,7 @@ class Point:
 
 
 def points_of(report: ReportData) -> tuple[Point, ...]:
-    """The layers on accelerators that multiply, were simulated, and whose bytes are known."""
+    """The layers that multiply on an accelerator, were simulated, and whose bytes are known."""
     points = []
     for row in report.layers:
         moved = [row.l2_read, row.l2_written, row.l2_weights]

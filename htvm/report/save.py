@@ -1,4 +1,4 @@
-"""Reports as files: the suffix says how."""
+"""Writing reports to files; the suffix selects the format."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ FORMATS: Mapping[str, Callable[[ReportData], bytes]] = {
     ".json": _json,
     ".png": _png,
 }
-"""What a file's name may end with; of several that fit, the first counts."""
+"""Supported suffixes; if several fit, the first one counts."""
 
 
 def format_of(path: str | Path, where: str = "") -> str:
-    """Return the suffix that says how a file is written.
+    """Return the suffix that selects a file's format.
 
     Raises:
-        ExportError: its name ends otherwise.
+        ExportError: the name has no supported suffix.
     """
     name = Path(path).name.lower()
     for suffix in FORMATS:
@@ -78,22 +78,22 @@ def format_of(path: str | Path, where: str = "") -> str:
 
 
 def save(report: ReportData, path: str | Path, *, form: str = "", where: str = "") -> Path:
-    """Write a report to a file, whole or not at all.
+    """Write a report to a file, completely or not at all.
 
     Args:
-        report: what to write.
+        report: the report.
         path: the file; its suffix says how: ``.html`` (one page with everything), ``.txt``,
             ``.csv`` (the steps), ``.json`` (everything, see `htvm.report.load`),
             ``.perfetto.json`` (the timeline as a trace), ``.png`` (timeline, maps, roofline).
-        form: one of these suffixes, if the name shall not say it.
-        where: where the path was given, for messages.
+        form: one of these suffixes, if the file's name has another.
+        where: where the user gave the path, for messages.
 
     Returns:
         The path.
 
     Raises:
-        ExportError: the suffix is none of these, or the file cannot be written.
-        DependencyError: a figure is asked for and matplotlib is not installed.
+        ExportError: the suffix is not supported, or the file cannot be written.
+        DependencyError: the format is a figure and matplotlib is not installed.
     """
     form = form or format_of(path, where)
     return write_whole(path, FORMATS[form](report), "the report", where)

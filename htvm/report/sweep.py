@@ -1,4 +1,4 @@
-"""`Exploration`: what a sweep of tilings found, as a table, a data frame and figures."""
+"""`Exploration`: the results of a sweep over tilings, as a table, a data frame and figures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Exploration", "below", "log_axes", "optional"]
 
-# Beyond this, small multiples are too small to read.
+# With more panels than this, they become too small to read.
 _MOST_PANELS = 12
 _MARKERS = "osD^vP*X"
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """Everything a sweep tried.
+    """The results of a sweep.
 
     Attributes:
         rows: one per layer, budget, objective and choice of weights, in this order.
-        clock_hz: clock with which cycles become times.
-        interrupted: whether the user ended the sweep; the rows are those done until then.
+        clock_hz: clock for converting cycles to times.
+        interrupted: whether the user ended the sweep; if so, the rows are those done until then.
     """
 
     rows: tuple[Tried, ...]
@@ -44,7 +44,7 @@ class Exploration:
     # ------------------------------------------------------------------ tables
 
     def table(self) -> str:
-        """Everything as text."""
+        """Return everything as text."""
         shown = tuple(_cells(row, label) for row, label in zip(self.rows, self.labels, strict=True))
         lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
         notes = [str(shortage.error()) for shortage in lacking.values()]
@@ -54,7 +54,7 @@ class Exploration:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What tells a row from others of its layer and budget: objective, and weights swept."""
+        """Labels that tell rows of one layer and budget apart: objective, and weights swept."""
         weights: dict[str, set[tuple[object, ...]]] = {}
         for row in self.rows:
             weights.setdefault(row.objective, set()).add((row.alpha, *row.betas))
@@ -65,7 +65,7 @@ class Exploration:
 
     @property
     def records(self) -> list[dict[str, object]]:
-        """Everything as plain values, with the columns of `frame`; None is what is missing."""
+        """All rows as plain values, with the columns of `frame`; missing values are None."""
         names = dict.fromkeys(name for row in self.rows for name, _ in row.betas)
         return [
             {**_record(row), **{f"beta: {name}": dict(row.betas).get(name) for name in names}}
@@ -74,10 +74,10 @@ class Exploration:
 
     @property
     def frame(self) -> DataFrame:
-        """Everything as a pandas data frame, one column per figure.
+        """All rows as a pandas data frame, one column per figure.
 
-        Sizes and budgets are in bytes; ``gap`` is relative to the quickest tile; weights are
-        ``alpha`` and one column ``beta: <heuristic>`` each; infeasible rows lack the rest.
+        Sizes and budgets are in bytes; ``gap`` is relative to the fastest tile; weights are
+        ``alpha`` and one column ``beta: <heuristic>`` each; infeasible rows have no other values.
 
         Raises:
             DependencyError: pandas is not installed.
@@ -85,13 +85,14 @@ class Exploration:
         pandas = optional("pandas", "data frames")
         frame = pandas.DataFrame(self.records)
         whole = [name for name in frame.columns if name in _WHOLE or name.startswith("beta: ")]
-        # Integers that may be missing; as floats they would lose their look and, if large, digits.
+        # These columns are integers that may be missing; as floats they would print differently and
+        # lose digits if large.
         return frame.astype({name: "Int64" for name in whole})
 
     # ------------------------------------------------------------------ figures
 
     def plot_latency(self) -> Figure:
-        """Predicted cycles against L1 budget, one panel per layer; bars if there is one budget.
+        """Plot predicted cycles against the L1 budget, one panel per layer; bars for one budget.
 
         Raises:
             DependencyError: matplotlib is not installed.
@@ -99,7 +100,7 @@ class Exploration:
         return self._plot("cycles", "predicted cycles", lambda row: row.cycles)
 
     def plot_memory(self) -> Figure:
-        """L1 of one input and output tile against budget, one panel per layer.
+        """Plot L1 bytes of one input and output tile against the budget, one panel per layer.
 
         Raises:
             DependencyError: matplotlib is not installed.
@@ -124,7 +125,7 @@ class Exploration:
         return figure
 
     def _panels(self) -> list[tuple[str, list[tuple[str, Tried]]]]:
-        """(title, labelled rows) of each layer; layers of one shape share a panel."""
+        """Return (title, labelled rows) of each layer; layers of the same shape share a panel."""
         panels: dict[tuple[str, ...], list[tuple[str, Tried]]] = {}
         first: dict[tuple[str, ...], str] = {}
         for label, row in zip(self.labels, self.rows, strict=True):
@@ -190,7 +191,7 @@ def _cells(row: Tried, label: str) -> tuple[str, ...]:
 
 
 def _record(row: Tried) -> dict[str, object]:
-    """One row of the data frame, weights of heuristics apart."""
+    """Return one row of the data frame, with separate columns for the heuristics' weights."""
     lacking = row.shortage
     sizes = _sizes(row) or (None,) * 4
     return {
@@ -223,7 +224,7 @@ def _record(row: Tried) -> dict[str, object]:
 
 
 def _weighted(row: Tried, rows: Sequence[Tried]) -> str:
-    """The objective with those of its weights that other rows have otherwise."""
+    """Return the objective, with those of its weights that differ from other rows."""
     same = [other for other in rows if other.objective == row.objective]
     parts = [f"alpha={row.alpha}"] if len({other.alpha for other in same}) > 1 else []
     for name, weight in row.betas:
@@ -239,7 +240,7 @@ def _l1_bytes(row: Tried) -> int | None:
 def _series(
     rows: list[tuple[str, Tried]], value: Any
 ) -> Iterator[tuple[int, str, list[tuple[int, float]]]]:
-    """(number, label, points (budget, value)) of each objective; infeasible ones have no point."""
+    """Yield (number, label, points (budget, value)) per objective, without infeasible points."""
     for number, label in enumerate(dict.fromkeys(label for label, _ in rows)):
         mine = sorted(
             (row.l1_budget, found)
@@ -250,7 +251,7 @@ def _series(
 
 
 def _lines(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
-    """Against the budget; marks get smaller, so that coinciding ones are seen."""
+    """Plot values against the budget; marks get smaller, so that coinciding ones can be seen."""
     for number, label, points in _series(rows, value):
         axes.plot(
             [budget for budget, _ in points], [found for _, found in points],
@@ -261,7 +262,7 @@ def _lines(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
 
 
 def below(figure: Figure) -> None:
-    """One legend for all panels, under them: that of the first, if there is any."""
+    """Draw the legend of the first panel, if there is any, for all panels, below them."""
     if figure.axes:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         columns = max(1, min(5, len(labels), int(1.4 * figure.get_figwidth() / 3)))
@@ -269,7 +270,7 @@ def below(figure: Figure) -> None:
 
 
 def log_axes(axes: Axes, budgets: Sequence[int]) -> None:
-    """Logarithmic axes over L1 budgets (bytes), with readable ticks."""
+    """Set logarithmic axes over L1 budgets (bytes), with readable ticks."""
     ticker = importlib.import_module("matplotlib.ticker")
     axes.set_xscale("log")
     axes.set_xticks(budgets, labels=[f"{budget / 1000:g}" for budget in budgets])
@@ -289,7 +290,7 @@ def _bars(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
 
 
 def optional(module: str, purpose: str) -> Any:
-    """A module of the extra ``explore``.
+    """Import a module of the extra ``explore``.
 
     Raises:
         DependencyError: it is not installed.

@@ -1,4 +1,4 @@
-"""One way to draw a table, for all reports: as text, and the same rows as CSV."""
+"""Drawing tables, for all reports: as text, and the same rows as CSV."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _RULED = Box(
     ascii=True,
 )  # fmt: skip
 
-# Wide enough for every table: a table is never wrapped to a terminal, so that its text is the
+# Wide enough for every table: tables are never wrapped to a terminal, so that their text is the
 # same everywhere and can be searched.
 _WIDTH = 400
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, and whether its cells are numbers (set flush right)."""
+    """A column: its heading, and whether its cells are numbers (right-aligned)."""
 
     title: str
     number: bool = False
@@ -60,7 +60,7 @@ class Table:
 
 
 def _used(table: Table) -> list[int]:
-    """Indices of the columns that hold anything; empty ones are not drawn."""
+    """Return the indices of the columns that are not empty; empty ones are not drawn."""
     rows = [*table.rows, *([table.footer] if table.footer else [])]
     return [i for i in range(len(table.columns)) if not rows or any(row[i] for row in rows)]
 
@@ -86,7 +86,7 @@ def text(table: Table) -> str:
     for row in table.rows:
         drawn.add_row(*(Text(row[i]) for i in used))
     stream = io.StringIO()
-    # In a notebook rich would show the table itself, and write nothing.
+    # In a notebook, rich would display the table itself and write nothing.
     console = Console(
         file=stream, width=_WIDTH, color_system=None, force_terminal=False, force_jupyter=False
     )
@@ -96,7 +96,7 @@ def text(table: Table) -> str:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as CSV with a header line; None becomes an empty cell."""
+    """Return rows as CSV with a header line; None becomes an empty cell."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
@@ -105,26 +105,27 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def count(value: int | None) -> str:
-    """An integer with thousands separated; empty for None."""
+    """Format an integer with thousands separators; empty for None."""
     return "" if value is None else f"{value:,}"
 
 
 def milliseconds(value: float | None) -> str:
-    """A time in ms with two decimals, as published; empty for None."""
+    """Format a time in ms with two decimals, like published ones; empty for None."""
     return "" if value is None else f"{value:.2f}"
 
 
 def ratio(numerator: float | None, denominator: float | None, digits: int = 2) -> str:
-    """A quotient; empty where either is missing or the denominator is zero."""
+    """Format a quotient; empty if either is missing or the denominator is zero."""
     if numerator is None or not denominator:
         return ""
     return f"{numerator / denominator:.{digits}f}"
 
 
 def short_source(name: str) -> str:
-    """A name from a source file, short enough for a table (JSON and CSV have it whole).
+    """Shorten a name from a source file for a table (JSON and CSV have the full name).
 
-    Converters join the names of all operators they merged with ``;``; the first one says most.
+    Converters join the names of all operators they merged with ``;``; the first one is the most
+    informative.
     """
     first = name.split(";")[0]
     return first if len(first) <= 32 else f"...{first[-29:]}"

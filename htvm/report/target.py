@@ -1,4 +1,4 @@
-"""One target in full: what its description, its rules and its objectives say."""
+"""One target in full: its description, its rules and its objectives."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["target_data", "target_text"]
 
-# Said in words of their own, or of no use to whom the target is shown.
+# Fields that are printed in another way, or are of no use to the reader.
 _ELSEWHERE = {field.name for field in dataclasses.fields(Accelerator)}
 
 
 def target_data(target: Target) -> dict[str, Any]:
-    """Everything about a target that JSON can hold; sizes in bytes, times in cycles."""
+    """Return everything about a target as JSON data; sizes in bytes, times in cycles."""
     soc = target.soc
     return {
         "target": target.name,
@@ -61,7 +61,7 @@ def _accelerator(entry: Accelerator) -> dict[str, Any]:
 
 
 def _constants(described: Any) -> dict[str, Any]:
-    """The fields of a description; registers as the addresses they are."""
+    """Return the fields of a description, with registers as addresses."""
     found = dataclasses.asdict(described)
     return {name: _plain(name, value) for name, value in found.items()}
 
@@ -73,7 +73,7 @@ def _plain(name: str, value: object) -> object:
 
 
 def _powers(target: Target) -> list[dict[str, Any]]:
-    """Published powers of what this target may use."""
+    """Return the published powers of the units that this target may use."""
     usable = {entry.name for entry in target.accelerators}
     return [
         {"at_work": list(power.units), "milliwatts": power.milliwatts, "source": power.source}
@@ -93,7 +93,7 @@ _SCHEMES = {
 
 
 def target_text(target: Target) -> str:
-    """The same to be read."""
+    """Return the same as text."""
     data = target_data(target)
     names = ", ".join(entry.name for entry in target.accelerators) or "none"
     head = (
@@ -152,7 +152,7 @@ def _accelerator_text(entry: Mapping[str, Any]) -> str:
 
 
 def _listed(constants: Mapping[str, Any], without: tuple[str, ...] = (), indent: int = 2) -> str:
-    """One constant in a line."""
+    """Return constants as text, one per line."""
     width = max(map(len, constants), default=0)
     return "\n".join(
         f"{' ' * indent}{name:{width}}  {_value(value)}"

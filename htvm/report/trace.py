@@ -19,7 +19,7 @@ _STEPS = 0
 def report_trace(report: ReportData) -> str:
     """The run as trace events: a thread for the steps, the host, the DMA and each accelerator.
 
-    Times are in microseconds of the SoC's clock, as the format has it; ``args`` have cycles.
+    Times are in microseconds of the SoC's clock, as the format requires; ``args`` have cycles.
     Without a run the trace has no events, and ``otherData`` says so.
     """
     summary = report.summary

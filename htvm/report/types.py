@@ -1,4 +1,4 @@
-"""`Report`: what a build and its run tell, and the ways to show it."""
+"""`Report`: the results of a build and its run, and the ways to show them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["L1Use", "LayerRow", "Memory", "Report", "SqnrRow", "Summary", "Unit"
 
 @dataclass(frozen=True, repr=False)
 class Report(ReportData):
-    """Everything `Module.report()` shows.  Its fields are those of `htvm.report.data.ReportData`.
+    """The results of `Module.report()`, with the fields of `htvm.report.data.ReportData`.
 
-    Printed, it is a table; `save` writes pages, figures, tables and JSON.
+    Printing it shows a table; `save` writes pages, figures, tables and JSON.
     """
 
     def __str__(self) -> str:
-        """The report as text."""
+        """Return the report as text."""
         from htvm.report.layers import report_text
 
         return report_text(self)
@@ -29,11 +29,11 @@ class Report(ReportData):
     __repr__ = __str__  # so that an interactive session shows the table
 
     def save(self, path: str | Path) -> Path:
-        """Write the report to a file whose suffix says how (see `htvm.report.save`).
+        """Write the report to a file; its suffix selects the format (see `htvm.report.save`).
 
         Raises:
-            ExportError: the suffix is none of these, or the file cannot be written.
-            DependencyError: a figure is asked for and matplotlib is not installed.
+            ExportError: the suffix is not supported, or the file cannot be written.
+            DependencyError: the format is a figure and matplotlib is not installed.
         """
         from htvm.report.save import save
 

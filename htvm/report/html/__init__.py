@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: styles, figures and script are inside."""
+"""The report as one self-contained HTML page, with styles, figures and script inside."""
 
 from __future__ import annotations
 

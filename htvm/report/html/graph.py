@@ -1,7 +1,7 @@
-"""The network as a picture: operators in the order of their dependencies, set like lines of text.
+"""The network as a picture: operators in dependency order, laid out like lines of text.
 
-An operator's column is the longest way from an input to it; columns follow each other from left
-to right and, when a line is full, on the next one, so that deep networks stay readable.
+An operator's column is its longest distance from an input; columns follow each other from left to
+right and continue on the next line when one is full, so that deep networks stay readable.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LETTERS = 15  # of a name in a box
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an operator is.
+    """The place of an operator in the picture.
 
     Attributes:
-        line, row: its line, and its place in the column there, from 0.
-        top: where its line begins.
+        line, row: the number of its line, and its position in the column there, both from 0.
+        top: where its line begins, in the drawing's units.
         x, y: upper left corner of its box.
     """
 
@@ -44,7 +44,7 @@ class _Place:
 
 
 def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Drawing | None:
-    """The figure; None without operators."""
+    """Draw the network; None without operators."""
     if not nodes:
         return None
     places, height = _places(nodes)
@@ -61,7 +61,7 @@ def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Drawing | Non
 
 
 def _ranks(nodes: Sequence[Node]) -> dict[str, int]:
-    """For each operator, the longest way to it; nodes are in execution order."""
+    """Return each operator's longest distance from an input; nodes must be in execution order."""
     ranks: dict[str, int] = {}
     for node in nodes:
         ranks[node.name] = max(
@@ -71,7 +71,7 @@ def _ranks(nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def _places(nodes: Sequence[Node]) -> tuple[dict[str, _Place], float]:
-    """The place of each operator, and the height of the whole."""
+    """Return the place of each operator, and the height of the whole."""
     columns: dict[int, list[str]] = {}
     for name, rank in _ranks(nodes).items():
         columns.setdefault(rank, []).append(name)
@@ -87,7 +87,7 @@ def _places(nodes: Sequence[Node]) -> tuple[dict[str, _Place], float]:
 
 
 def _edge(drawing: Drawing, source: _Place, target: _Place) -> None:
-    """An edge that crosses no box of another row: through the gaps between columns and lines."""
+    """Draw an edge through the gaps between columns and lines, so that it crosses no other box."""
     x1, y1 = source.x + _BOX_X, source.y + _BOX_Y / 2
     x2, y2 = target.x, target.y + _BOX_Y / 2
     gap = (_PITCH_X - _BOX_X) / 2
@@ -127,5 +127,5 @@ def _box(drawing: Drawing, node: Node, place: _Place, classes: Mapping[str, str]
 
 
 def _short(name: str) -> str:
-    """A name that fits a box; what tells operators apart is mostly at the end."""
+    """Shorten a name to fit a box; it is mostly the end that distinguishes operators."""
     return name if len(name) <= _LETTERS else f"…{name[1 - _LETTERS :]}"

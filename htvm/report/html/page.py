@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["report_html"]
 
-_LONGEST = 12  # steps that have a bar of their own under "where the cycles go"
+_LONGEST = 12  # number of steps that have a bar of their own under "where the cycles go"
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """A figure of the summary: what it is, the number, and what is to be said about it."""
+    """A figure of the summary: its name, the number, and a remark."""
 
     title: str
     value: str
@@ -37,7 +37,7 @@ class _Tile:
 
 
 def report_html(report: ReportData) -> str:
-    """The page: styles, figures and script are inside, and nothing is fetched."""
+    """Return the page with styles, figures and script inside; it fetches nothing."""
     classes = unit_classes(report)
     template = _environment().get_template("page.html.jinja")
     return template.render(
@@ -76,7 +76,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _legend(report: ReportData, classes: Mapping[str, str]) -> dict[str, str]:
-    """What the colours of boxes say: where something runs -> class."""
+    """Return the legend of the boxes' colours: name of a core -> class."""
     names = [core.name for core in report.machine.cores] if report.machine else []
     used = {row.accelerator for row in report.layers} | {n.accelerator for n in report.graph}
     names += sorted(used - {"cpu", *names})
@@ -124,7 +124,7 @@ def _whole(report: ReportData) -> tuple[Part, ...]:
 
 
 def _longest(report: ReportData) -> list[dict[str, Any]]:
-    """The steps that take longest, each a bar whose full width is that of the longest."""
+    """Return the longest steps, each as a bar relative to the longest one."""
     known = [row for row in report.layers if row.causes is not None and row.cycles]
     known.sort(key=lambda row: -(row.cycles or 0))
     top = known[0].cycles or 1 if known else 1

@@ -1,4 +1,4 @@
-"""Colours and words that figures and tables of the page share."""
+"""Colours and words shared by the page's figures and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     "dma_alone": ("DMA alone", "transfers that no accelerator hides"),
     "host_alone": ("host alone", "neither an accelerator nor the DMA is busy"),
 }
-"""Causes that add up to the cycles: field of `Causes` -> its name and what it means."""
+"""The causes that add up to the cycles: field of `Causes` -> its name and its meaning."""
 
 COLOURS: Mapping[str, str] = {
     "ink": "#1d2330",
@@ -36,21 +36,21 @@ COLOURS: Mapping[str, str] = {
     "u6": "#2a93b8",
     "u7": "#7a8b2c",
 }
-"""Of everything that figures show, on light paper."""
+"""The colours of everything in figures, on light paper."""
 
-_HUES = 8  # accelerators that have a colour of their own
+_HUES = 8  # number of accelerators that have a colour of their own
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a bar.
+    """One part of a bar.
 
     Attributes:
-        classes: its colour.
-        name: what it is.
-        value: how much, in the bar's unit.
-        percent: width, of the place the bar has.
-        meaning: a sentence about it.
+        classes: class that sets its colour.
+        name: what it stands for.
+        value: its size, in the bar's unit.
+        percent: its width, in percent of the bar's full width.
+        meaning: an explanation in one sentence.
     """
 
     classes: str
@@ -61,7 +61,7 @@ class Part:
 
 
 def stacked(parts: Sequence[tuple[str, str, int, str]], whole: float) -> tuple[Part, ...]:
-    """The parts (classes, name, value, meaning) of a bar that is full at ``whole``."""
+    """The parts of a bar from (classes, name, value, meaning); ``whole`` is its full width."""
     return tuple(
         Part(classes, name, value, 100.0 * value / whole if whole else 0.0, meaning)
         for classes, name, value, meaning in parts
@@ -70,7 +70,7 @@ def stacked(parts: Sequence[tuple[str, str, int, str]], whole: float) -> tuple[P
 
 
 def cause_parts(causes: Causes, whole: float) -> tuple[Part, ...]:
-    """The causes as a bar that is full at ``whole`` cycles."""
+    """Return the causes as a bar with ``whole`` cycles as its full width."""
     return stacked(
         [
             (f"c-{field}", name, getattr(causes, field), meaning)
@@ -81,9 +81,9 @@ def cause_parts(causes: Causes, whole: float) -> tuple[Part, ...]:
 
 
 def unit_classes(report: ReportData) -> dict[str, str]:
-    """Accelerator -> class of its colour; the host is grey, the DMA has the colour of transfers.
+    """Map accelerators to colour classes; the host is grey, the DMA has the colour of transfers.
 
-    Cores of one kind that differ by a number ("core0", "core1") share a colour.
+    Cores that differ only by a number ("core0", "core1") share a colour.
     """
     from htvm.report.lanes import lanes_of
 

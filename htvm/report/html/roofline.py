@@ -1,4 +1,4 @@
-"""The roofline: what each layer reaches, against what the arrays and the DMA allow."""
+"""The roofline: the rate that each layer reaches, against the limits of the arrays and the DMA."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _LETTER = 6.2  # width of a letter of a label
 
 @dataclass(frozen=True)
 class _Scale:
-    """Places of values on logarithmic axes; ranges are powers of ten."""
+    """Logarithmic axes; ranges are powers of ten."""
 
     x: tuple[int, int]
     y: tuple[int, int]
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Place of a point."""
+        """Return the position of a point."""
         across = (math.log10(x) - self.x[0]) / (self.x[1] - self.x[0])
         up = (math.log10(y) - self.y[0]) / (self.y[1] - self.y[0])
         return (
@@ -39,7 +39,7 @@ class _Scale:
 
 
 def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Drawing | None:
-    """The figure; None where no layer on an accelerator was simulated."""
+    """Draw the roofline; None if no layer on an accelerator was simulated."""
     points, machine = points_of(report), report.machine
     if not points or machine is None:
         return None
@@ -63,7 +63,7 @@ def _decades(values: list[float]) -> tuple[int, int]:
 
 
 def _scale(points: tuple[Point, ...], peaks: list[float], width: float | None) -> _Scale:
-    """The decades in which all points and peaks lie, with room for the peaks' names."""
+    """Return axes whose decades contain all points and peaks, with room for the peaks' names."""
     knees = [8 * peak / width for peak in peaks] if width else []
     return _Scale(
         _decades([*(point.intensity for point in points), *knees]),
@@ -85,7 +85,7 @@ def _axes(drawing: Drawing, scale: _Scale) -> None:
 
 
 def _slope(drawing: Drawing, scale: _Scale, width: float, peaks: list[float]) -> None:
-    """What transfers of so many bytes a cycle allow: a line of slope one, cut at the borders."""
+    """Draw the limit set by transfers, a line of slope one, cut at the borders."""
     low = max(10.0 ** scale.x[0], 10.0 ** scale.y[0] / width)
     high = min(10.0 ** scale.x[1], 10.0 ** scale.y[1] / width)
     if low >= high:
@@ -109,7 +109,7 @@ def _ceiling(
     drawing: Drawing, scale: _Scale, name: str, peak: float, width: float | None,
     classes: Mapping[str, str],
 ) -> None:  # fmt: skip
-    """What an array allows, from where transfers would."""
+    """Draw an array's limit, from where transfers no longer limit it."""
     start = 10.0 ** scale.x[0] if not width else max(10.0 ** scale.x[0], peak / width)
     start = min(start, 10.0 ** scale.x[1])
     x1, y = scale.at(start, peak)
@@ -117,7 +117,7 @@ def _ceiling(
     stroke = classes.get(name, "u-0").replace("u-", "s-")
     drawing.add("line", f"roof {stroke}", x1=x1, y1=y, x2=x2, y2=y)
     said = f"{name}, {peak:,.0f} MAC/cycle"
-    # Above the line, or below it where the slope would run into the words.
+    # Above the line, or below it where the slope would cross the words.
     above = x2 - x1 > len(said) * _LETTER + 20 or width is None
     drawing.text(x2, y - 5 if above else y + 13, said, "tick end")
 
@@ -125,7 +125,7 @@ def _ceiling(
 def _dots(
     drawing: Drawing, scale: _Scale, points: tuple[Point, ...], classes: Mapping[str, str]
 ) -> None:
-    """The layers; a name where there is room for it."""
+    """Draw the layers, with names where there is room."""
     places = [scale.at(point.intensity, point.rate) for point in points]
     for point, (x, y) in zip(points, places, strict=True):
         tip = (

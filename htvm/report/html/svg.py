@@ -1,4 +1,4 @@
-"""Figures as elements that are styled by classes: the page prints them as SVG."""
+"""Figures made of elements that are styled by classes; the page prints them as SVG."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Drawing", "Mark", "number"]
 
 
 def number(value: float) -> str:
-    """A coordinate with at most two decimals."""
+    """Format a coordinate with at most two decimals."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
 
@@ -20,11 +20,11 @@ class Mark:
     """An element of a figure.
 
     Attributes:
-        tag: of SVG: ``line``, ``circle``, ``rect``, ``path`` or ``text``.
-        classes: what styles it.
-        tip: what is said when the pointer rests on it.
-        words: of a text.
-        attributes: of the element, ``_`` in names standing for ``-``.
+        tag: SVG tag: ``line``, ``circle``, ``rect``, ``path`` or ``text``.
+        classes: classes that style it.
+        tip: text shown when the pointer rests on it.
+        words: content of a ``text``.
+        attributes: attributes of the element, with ``_`` in names standing for ``-``.
     """
 
     tag: str
@@ -34,7 +34,7 @@ class Mark:
     attributes: Mapping[str, float | str]
 
     def markup(self) -> str:
-        """The element, all that varies escaped."""
+        """Return the element as SVG, with all values escaped."""
         named = f' class="{escape(self.classes)}"' if self.classes else ""
         given = "".join(
             f' {name.replace("_", "-")}="{_attribute(value)}"'
@@ -49,9 +49,9 @@ class Drawing:
     """An SVG figure.
 
     Args:
-        width, height: of the drawing area, in its own units.
-        title: what it shows, for those who cannot see it.
-        classes: of the element.
+        width, height: size of the drawing area, in its own units.
+        title: a description of the figure, for those who cannot see it.
+        classes: classes of the element.
         stretch: whether it fills its place without keeping its proportions.
     """
 
@@ -63,7 +63,7 @@ class Drawing:
         self._title, self._classes, self._stretch = title, classes, stretch
 
     def add(self, tag: str, classes: str = "", tip: str = "", **attributes: float | str) -> None:
-        """Add an element; ``tip`` shows when the pointer rests on it, ``_`` in names is ``-``."""
+        """Add an element; ``tip`` shows on hovering; ``_`` in attribute names stands for ``-``."""
         self.marks.append(Mark(tag, classes, tip, "", attributes))
 
     def text(self, x: float, y: float, words: str, classes: str = "", tip: str = "") -> None:
@@ -71,7 +71,7 @@ class Drawing:
         self.marks.append(Mark("text", classes, tip, words, {"x": x, "y": y}))
 
     def __html__(self) -> str:
-        """The element, safe to put into a page."""
+        """Return the element, safe to put into a page."""
         ratio = ' preserveAspectRatio="none"' if self._stretch else ""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(self.width)} '

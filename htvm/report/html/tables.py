@@ -1,4 +1,4 @@
-"""The page's tables of steps: columns in which nothing is known are left out."""
+"""The page's tables of steps; columns without any known value are left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal["text", "number", "unit", "bar", "name"]
 
 @dataclass(frozen=True)
 class HeadCell:
-    """A heading: its words, how its column is set, the class of a colour, and what it means."""
+    """A heading: its words, alignment, colour class, and meaning."""
 
     title: str
     kind: Kind = "number"
@@ -33,10 +33,10 @@ class Cell:
     """A cell.
 
     Attributes:
-        words: what is written.
-        classes: of the colour of a unit.
-        parts: of a bar.
-        tip: what is said when the pointer rests on it.
+        words: text of the cell.
+        classes: classes that give it the colour of a unit.
+        parts: parts of a bar.
+        tip: text shown when the pointer rests on it.
     """
 
     words: str = ""
@@ -58,7 +58,7 @@ class Grid:
 
 
 def layers_grid(report: ReportData, classes: Mapping[str, str]) -> Grid:
-    """Where each step runs, how, and how well."""
+    """Return the table of steps: where each runs, how, and how well."""
     head = (
         HeadCell("layer", "name"),
         HeadCell("runs on", "unit"),
@@ -103,7 +103,7 @@ def _layer(report: ReportData, row: LayerRow, classes: Mapping[str, str]) -> tup
 
 
 def bytes_grid(report: ReportData) -> Grid:
-    """What the cycles of each step were spent on, and which bytes it moves and holds."""
+    """Return the table of each step's cycles by cause, and the bytes that it moves and holds."""
     causes = [
         HeadCell(name, classes=f"c-{field}", meaning=said) for field, (name, said) in CAUSES.items()
     ]
@@ -142,7 +142,7 @@ def _bytes(row: LayerRow) -> tuple[Cell, ...]:
 def _used(
     head: Sequence[HeadCell], rows: Sequence[tuple[Cell, ...]], foot: tuple[Cell, ...] = ()
 ) -> Grid:
-    """The table without columns that are empty in all rows."""
+    """Return the table without columns that are empty in all rows."""
     kept = [i for i in range(len(head)) if not rows or any(row[i] for row in rows)]
     return Grid(
         tuple(head[i] for i in kept),

@@ -1,4 +1,4 @@
-"""The timeline, and the memory maps below it: rows over one axis that can be stretched."""
+"""The timeline, and the memory maps below it: rows over one axis that can be zoomed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "MapRow", "Strip", "Timeline", "timeline_of"]
 
-# Rectangles of all lanes together: a page with more is slow to show and large.
+# Most rectangles in all lanes together: a page with more is large and slow to show.
 _MOST = 20_000
 _LANE = 10  # height of a lane in the drawing's units
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle in a row; places and sizes in percent of the row.
+    """A rectangle in a row; positions and sizes in percent of the row.
 
     Attributes:
-        classes: its colour.
-        name: what is written on it.
-        tip: what is said when the pointer rests on it.
+        classes: class that sets its colour.
+        name: text written on it.
+        tip: text shown when the pointer rests on it.
     """
 
     left: float
@@ -43,14 +43,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Strip:
-    """What one unit did.
+    """The activity of one unit.
 
     Attributes:
-        name: of the unit.
-        said: how long it was busy.
-        classes: its colour.
+        name: name of the unit.
+        said: text on how long it was busy.
+        classes: class that sets its colour.
         spans: when it worked, in cycles.
-        length: of the axis, in cycles.
+        length: length of the axis, in cycles.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class MapRow:
-    """What lies where in a memory: boxes from the bottom to its peak, which is in bytes."""
+    """A memory map: boxes from the bottom of a memory up to its peak, in bytes."""
 
     name: str
     said: str
@@ -88,10 +88,10 @@ class Timeline:
     """All rows.
 
     Attributes:
-        length: of the axis, in cycles or, without cycles, in steps.
+        length: length of the axis in cycles or, without cycles, in steps.
         unit: "cycles" or "steps".
-        clock_hz: clock of the cycles.
-        gap: intervals as close as this, in cycles, are drawn as one.
+        clock_hz: clock of the cycles, in Hz.
+        gap: intervals at most this many cycles apart are drawn as one.
     """
 
     length: int
@@ -104,7 +104,7 @@ class Timeline:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """Classes of colours and what they say, of those that occur."""
+        """The colour classes that occur, with their names."""
         used = {box.classes for row in self.maps for box in row.boxes}
         known = [("m-tile", "tile buffer or arena"), ("m-stays", "stays in L1")]
         dma = [("u-dma", "DMA")] if any(strip.name == "dma" for strip in self.strips) else []
@@ -112,7 +112,7 @@ class Timeline:
 
 
 def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
-    """The rows of a report; over steps instead of cycles where there are none."""
+    """Return the rows of a report, over steps instead of cycles if it has no cycles."""
     cycles = report.summary.cycles
     places = _places(report)
     length = cycles or max(1, len(report.layers))
@@ -139,7 +139,7 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
 
 
 def _places(report: ReportData) -> list[Span]:
-    """From where to where each step goes on the axis."""
+    """Return the interval of each step on the axis."""
     if not report.summary.cycles:
         return [(index, index + 1) for index in range(len(report.layers))]
     return [(row.start or 0, (row.start or 0) + (row.cycles or 0)) for row in report.layers]
@@ -156,7 +156,7 @@ def _strip(lane: Lane, length: int, classes: Mapping[str, str]) -> Strip:
 
 
 def _map(entry: MemoryMap, places: list[Span], length: int) -> MapRow:
-    """The map, as high as what is used."""
+    """Return the map, as high as the memory in use."""
     boxes = []
     for block in entry.blocks:
         start, end = places[block.first][0], places[block.last][1]
