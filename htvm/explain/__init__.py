@@ -1,1 +1,1 @@
-"""Explaining a build: where each operator runs and why, and which changes would bring most."""
+"""Explaining a build: where each operator runs and why, and which changes would help most."""

@@ -1,4 +1,4 @@
-"""Where each operator runs, what each accelerator said to it, and what it costs."""
+"""The explanation of a build: where operators run, the accelerators' answers, and the cycles."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ __all__ = ["explanation_of"]
 
 
 def explanation_of(compiled: Compiled, changes: int = 0) -> Explanation:
-    """Return where each operator runs, what each accelerator said, and estimated cycles.
+    """Return where each operator runs, how each accelerator answered, and estimated cycles.
 
-    With ``changes``, also so many changes to the model that would gain most.
+    With ``changes`` > 0, also return up to that many changes to the model that would gain most.
 
-    An accelerator's answer is about the layer alone as it would be written for it, whoever runs it;
-    only one that was to run the layer and then refused what was written answers about that.
+    An accelerator's answer is about the layer alone, in the form in which retargeting would write
+    it for this accelerator, even if it runs elsewhere.  Only if a planned accelerator refused the
+    written layer is its answer about that layer.
     """
     dispatch = compiled.dispatch
     offers = _Offers(compiled)
@@ -48,7 +49,7 @@ def explanation_of(compiled: Compiled, changes: int = 0) -> Explanation:
 
 
 def _total(compiled: Compiled, rows: Sequence[VerdictRow]) -> int | None:
-    """Predicted cycles of everything; ``None`` where an operator on the CPU has no estimate."""
+    """Predicted cycles of the whole model; ``None`` if an operator on the CPU has no estimate."""
     total = sum(step.predicted_cycles for step in compiled.program.steps)
     for row in rows:
         if row.placed == CPU and row.layer not in compiled.dispatch.absorbed:
@@ -66,14 +67,14 @@ def _cpu_cycles(compiled: Compiled, name: str) -> int | None:
 
 
 class _Offers:
-    """What the accelerators said to each operator of a build, with estimates."""
+    """The accelerators' answers to each operator of a build, with estimates."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
         self._estimator = Estimator(compiled.target.soc, compiled.options.tiling)
 
     def of(self, name: str) -> tuple[OperatorVerdict, ...]:
-        """One per accelerator of the target."""
+        """Return one answer per accelerator of the target."""
         return tuple(
             self._offer(name, verdict)
             for verdict in self._compiled.dispatch.verdicts
@@ -83,7 +84,7 @@ class _Offers:
     def _offer(self, name: str, verdict: OperatorVerdict) -> OperatorVerdict:
         planned, where = self._compiled.planned, verdict.accelerator
         if verdict.kind != self._compiled.dispatch.kinds[name] or name not in planned.places:
-            # About operators that were offered together, of which this is one.
+            # The verdict is about a group of operators that contains this one.
             return verdict
         candidate = next(
             (offer for offer in planned.candidates.get(name, ()) if offer.accelerator == where),
@@ -96,7 +97,7 @@ class _Offers:
         return replace(candidate, cycles=self._estimate(name, where))
 
     def _estimate(self, name: str, where: str) -> int | None:
-        """Cycles of the layer alone, so that candidates compare; ``None`` where L1 is too small."""
+        """Return the cycles of the layer alone, for comparison; ``None`` if L1 is too small."""
         accelerator = self._compiled.target.soc.accelerator(where)
         layer = self._compiled.dispatch.layers[name]
         if not self._compiled.planned.final:

@@ -1,9 +1,9 @@
-"""The changes to a model that would gain most, each tried on the layer it is about.
+"""The changes to a model that would gain most, each tried on the layer that it changes.
 
-For every layer, variants in its neighbourhood are made: other kernels, strides and channels, a full
-instead of a depthwise convolution.  Rules judge each, the cost model estimates it at its own best
-tile in the place that the layer has, and what it saves is what it gains.  Nothing is said that was
-not evaluated; how well the changed network recognises anything is for training to show.
+Each layer is varied slightly: other kernels, strides and channels, or a full instead of a depthwise
+convolution.  The rules check each variant, and the cost model estimates it with its own best tile
+on the core that the layer runs on; the difference is the gain.  Only evaluated changes are listed;
+whether the changed network keeps its accuracy, only training can show.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Variant", "improvements", "variants_of"]
 
-# A change of channels or of a kernel's area by more than this is another network; so is a kernel
-# of other proportions.
+# A larger relative change of channels or of a kernel's area would be a different network, and so
+# would a kernel of other proportions.
 _LARGEST_CHANGE = 0.3
 _SIDES = (0.6, 1.5)
 _BLOCK = 16
-# Of variants that gain about as much as the best one, the one that changes least is named.
+# Of the variants that gain about as much as the best one, the one with the smallest change is
+# listed.
 _ABOUT = 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A layer of other sizes.
+    """A layer with other sizes.
 
     Attributes:
-        change: what is different, in the imperative, e.g. "replace the 10x4 kernel by 7x5".
-        layer: the layer as it then is.
-        reshapes: whether its input or its output has another shape.
-        plain: whether it gains only because less is computed; named where nothing else gains.
+        change: the change, as an imperative phrase, e.g. "replace the 10x4 kernel by 7x5".
+        layer: the changed layer.
+        reshapes: whether the shape of its input or output changes.
+        plain: whether it gains only because less is computed; listed only if nothing else gains.
     """
 
     change: str
@@ -59,18 +60,18 @@ class Variant:
     plain: bool = False
 
     def distance(self, layer: Layer) -> int:
-        """How far it is from what the layer computes: multiply-accumulates more or fewer."""
+        """Return the distance from the original layer, as a difference in multiply-accumulates."""
         return abs(self.layer.macs - layer.macs)
 
 
 def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
-    """The changes that gain most cycles, the best first; the best one of each layer.
+    """Return the changes that save most cycles, the best first; one per layer.
 
-    Layers of one geometry in one place are changed together.
+    Layers of the same geometry on the same core are changed together.
 
     Args:
-        compiled: the model as it is.
-        count: how many at most.
+        compiled: the compiled model.
+        count: largest number of changes.
     """
     if count < 1:
         return ()
@@ -79,7 +80,8 @@ def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
     found: list[Improvement] = list(removals(compiled))
     for names in groups:
         found.sort(key=lambda entry: -entry.gain)
-        # No change can gain more than all cycles of its layers: the rest cannot be among the best.
+        # No change can save more than all cycles of its layers, so the remaining ones cannot be
+        # among the best.
         if len(found) >= count and found[count - 1].gain >= judge.most(names):
             break
         best = judge.best(names)
@@ -93,7 +95,7 @@ def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
 
 
 def variants_of(layer: Layer) -> Iterator[Variant]:
-    """Layers like this one, the smaller changes first."""
+    """Yield layers similar to this one, the smaller changes first."""
     if not is_resizable(layer):
         if isinstance(layer, Convolution):
             yield from _ungrouped(layer)
@@ -107,7 +109,7 @@ def variants_of(layer: Layer) -> Iterator[Variant]:
 
 
 def _other_channels(layer: Layer) -> Iterator[Variant]:
-    """Channels that are multiples of powers of two, next to what they are."""
+    """Yield variants with the nearest numbers of channels that are multiples of powers of two."""
     for name, size in (("K", layer.K), ("C", layer.C)):
         if name == "C" and layer.groups > 1:
             continue
@@ -127,7 +129,7 @@ def _with_channels(layer: Layer, name: str, channels: int) -> Layer:
 
 
 def _other_kernels(layer: Layer) -> Iterator[Variant]:
-    """Kernels of about the same area, not larger than the map."""
+    """Yield variants with kernels of about the same area, not larger than the map."""
     area = layer.fy * layer.fx
     for fy, fx in product(_near(layer.fy), _near(layer.fx)):
         if (fy, fx) == (layer.fy, layer.fx) or abs(fy * fx - area) > _LARGEST_CHANGE * area:
@@ -150,7 +152,7 @@ def _other_strides(layer: Layer) -> Iterator[Variant]:
         if (stride, stride) == (y, x) or stride < min(y, x):
             continue
         if (y, x) == (1, 1):
-            # To compute fewer outputs is to compute another function.
+            # Computing fewer outputs would compute a different function.
             continue
         try:
             changed = resized(layer, stride=(stride, stride))
@@ -161,7 +163,7 @@ def _other_strides(layer: Layer) -> Iterator[Variant]:
 
 
 def _full(layer: Convolution) -> Iterator[Variant]:
-    """A depthwise convolution as one over all channels, which can compute the same and more."""
+    """Yield a convolution over all channels, which can compute everything a depthwise one can."""
     weight = np.zeros((layer.K, layer.K, layer.fy, layer.fx), np.int8)
     changed = conv2d_layer(
         layer.name, layer.inputs[0], layer.output.name, weight, layer.bias,
@@ -185,13 +187,13 @@ def _ungrouped(layer: Convolution) -> Iterator[Variant]:
 
 
 def _groups(compiled: Compiled) -> list[tuple[str, ...]]:
-    """Layers of one geometry in one place, with equal residents, together."""
+    """Group layers of the same geometry, on the same core, with the same resident tensors."""
     plans = _plans(compiled)
     groups: dict[tuple[object, ...], list[str]] = {}
     for name, layer in compiled.dispatch.layers.items():
         plan = plans.get(name)
         stays = None if plan is None else (plan.resident_inputs, plan.resident_output)
-        # On the host what is beside a layer decides what it gains elsewhere.
+        # On the host, the neighbours of a layer determine its gain elsewhere.
         key = (compiled.dispatch.placement[name], layer.geometry, stays)
         groups.setdefault(key, []).append(name)
     return [tuple(names) for names in groups.values()]
@@ -231,17 +233,17 @@ class _Judge:
                 self._converted[step.layer] = known + step.predicted_cycles
 
     def most(self, names: tuple[str, ...]) -> int:
-        """What no change of the layers can gain more than: all their cycles, layouts included."""
+        """An upper bound of any change's gain: all cycles of the layers, layouts included."""
         return len(names) * (self._now(names[0]) + self._converted.get(names[0], 0))
 
     def _now(self, name: str) -> int:
-        """Cycles of a layer as it is and where it is."""
+        """Return the cycles of a layer without changes, on its current core."""
         if name in self._predicted:
             return self._predicted[name]
         return cpu_cycles(self._compiled.dispatch.layers[name], self._soc)
 
     def best(self, names: tuple[str, ...]) -> Improvement | None:
-        """The variant of these layers that gains most, if any gains."""
+        """Return the variant of these layers that gains most, if any gains."""
         name = names[0]
         layer = self._compiled.dispatch.layers[name]
         found: list[tuple[int, Variant, Improvement]] = []
@@ -267,16 +269,16 @@ class _Judge:
         return min(about, key=lambda item: (item[0], -item[2].gain))[2]
 
     def _room_for(self, changed: Layer, layer: Layer, wanted: int) -> int:
-        """How many of these layers L2 can hold as they then are, code left aside."""
+        """Return how many of the changed layers fit L2, not counting code."""
         assert isinstance(changed, Weighted) and isinstance(layer, Weighted)
         more = changed.weight.size - layer.weight.size
         return wanted if more <= 0 else max(0, min(wanted, self._room // more))
 
     def _answer(self, name: str, changed: Layer) -> tuple[int, int, str] | None:
-        """Cycles before and after the change, and where the changed layer runs.
+        """Return the cycles before and after the change, and where the changed layer runs.
 
-        Where it moves from the host to an accelerator, its result is no longer brought into the
-        accelerator's layout, but its input is.
+        If it moves from the host to an accelerator, its input must be converted to the
+        accelerator's layout, and its result no longer needs to be.
         """
         place, before = self._compiled.dispatch.placement[name], self._now(name)
         offers = self._compiled.target.accelerators
@@ -303,7 +305,7 @@ class _Judge:
 
 
 def _effects(layer: Layer, variant: Variant) -> str:
-    """What else changes: weights, and the shapes around it."""
+    """Describe what else changes: weights, and the shapes around the layer."""
     changed = variant.layer
     assert isinstance(changed, Weighted) and isinstance(layer, Weighted)
     more = changed.weight.size - layer.weight.size

@@ -1,6 +1,7 @@
-"""Operators that a model would be quicker without.
+"""Operators whose removal would make a model faster.
 
-These are conversions from and to reals at its borders, and what lies between two regions.
+These are conversions from and to reals at its inputs and outputs, and operators between two
+regions.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _SAME = "the network computes the same"
 
 
 def removals(compiled: Compiled) -> Iterator[Improvement]:
-    """Each operator of these kinds, with what is gained where it is gone."""
+    """Yield each operator of these kinds, with the gain of removing it."""
     yield from _conversions(compiled)
     yield from _between_regions(compiled)
 
 
 def _conversions(compiled: Compiled) -> Iterator[Improvement]:
-    """From and to reals, at inputs and outputs: the host computes them in software.
+    """Yield conversions from and to reals at inputs and outputs, which the host does in software.
 
-    They go where a sensor's or a caller's data are integers anyway.
+    They can be removed if a sensor or a caller provides integers anyway.
     """
     for step in compiled.program.steps:
         if step.kind != "cpu" or not step.layers:
@@ -51,9 +52,9 @@ def _conversion(compiled: Compiled, name: str, change: str) -> Iterator[Improvem
 
 
 def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
-    """Operators of one input on the host that keep its shape, between layers on accelerators.
+    """Yield one-input, shape-preserving operators on the host between layers on accelerators.
 
-    Without one its cycles and the conversions of layout on both sides are gone.
+    Removing one saves its cycles and the conversions of layout on both sides.
     """
     dispatch, soc = compiled.dispatch, compiled.target.soc
     steps = [step for step in compiled.program.steps if step.kind != "copy"]

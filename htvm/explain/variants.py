@@ -1,7 +1,7 @@
-"""A layer of other sizes: what rules, packing and the cost model are asked about changed models.
+"""A layer with other sizes, to evaluate changes with the rules, packing and the cost model.
 
-Weights are zeros, because sizes decide; the arithmetic is that of one shift, until
-`byoc_dory.soc.schemes.NumberScheme.form_of` writes it for an accelerator.
+Weights are zeros, because only sizes matter; the arithmetic is a single shift, until
+`byoc_dory.soc.schemes.NumberScheme.form_of` rewrites it for an accelerator.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ __all__ = ["is_resizable", "resized"]
 
 
 def is_resizable(layer: Layer) -> TypeGuard[Convolution | Dense]:
-    """Whether `resized` makes such layers of other sizes: dense ones, and convolutions over all
-    channels or each."""
+    """Whether `resized` applies: to dense layers, and convolutions with one group or depthwise."""
     if isinstance(layer, Convolution):
         return layer.full or layer.depthwise
     return isinstance(layer, Dense)
@@ -44,19 +43,19 @@ def resized(
     stride: tuple[int, int] | None = None,
     pad: tuple[int, int, int, int] | None = None,
 ) -> Layer:
-    """The layer with other sizes; its output's height and width follow.
+    """Return the layer with other sizes; its output's height and width follow from them.
 
     Args:
-        layer: a convolution of one group, a depthwise one, or a dense layer.
-        K, C: output and input channels; of a depthwise layer K is both.
-        kernel: (fy, fx).  Unless ``pad`` says otherwise, paddings change with it so that the
-            output keeps its size at stride 1.
+        layer: a convolution with one group, a depthwise convolution, or a dense layer.
+        K, C: output and input channels; for a depthwise layer, K sets both.
+        kernel: (fy, fx).  Unless ``pad`` is given, paddings change with it so that the output keeps
+            its size at stride 1.
         stride: (y, x).
         pad: (top, left, bottom, right).
 
     Raises:
-        ValueError: the operator has no such sizes.
-        ModelError: the sizes do not go together.
+        ValueError: the layer does not have these sizes.
+        ModelError: the sizes contradict each other.
     """
     if not is_resizable(layer):
         raise ValueError(f"a {layer.op} of {layer.groups} groups cannot be resized")
@@ -87,7 +86,7 @@ _INT8 = (-128, 127)
 
 
 def _padding(layer: Layer, fy: int, fx: int) -> tuple[int, int, int, int]:
-    """The layer's padding, grown or shrunk with its kernel, at the end first."""
+    """Return the layer's padding, adjusted to its new kernel, starting at the end."""
     top, left, bottom, right = layer.pad
     top, bottom = _shared(top, bottom, fy - layer.fy)
     left, right = _shared(left, right, fx - layer.fx)

@@ -1,1 +1,1 @@
-"""Which core each layer shall run on, decided before retargeting."""
+"""The choice of a core for each layer, made before retargeting."""

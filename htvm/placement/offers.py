@@ -1,7 +1,7 @@
-"""Offers: what each accelerator says of a layer, and the cycles predicted there and on the CPU.
+"""Offers: each accelerator's answer to a layer, and the predicted cycles there and on the CPU.
 
-A layer is judged before it is retargeted, in the form that retargeting would write for the
-accelerator (`NumberScheme.form_of`), with numbers that stand for any.
+A layer is offered before it is retargeted, in the form that retargeting would write for the
+accelerator (`NumberScheme.form_of`), with placeholder values for its numbers.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["Estimator", "Offers"]
 
 
 class Estimator:
-    """Predicted cycles of layers with the tiles the tiler picks; each geometry is solved once.
+    """Predicted cycles of layers with the tiler's tiles; each geometry is solved once.
 
     Args:
         soc: description of the SoC.
-        options: of the tiler; their kind of schedule is what is estimated.
+        options: options of the tiler, whose schedule the estimates are for.
     """
 
     def __init__(self, soc: Soc, options: TilingOptions) -> None:
@@ -39,7 +39,7 @@ class Estimator:
         self._known: dict[tuple[object, ...], int] = {}
 
     def cycles(self, layer: Layer, accelerator: Accelerator) -> int:
-        """Cycles of a layer alone on an accelerator that accepts it.
+        """Return the cycles of a layer alone on an accelerator that accepts it.
 
         Raises:
             TargetError: the accelerator has no such tiling objective.
@@ -54,12 +54,12 @@ class Estimator:
 
 
 class Offers:
-    """What the accelerators of a target say, asked layer by layer.
+    """The answers of a target's accelerators to layers.
 
     Args:
-        target: its accelerators are asked.
-        estimator: predicts the cycles of those that accept.
-        final: judge layers as they are; otherwise in the form retargeting would write.
+        target: the target whose accelerators answer.
+        estimator: predicts the cycles on accelerators that accept.
+        final: whether layers are offered unchanged; otherwise in the form retargeting would write.
     """
 
     def __init__(self, target: Target, estimator: Estimator, *, final: bool) -> None:
@@ -69,10 +69,11 @@ class Offers:
         self._final = final
 
     def candidates(self, layer: Layer, estimates: bool) -> tuple[Candidate, ...]:
-        """What each accelerator says, and the CPU.
+        """Return the answer of each accelerator, and the CPU as a candidate.
 
         Raises:
-            TilingError: the layer would run on an accelerator, had L1 not been made too small.
+            TilingError: the layer would run on an accelerator if the options did not make L1 too
+                small.
         """
         offers, errors = [], []
         for entry in self._accelerators:
@@ -89,7 +90,7 @@ class Offers:
         return (*offers, Candidate(CPU, True, cycles=cycles, layer=layer.name, kind=layer.op))
 
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
-        """What one accelerator says; `TilingError` where no tile to estimate fits."""
+        """Return one accelerator's answer; raise `TilingError` if no tile to estimate fits."""
         form = layer if self._final else accelerator.scheme.form_of(layer)
         verdict = accelerator.judge(form, self._soc)
         said = self._of(layer, accelerator)
@@ -100,13 +101,13 @@ class Offers:
 
     @staticmethod
     def _of(layer: Layer, accelerator: Accelerator) -> Candidate:
-        """A candidate that has not accepted."""
+        """Return a candidate without the accelerator's acceptance."""
         return Candidate(
             accelerator.name, False, layer=layer.name, kind=layer.op, scheme=accelerator.scheme.name
         )
 
     def _cpu(self, layer: Layer) -> int:
-        """The layer on the host, and its tensors in and out of the accelerators' layout."""
+        """Return the cycles on the host, including layout conversions of the layer's tensors."""
         if not self._accelerators:
             return cpu_cycles(layer, self._soc)
         moved = sum(tensor.elements for tensor in (*layer.inputs, layer.output))

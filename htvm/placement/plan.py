@@ -1,10 +1,10 @@
-"""Placement: which core shall run each layer, decided from shapes before retargeting.
+"""Placement: choosing a core for each layer by its shapes, before retargeting.
 
-The cores of a SoC may differ in their arithmetic, so that the choice changes the numbers: it is a
-*plan*.  Here each layer of the source is offered to each accelerator in the form it would be
-retargeted to (`htvm.placement.offers`), judged, estimated where the policy wants to know, and
-placed. Retargeting then writes the layers in their cores' forms, and
-`patterns.dispatch.dispatching.dispatch` judges what was really written.
+The cores of a SoC may differ in their arithmetic, so the choice changes the results: it is a
+*plan*.  Each layer of the source is offered to each accelerator in the form it would be retargeted
+to (`htvm.placement.offers`), checked, estimated if the policy needs estimates, and placed.
+Retargeting then writes the layers in their cores' forms, and
+`patterns.dispatch.dispatching.dispatch` checks the layers as written.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["Placement", "place"]
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The plan.
+    """The plan of which core runs each layer.
 
     Attributes:
         policy: name of the policy that decided, ``"a function"`` or ``"a table"``.
         places: layer -> accelerator or ``"cpu"``, in execution order; operators that an accelerator
             takes together all have its name.
-        candidates: layer -> what was offered, in the order of the accelerators, the CPU last; a
-            layer of several operators has the name of the last.
-        binding: layers that the user placed; they must be executed there.
-        final: whether the model's layers are executed as they are, without retargeting.
+        candidates: layer -> the candidates offered to the policy, in the order of the accelerators,
+            the CPU last; a layer of several operators has the name of the last one.
+        binding: layers placed by the user; they must run there.
+        final: whether the model's layers are executed without retargeting.
     """
 
     policy: str
@@ -58,20 +58,21 @@ def place(
     options: TilingOptions,
     policy: Policy | None = None,
 ) -> Placement:
-    """Plan who runs each layer of a model.
+    """Plan which core runs each layer of a model.
 
     Args:
-        graph: of the source model.
-        target: whose accelerators are asked.
-        options: of the tiler, whose tiles are estimated.
-        policy: name, function or table; the target's own by default.  What accelerators take
-            together (an attention, a product and its activation) is decided about first, under
-            the name of its last operator; left to the CPU, its operators are decided about.
+        graph: operators of the source model.
+        target: the target whose accelerators are considered.
+        options: options of the tiler, whose tiles are estimated.
+        policy: name, function or table; the target's own by default.  Groups of operators that an
+            accelerator takes together (an attention, a product and its activation) are placed
+            first, under the name of the last operator; if the CPU is chosen, their operators are
+            placed one by one.
 
     Raises:
-        PolicyError: the policy is none, or names an unknown layer or accelerator, or one that
-            cannot take the layer.
-        TilingError: a policy that asks for estimates, and no tile of a layer fits.
+        PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
+            accelerator that cannot take the layer.
+        TilingError: the policy needs estimates, and no tile of a layer fits.
     """
     chosen = target.policy if policy is None else policy
     check_policy(chosen)
@@ -88,10 +89,10 @@ def place(
 
 
 class _Planner:
-    """Judges by shapes and a policy: the `patterns.dispatch.together.Judge` of the plan.
+    """Decides by shapes and a policy: the plan's `patterns.dispatch.together.Judge`.
 
     Attributes:
-        offers: layer -> what was offered, of the layers that are somebody's choice.
+        offers: layer -> its candidates, for layers that the policy can choose a core for.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class _Planner:
         candidates = {
             name: asked.candidates(layer, estimates) for name, layer in self._layers.items()
         }
-        # Of matrices, only what an accelerator takes is somebody's choice.
+        # For matrix layers, the policy is asked only if an accelerator accepts.
         self.offers = {
             name: offered
             for name, offered in candidates.items()
@@ -126,7 +127,7 @@ class _Planner:
         self._decide = _decider(chosen, target.policy, final)
 
     def together(self, group: Group) -> dict[str, str]:
-        """Where all operators of a group shall run; nothing if they are decided about alone."""
+        """Return the place of all operators of a group; empty if they are placed one by one."""
         candidates = self._together.get(group)
         is_layer = group.name in self.offers
         if candidates is None or (is_layer and _is_of_one(self._chosen, group, candidates)):
@@ -141,7 +142,7 @@ class _Planner:
         return {group.name: CPU} if where == CPU else dict.fromkeys(group.parts, where)
 
     def alone(self, nodes: Sequence[Node]) -> dict[str, str]:
-        """Where each layer shall run that is somebody's choice."""
+        """Return the place of each layer that the policy can choose a core for."""
         names = [node.name for node in nodes if node.name in self.offers]
         infos = _infos([self._layers[name] for name in names])
         return {name: self._decide(infos[name], self.offers[name]) for name in names}
@@ -153,14 +154,14 @@ def _is_taken(candidates: Sequence[Candidate]) -> bool:
 
 
 def _is_of_one(chosen: Policy, group: Group, candidates: Sequence[Candidate]) -> bool:
-    """Whether a table means the last operator of a group by its name, not the group."""
+    """Whether a table's entry means the last operator of a group, not the whole group."""
     if not isinstance(chosen, Mapping) or group.name not in chosen:
         return False
     return chosen[group.name] not in {c.name for c in candidates if c.accepted and c.name != CPU}
 
 
 def _decider(chosen: Policy, default: str, final: bool) -> Decide:
-    """What the user chose, as a function whose answers are checked."""
+    """Return the user's choice as a function whose answers are checked."""
     if isinstance(chosen, str):
         return _named(chosen, final)
     if isinstance(chosen, Mapping):
@@ -178,7 +179,7 @@ def _decider(chosen: Policy, default: str, final: bool) -> Decide:
 
 
 def _is_final(graph: Graph, target: Target) -> bool:
-    """Whether retargeting leaves every layer as it is, by what its form is."""
+    """Whether retargeting would leave every layer unchanged, judging by the layers' form."""
     # Layers in a ternary core's form cannot be retargeted again.
     return graph.has_ternary or (
         all_multiply(entry.scheme for entry in target.accelerators) and graph.has_mul_shifts
@@ -186,7 +187,7 @@ def _is_final(graph: Graph, target: Target) -> bool:
 
 
 def _named(policy: str, final: bool) -> Decide:
-    """A built-in policy; where layers are executed as they are, any core that accepts is exact."""
+    """Return a built-in policy; without retargeting, every core that accepts a layer is exact."""
     decide = POLICIES[policy]
     if not final or policy == "latency":
         return decide
@@ -204,7 +205,7 @@ def _named(policy: str, final: bool) -> Decide:
 
 
 def _layers(nodes: Sequence[Node]) -> dict[str, Layer]:
-    """The layers as they will be after retargeting, which takes paddings into them."""
+    """Return the layers as they will be after retargeting, which merges paddings into them."""
     pads = {node.name: node for node in nodes if node.kind == "pad"}
     return {node.name: _behind_pad(node.layer, pads) for node in nodes if node.layer is not None}
 
@@ -267,7 +268,7 @@ def _check_layers(table: Mapping[str, str], known: Collection[str]) -> None:
 
 
 def _checked(answer: str, layer: str, offers: Sequence[Candidate], who: str) -> str:
-    """The answer, if it names a candidate that takes the layer."""
+    """Return the answer if it names a candidate that takes the layer; raise otherwise."""
     for offer in offers:
         if offer.name == answer:
             if offer.accepted:

@@ -1,1 +1,1 @@
-"""The simulated machines: instruction-set simulator, native platform, what a run spent."""
+"""The simulated machines: instruction-set simulator, native platform, and the cycles of a run."""

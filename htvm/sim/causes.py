@@ -1,4 +1,4 @@
-"""What the cycles of a run were spent on, from the device models' own account of it."""
+"""The cycles of a run by cause, computed from the device models' events."""
 
 from __future__ import annotations
 
@@ -12,29 +12,26 @@ from htvm.result import Causes, Interval
 __all__ = ["CLUSTER", "DMA", "HOST", "Timeline", "is_hart"]
 
 HOST = "host"
-"""Unit of the events in which the host waits."""
+"""Unit of the events during which the host waits."""
 
 CLUSTER = "cluster"
-"""Unit of the kernels that the host computes together with other harts: from the wake-up of these
-to the barrier at which all meet."""
+"""Unit of the kernels that all cores compute together, from wake-up to barrier."""
 
 DMA = "dma"
-"""Unit of transfers."""
+"""Unit of DMA transfers."""
 
 _HART = re.compile(r"core[0-9]+")
-"""Units of single harts, "core0" being the host within a kernel: what they do is a kernel's, or
-somebody's transfer, which has an event of its own."""
+"""Units of single harts; their work belongs to a kernel or to a transfer, which have own events."""
 
 
 class Timeline:
     """The events of a run.
 
     Args:
-        events: as the device models wrote them down: unit, start and end in cycles; of an
-            accelerator also the cycles of array and weights; so of a cluster's kernels, all of
-            whose cycles are its array's.  No two of them work at the same time: a host that
-            computes with its cores orders nothing.  Those of single harts ("core1" and so on) have
-            no cause of their own.
+        events: events from the device models: unit, start and end in cycles; for accelerators also
+            the cycles of array and weights (a cluster's kernels count as array entirely).  No two
+            of them work at the same time: a host that computes with its cores controls no devices.
+            Events of single harts ("core1" and so on) have no cause of their own.
     """
 
     def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -42,10 +39,10 @@ class Timeline:
         self._starts = [event["start"] for event in self._events]
 
     def causes(self, begin: int, end: int) -> Causes:
-        """What the cycles from ``begin`` to ``end`` were spent on.
+        """Return the cycles from ``begin`` to ``end`` by cause.
 
-        Every event that starts in between must end there, too: at the end of a step of the
-        program all devices are idle.
+        Every event that starts in between must also end there: at the end of a program step all
+        devices are idle.
         """
         events = self._events[bisect_left(self._starts, begin) : bisect_left(self._starts, end)]
         cores = [
@@ -76,7 +73,7 @@ class Timeline:
         )
 
     def intervals(self) -> tuple[Interval, ...]:
-        """Every event as who and when."""
+        """Return every event as an interval of a unit."""
         return tuple(
             Interval(
                 "waiting" if event["unit"] == HOST else str(event["unit"]),
@@ -87,7 +84,7 @@ class Timeline:
         )
 
     def busy(self) -> tuple[tuple[str, int], ...]:
-        """Busy cycles of each device, in the order of their names."""
+        """Return the busy cycles of each device, sorted by name."""
         units = sorted({str(event["unit"]) for event in self._events} - {HOST})
         return tuple(
             (unit, _covered([event for event in self._events if event["unit"] == unit]))
@@ -101,7 +98,7 @@ def is_hart(unit: str) -> bool:
 
 
 def _covered(events: Sequence[Mapping[str, Any]]) -> int:
-    """Cycles in which at least one of the events goes on."""
+    """Return the number of cycles covered by at least one of the events."""
     total = last = 0
     for start, end in sorted((event["start"], event["end"]) for event in events):
         total += max(0, end - max(start, last))

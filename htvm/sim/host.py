@@ -37,18 +37,18 @@ def run_host(
     """Run a program and return its outputs.
 
     Args:
-        program: from `htvm.firmware.host.build`.
+        program: a program from `htvm.firmware.host.build`.
         inputs: the bytes of each input, in order.
         output_sizes: bytes of each output, in order.
         timeout_s: seconds after which the program is stopped.
-        events: if given, what the devices did is appended: unit, start, end (in accesses and
-            waited device cycles, not host cycles), what, bytes, macs, array, weights.
-        settings: device register -> value written before anything else; settings of the device
-            models, which no program can change.
+        events: a list to which device events are appended: unit, start, end (in accesses and waited
+            device cycles, not host cycles), what, bytes, macs, array, weights.
+        settings: device register -> value written first; these are settings of the device models,
+            which no program can change.
 
     Raises:
-        SimulationError: a device complained (its message names device, address and size), the
-            program failed or crashed, or an output has another size than asked for.
+        SimulationError: a device complained (the message names device, address and size), the
+            program failed or crashed, or an output has another size than expected.
     """
     with work_folder("htvm-host-") as folder:
         input_files = [folder / f"input_{i}" for i in range(len(inputs))]

@@ -1,7 +1,7 @@
 """Running programs on the instruction-set simulator.
 
 ``python -m htvm.sim.iss FILE.elf`` runs a bare-metal program on the machine
-:data:`~htvm.firmware.machine.BARE` and prints what it prints, then its cycles and instructions.
+:data:`~htvm.firmware.machine.BARE` and prints its output, then its cycles and instructions.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from htvm.sim.look import Look, Seen
 __all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
 
 MAX_CYCLES = 20_000_000_000
-"""Cycles after which a run is given up, unless told otherwise: about a minute."""
+"""Default limit of a run in cycles: about a minute."""
 
 _TRAPPED = 1
 
 
 @dataclass(frozen=True)
 class IssResult:
-    """What a run left behind.
+    """The results of a run on the simulator.
 
     Attributes:
-        exit_code: the program's; 0 is success.
-        cycles: of the core, from its first instruction to the store that ended the run.
-        instructions: executed in these cycles (by the first hart, where there are many).
+        exit_code: exit code of the program; 0 is success.
+        cycles: cycles of the core, from its first instruction to the store that ended the run.
+        instructions: instructions executed in these cycles (by the first hart, if there are
+            several).
         marks: (cycle, event) of each store to the machine's trace register.
         output: bytes the program printed.
-        memory: contents of each address asked for, after the run.
+        memory: contents after the run of each address in ``peeks``.
         stack_used: bytes between the stack's top and the lowest stack pointer; None if no stack
             region was given.
-        events: what the devices did, in the order in which they were told, and when the core
-            waited for them (unit "host"); of many harts also when each but the first was at work
-            (unit "core1" and so on).
-        harts: instructions of each hart, where the cores have a scoreboard; empty elsewhere.
-        seen: what was looked at; None if nothing was.
+        events: device events in the order in which devices were started, and the times when the
+            core waited for them (unit "host"); with several harts, also when each of them except
+            the first was at work (unit "core1" and so on).
+        harts: instructions of each hart, for cores with a scoreboard; empty otherwise.
+        seen: what ``look`` asked for; None without it.
     """
 
     exit_code: int
@@ -61,11 +62,11 @@ class IssResult:
 
 
 class TrapError(SimulationError):
-    """The simulated core stopped before the program's end.
+    """The simulated core stopped before the end of the program.
 
     Attributes:
         pc: address of the instruction.
-        cycles: cycles until then.
+        cycles: cycles until the trap.
         output: bytes the program had printed.
     """
 
@@ -75,7 +76,7 @@ class TrapError(SimulationError):
 
 
 def build_iss(machine: Machine, compiler: Compiler) -> Path:
-    """Return the simulator's executable for a machine's devices, building it if need be.
+    """Return the simulator's executable for a machine's devices, building it if necessary.
 
     Raises:
         ToolchainError: there is no compiler, or the device models do not compile.
@@ -107,16 +108,16 @@ def run_elf(
 
     Args:
         elf_path: a statically linked RV32IMC executable.
-        machine: what it runs on.
+        machine: the machine it runs on.
         pokes: address -> bytes written into RAM after loading.
         peeks: address -> number of bytes to read from RAM after the run.
         stack: (lowest address, top) of the stack, to measure its use and catch its overflow.
-        max_cycles: give up after so many.
+        max_cycles: limit of the run in cycles.
         step_polls: execute every poll of a device register instead of skipping to the device's
             next event; slower, same result.
-        settings: device register -> value written before the first cycle; settings of the device
-            models, which no program can change.
-        look: what to look at during the run.
+        settings: device register -> value written before the first cycle; these are settings of the
+            device models, which no program can change.
+        look: memory and stores to observe during the run.
         compiler: builds the simulator; ziglang if not given.
 
     Raises:
@@ -212,7 +213,7 @@ def _run(line: Sequence[str], elf_path: Path, report: Path) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns its exit code (2 for an error, else the program's)."""
+    """Run the command line; return its exit code (2 for an error, else the program's)."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write("usage: python -m htvm.sim.iss FILE.elf\n")
@@ -237,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print_bytes(data: bytes) -> None:
-    """Print what the program printed, whatever characters it took the bytes for."""
+    """Print the program's output, whatever its encoding."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Looking into a run: what memories hold at its marks, and which code stores into them."""
+"""Observing a run: memory contents at its marks, and the code that stores to memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Look:
-    """What to look at during a run.  Runs repeat exactly, watched or not.
+    """What to observe during a run.  Observation does not change a run.
 
     Attributes:
-        snapshots: memory to be kept at every mark with an odd event (the end of a step).
-        watch: tell who stored last into this range before the mark ``until``.
+        snapshots: ranges to record at every mark with an odd event (the end of a step).
+        watch: range whose last store before the mark ``until`` is reported.
         until: event of that mark.
-        stack_at: tell who stored at these cycles.
-        functions: addresses of all functions, by which a jump to another function is told from
-            others.
+        stack_at: cycles at which stores are reported with their call stack.
+        functions: addresses of all functions, to recognise jumps that are calls.
     """
 
     snapshots: tuple[Range, ...] = ()
@@ -39,7 +38,7 @@ class Look:
     functions: tuple[int, ...] = ()
 
     def options(self, folder: Path) -> list[str]:
-        """The simulator's options; files go into ``folder``."""
+        """Return the simulator's options; its files go into ``folder``."""
         options: list[str] = []
         for area in self.snapshots:
             options += ["--snapshot", f"{area.address:#x}:{area.size}"]
@@ -57,7 +56,7 @@ class Look:
         return options
 
     def seen(self, facts: Mapping[str, Any], folder: Path) -> Seen:
-        """What the simulator reported and left in ``folder``."""
+        """Return what the simulator reported and left in ``folder``."""
         data = (folder / "snapshots").read_bytes() if self.snapshots else b""
         ends = [event for _, event in facts["marks"] if event % 2]
         each = sum(area.size for area in self.snapshots)
@@ -76,12 +75,12 @@ class Look:
 
 @dataclass(frozen=True)
 class Store:
-    """A store the host made.
+    """A store by the host.
 
     Attributes:
-        cycle: when.
-        address: where.
-        pcs: the store's instruction, and the calls under way, innermost first.
+        cycle: cycle of the store.
+        address: address of the store.
+        pcs: address of the store instruction and of the calls under way, innermost first.
     """
 
     cycle: int
@@ -91,12 +90,12 @@ class Store:
 
 @dataclass(frozen=True)
 class Seen:
-    """What there was to see.
+    """The observations of a run.
 
     Attributes:
-        snapshots: event of a mark -> contents of the ranges asked for, in their order.
+        snapshots: event of a mark -> contents of the ranges in ``snapshots``, in their order.
         last: the last store into the watched range; None if there was none.
-        stores: those at the cycles asked for.
+        stores: the stores at the cycles in ``stack_at``.
     """
 
     snapshots: Mapping[int, tuple[bytes, ...]] = field(repr=False)

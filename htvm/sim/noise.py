@@ -1,4 +1,4 @@
-"""Noise of in-memory arrays: a setting of their device models, of which no program knows."""
+"""Noise of in-memory arrays: a setting of their device models that no program can reach."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 __all__ = ["noise_settings"]
 
 _LARGEST = 1_000.0
-"""Steps of a converter: far more than its range."""
+"""Largest deviation in steps of a converter: far more than its range."""
 
 
 def noise_settings(target: Target, deviation: float, seed: int) -> dict[int, int]:
-    """Return device register -> value for a run with noise; nothing for one without.
+    """Return device register -> value for a run with noise; empty without noise.
 
     Args:
-        target: what is run on; all its in-memory arrays get the noise.
-        deviation: standard deviation in steps of the converters; 0 for none.
-        seed: 32 bits.
+        target: the target of the run; all of its in-memory arrays get the noise.
+        deviation: standard deviation in steps of the converters; 0 for no noise.
+        seed: 32-bit seed.
 
     Raises:
-        InputError: the deviation or the seed is none.
+        InputError: the deviation or the seed is out of range.
         TargetError: the target has no in-memory array.
     """
     if not isinstance(deviation, int | float) or not math.isfinite(deviation):

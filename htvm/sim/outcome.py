@@ -1,4 +1,4 @@
-"""From what a run left behind to what the user gets."""
+"""Turning the raw results of a run into the user's `RunResult`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["outcome"]
 
 
 def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
-    """Return the outputs of a run, and where its cycles went.
+    """Return the outputs of a run, and its cycles by cause.
 
     Args:
-        raw: what the run left behind.
-        steps: of the program.
-        soc: whose clock makes milliseconds of cycles.
+        raw: the raw results of the run.
+        steps: steps of the program.
+        soc: the SoC, whose clock converts cycles to milliseconds.
     """
     timeline = Timeline(raw.events)
     spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)

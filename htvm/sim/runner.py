@@ -24,16 +24,15 @@ Array: TypeAlias = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, eq=False)
 class RawResult:
-    """What one inference left behind.
+    """The raw results of one inference.
 
     Attributes:
-        outputs: in the model's order, shapes and dtypes.
-        cycles: from the call of the entry function to its return; None on the host platform.
+        outputs: outputs in the model's order, shapes and dtypes.
+        cycles: cycles from the call of the entry function to its return; None on the host platform.
         spans: (begin, end) cycle of every step, counted from the call; empty on the host platform.
-        events: what the devices did and when the host waited for them (unit "host"), times counted
-            from the call (on the host platform: in accesses and waited device cycles since the
-            start).
-        stack_used: bytes of the stack's high-water mark; None on the host platform.
+        events: device events, and the times when the host waited (unit "host"), counted from the
+            call (on the host platform: in accesses and waited device cycles since the start).
+        stack_used: largest use of the stack in bytes; None on the host platform.
     """
 
     outputs: tuple[Array, ...]
@@ -44,7 +43,7 @@ class RawResult:
 
     @property
     def step_cycles(self) -> list[int]:
-        """Cycles of every step, waiting for devices included; empty on the host platform."""
+        """Cycles of every step, including waiting for devices; empty on the host platform."""
         return [end - begin for begin, end in self.spans]
 
 
@@ -54,9 +53,9 @@ def run(
     """Run one inference.
 
     Args:
-        built: from `htvm.firmware.build`; can be run any number of times.
+        built: a program from `htvm.firmware.build`; it can be run any number of times.
         inputs: one array per input, in the model's shapes and dtypes.
-        settings: of the device models: register -> value written before the first cycle.
+        settings: settings of the device models: register -> value written before the first cycle.
 
     Raises:
         InputError: number, shape or dtype of the inputs is wrong.
@@ -106,7 +105,7 @@ def _arrays(program: Program, raw: Sequence[bytes]) -> tuple[Array, ...]:
 def _spans(
     program: Program, marks: Sequence[tuple[int, int]]
 ) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-    """Return begin and end of the run, and those of each step counted from its begin."""
+    """Return begin and end of the run, and of each step relative to the run's begin."""
     at = {event: cycle for cycle, event in marks}
     try:
         begin, end = at[RUN_MARK], at[RUN_MARK + 1]
@@ -122,7 +121,7 @@ def _spans(
 
 
 def failure(built: Built, code: int, marks: Sequence[tuple[int, int]]) -> SimulationError:
-    """What to say of a program that returned an error code."""
+    """Return the error for a program that returned an error code."""
     steps = [event // 2 for _, event in marks if event < RUN_MARK]
     where = f"{built.program.name} on {built.soc.name}"
     if steps:

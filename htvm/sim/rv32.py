@@ -17,17 +17,17 @@ __all__ = ["FirmwareRun", "run_rv32"]
 
 @dataclass(frozen=True)
 class FirmwareRun:
-    """What a run of a firmware left behind.
+    """The results of running a firmware.
 
     Attributes:
-        cycles: of the core from reset to the end of the run, start-up included.
-        instructions: executed in these cycles.
+        cycles: cycles of the core from reset to the end of the run, including start-up.
+        instructions: instructions executed in these cycles.
         marks: (cycle, event) of each ``htvm_hal_trace``.
-        outputs: contents of each symbol asked for.
-        stack_used: bytes of the stack's high-water mark.
-        events: what the devices did.
-        printed: bytes printed.
-        seen: what was looked at; None if nothing was.
+        outputs: contents of each symbol in ``outputs``.
+        stack_used: largest use of the stack in bytes.
+        events: device events.
+        printed: bytes that the program printed.
+        seen: what ``look`` asked for; None without it.
     """
 
     cycles: int
@@ -54,19 +54,19 @@ def run_rv32(
     """Run a firmware on its machine.
 
     Args:
-        firmware: from :func:`build_firmware`.
+        firmware: a firmware from :func:`build_firmware`.
         inputs: symbol -> bytes written to it after loading; not more than its size, and not in
-            ``.bss``, which the start-up code clears: ``.noinit`` is the section for inputs.
+            ``.bss``, which the start-up code clears: inputs belong in ``.noinit``.
         outputs: symbol -> number of its bytes to read after the run.
         compiler: builds the simulator; ziglang if not given.
-        max_cycles: give up after so many.
+        max_cycles: limit of the run in cycles.
         step_polls: execute every poll of a device register.
-        settings: of the device models, as in `htvm.sim.iss.run_elf`.
-        look: what to look at during the run.
+        settings: settings of the device models, as in `htvm.sim.iss.run_elf`.
+        look: memory and stores to observe during the run.
 
     Raises:
         SimulationError: the firmware lacks a symbol, a symbol is too small, the core trapped, a
-            device complained, or ``main`` returned something but 0.
+            device complained, or ``main`` returned a nonzero value.
         ToolchainError: the simulator cannot be built.
     """
     for name in inputs:
@@ -93,7 +93,7 @@ def run_rv32(
             + (f": {printed}" if printed else ""),
             where=str(firmware.elf),
         )
-    assert result.stack_used is not None  # a stack region was given
+    assert result.stack_used is not None  # the machine has a stack region
     return FirmwareRun(
         cycles=result.cycles,
         instructions=result.instructions,
@@ -119,7 +119,7 @@ def _place(firmware: Firmware, name: str, size: int) -> int:
 
 
 def _refuse_cleared(firmware: Firmware, name: str) -> None:
-    """Writing to zero-initialised data before the run would be in vain."""
+    """Refuse symbols in zero-initialised data, which the start-up code would clear."""
     start, end = (firmware.symbols[edge].address for edge in ("__bss_start", "__bss_end"))
     if name in firmware.symbols and start <= firmware.symbols[name].address < end:
         raise SimulationError(

@@ -1,1 +1,1 @@
-"""Holding what the simulated SoC computed against the reference, step by step."""
+"""Comparing the simulated SoC's results with the reference, step by step."""

@@ -1,4 +1,4 @@
-"""Step by step: what is in memory against what should be, and the first difference."""
+"""Comparing memory contents with the reference after each step; the first difference."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def compare_steps(
     """Compare all steps.
 
     Returns:
-        One check per step, and the first tensor that is wrong with the step at whose end it is:
-        its own, or a later one that destroyed it while it was still needed.
+        One check per step, and the first wrong tensor with the step after which it is wrong: the
+            step
+        that wrote it, or a later one that overwrote it while it was still needed.
     """
     own = {result.step: result for result in results}
     checks: list[StepCheck] = []
@@ -54,7 +55,7 @@ def compare_steps(
 
 
 def _wrong(machine: Machine, observed: Observed, result: Result, step: int) -> Array:
-    """Which elements of a tensor differ at the end of a step."""
+    """Return which elements of a tensor are wrong at the end of a step."""
     found = observed.values(result, machine.address(result), step)
     wrong: Array = found.reshape(-1).view(np.uint8) != _bytes(result.expected)
     return wrong.reshape(result.expected.size, -1).any(axis=1).reshape(result.expected.shape)
@@ -74,7 +75,7 @@ def _check(
 
 
 def first_difference(machine: Machine, observed: Observed, result: Result, step: int) -> Difference:
-    """Say everything about the first element of a tensor that is wrong at the end of a step."""
+    """Describe the first element of a tensor that is wrong at the end of a step."""
     wrong = _wrong(machine, observed, result, step)
     address = machine.address(result)
     found = observed.values(result, address, step)
@@ -110,7 +111,7 @@ def _number(value: Any) -> Number:
 
 
 def _wrong_tiles(program: TileProgram, offsets: Array, wrong: Array) -> list[tuple[TileAt, Array]]:
-    """The tiles that made an element that is wrong, in the order of execution, each with these."""
+    """The tiles that contain wrong elements, in the order of execution, with these elements."""
     found = []
     for tile, made in elements_of_tiles(program, offsets):
         if (wrong & made).any():
@@ -119,7 +120,7 @@ def _wrong_tiles(program: TileProgram, offsets: Array, wrong: Array) -> list[tup
 
 
 def _tile_at(program: TileProgram, tile: Tile, made: Array) -> TileAt:
-    """A tile, with the box around its elements."""
+    """Return a tile, with the bounding box of its elements."""
     corners = [(int(axis.min()), int(axis.max())) for axis in np.nonzero(made)]
     return TileAt(
         number=tile.number,

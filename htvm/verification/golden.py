@@ -1,4 +1,4 @@
-"""The user's own outputs, beside those of the run and of the source model."""
+"""The user's own outputs, compared with those of the run and of the source model."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ Golden: TypeAlias = "str | Path | Mapping[str, npt.NDArray[np.generic]]"
 
 
 def bind_golden(infos: Sequence[TensorInfo], golden: Golden) -> dict[str, Array]:
-    """Return the user's outputs by name; not every output needs to be among them.
+    """Return the user's outputs by name; outputs may be missing.
 
     Args:
         infos: the model's outputs.
-        golden: a mapping from output name to array, or an ``.npz`` file of such; of a model with
-            one output also an ``.npy`` file, or an ``.npz`` file with one array of any name.
+        golden: a mapping from output name to array, or an ``.npz`` file with such arrays; for a
+            model with one output also an ``.npy`` file, or an ``.npz`` file with one array of any
+            name.
 
     Raises:
-        InputError: the file holds no arrays, or a name, shape or dtype is wrong, or there are none.
+        InputError: the file holds no arrays, a name, shape or dtype is wrong, or nothing is given.
     """
     wanted = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
     where, named = "golden", golden
@@ -88,9 +89,9 @@ def compare_golden(
 
     Args:
         infos: the model's outputs.
-        golden: from `bind_golden`.
-        outputs: of the run.
-        source: of the source model as imported, for the same inputs.
+        golden: outputs from `bind_golden`.
+        outputs: outputs of the run.
+        source: outputs of the source model as imported, for the same inputs.
     """
     return tuple(
         _compared(info, golden[info.name], run, own)
@@ -119,6 +120,6 @@ def _plain(value: float, dtype: np.dtype[Any]) -> Number:
 
 
 def _decibels(signal: Array, noise: Array) -> float:
-    """10 log10 of the powers' ratio."""
+    """Return 10 log10 of the ratio of the powers."""
     power = float((signal**2).sum())
     return 10.0 * float(np.log10(power / float((noise**2).sum()))) if power else -np.inf

@@ -1,4 +1,4 @@
-"""The simulated SoC, looked at: what its memories hold at the end of every step."""
+"""The simulated SoC under observation: memory contents at the end of every step."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class Machine:
-    """A program on the simulated SoC that can be run again and again, looking elsewhere each time.
+    """A program on the simulated SoC that can be run repeatedly with different observations.
 
     Args:
-        program: what to run.
-        soc: on what.
-        inputs: of the inference, in the model's order.
-        settings: of the device models.
+        program: the program to run.
+        soc: the SoC to run it on.
+        inputs: inputs of the inference, in the model's order.
+        settings: settings of the device models.
 
     Raises:
         L2OverflowError: the program does not fit.
@@ -65,16 +65,16 @@ class Machine:
 
     @property
     def watchable(self) -> bool:
-        """Whether the host's stores can be watched: the simulator does so with a single hart."""
+        """Whether the host's stores can be watched; this requires a single hart."""
         return self.soc.cluster is None
 
     @cached_property
     def lines(self) -> Lines:
-        """The program's lines."""
+        """Debug information that maps the program's instructions to lines."""
         return Lines(self.firmware.elf)
 
     def address(self, result: Result) -> int:
-        """Device address of a tensor's first byte."""
+        """Return the device address of a tensor's first byte."""
         return result.address if result.operand is None else self._place(result.operand)
 
     def _place(self, operand: Operand) -> int:
@@ -89,7 +89,8 @@ class Machine:
         """Run the inference.
 
         Raises:
-            SimulationError: the core trapped, a device complained, or the program gave up.
+            SimulationError: the core trapped, a device complained, or the program returned an
+                error.
         """
         sizes = {
             f"htvm_run_output_{i}": tensor_bytes((info,))
@@ -109,7 +110,7 @@ class Machine:
         return done
 
     def observe(self, results: Sequence[Result]) -> Observed:
-        """Run once, and keep what is needed to compare ``results``."""
+        """Run once, and record what is needed to compare ``results``."""
         ranges = [Range(start, size) for start, size in _joined(self._spans(results))]
         done = self.run(Look(snapshots=tuple(ranges)))
         assert done.seen is not None
@@ -126,7 +127,7 @@ class Machine:
 
 
 def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges that cover the spans and do not overlap: (first address, bytes)."""
+    """Return disjoint ranges that cover the spans: (first address, bytes)."""
     joined: list[tuple[int, int]] = []
     for start, size in sorted(spans):
         if joined and start <= sum(joined[-1]):
@@ -139,13 +140,13 @@ def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """A run that was looked at.
+    """An observed run.
 
     Attributes:
-        done: what it left behind.
+        done: the results of the run.
         seen: the snapshots.
-        ranges: of what.
-        outputs: of the model.
+        ranges: the ranges that the snapshots contain.
+        outputs: the model's outputs.
     """
 
     done: FirmwareRun
@@ -164,7 +165,7 @@ class Observed:
         return self.marks[RUN_MARK]
 
     def values(self, result: Result, address: int, step: int) -> Array:
-        """What a tensor at ``address`` holds at the end of a step, shaped like its reference."""
+        """The values of a tensor at ``address`` at the end of a step, in its reference's shape."""
         moments = self.seen.snapshots
         if 2 * step + 1 not in moments:
             raise SimulationError(f"the firmware never made the mark of step {step}'s end")

@@ -1,4 +1,4 @@
-"""Who wrote an element: from its address back through transfers and triggers to lines of C."""
+"""The origin of an element: from its address back through transfers and triggers to lines of C."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def origins(
     """Find who wrote ``size`` bytes at a device address, by running once more.
 
     Args:
-        machine: what ran.
+        machine: the machine and its program.
         observed: its first run.
-        address: of the element.
-        size: bytes of it.
-        step: the step at whose end the element has the value in question.
+        address: address of the element.
+        size: number of its bytes.
+        step: the step after which the element has the value in question.
 
     Returns:
-        The last writer first: a store of the host, or a transfer and the trigger that computed what
-        was transferred.  Without lines, and without stores of the host, where the machine's harts
+        The last writer first: a store of the host, or a transfer and the trigger that computed the
+        transferred data.  Without lines and without stores of the host if the machine's harts
         cannot be watched.
     """
     end = observed.marks[2 * step + 1]
@@ -63,10 +63,10 @@ def origins(
 
 
 def _chain(events: Sequence[Event], address: int, end: int) -> list[Event]:
-    """The device events by which a byte came where it is, the last first."""
+    """Return the device events through which a byte got to its place, the last first."""
     chain: list[Event] = []
     limit = end
-    # A transfer hands on what is somewhere else; whatever computes is the beginning.
+    # A transfer copies data from elsewhere; any other event is where the data originate.
     for _ in range(4):
         found = _last_writer(events, address, limit, inclusive=not chain)
         if found is None:
@@ -92,7 +92,7 @@ def _last_writer(
 
 
 def _number(events: Sequence[Event], event: Event) -> int:
-    """Which of its unit's events this is, counted from 1."""
+    """Return the event's number among those of its unit, counted from 1."""
     same = [other for other in events if other["unit"] == event["unit"]]
     return 1 + next(i for i, other in enumerate(same) if other is event)
 
@@ -114,18 +114,18 @@ class _Writer:
         }
 
     def store(self, store: Store) -> Origin:
-        """The host stored it."""
+        """Return the origin for a store by the host."""
         place, inner = self._places(store)
         return Origin("stored by the host", store.cycle - self._begin, place, inner)
 
     def device(self, event: Event, number: int, store: Store | None) -> Origin:
-        """A device wrote it; ``store`` is the host's that started the device."""
+        """Return the origin for a device; ``store`` is the host's store that started it."""
         what = _said(event, number)
         place, inner = (None, None) if store is None else self._places(store)
         return Origin(what, event["issued"] - self._begin, place, inner)
 
     def _places(self, store: Store) -> tuple[Place | None, Place | None]:
-        """The line of generated C, and that of the runtime in which it ended, if another."""
+        """Return the line of generated C, and the line of the runtime it led to, if different."""
         frames = [place for pc in store.pcs for place in self._lines.places(pc)]
         ours = next((place for place in frames if place.file in self._texts), None)
         inner = frames[0] if frames and frames[0] != ours else None

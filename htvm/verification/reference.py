@@ -1,4 +1,4 @@
-"""The reference, all of it: what every operator of the integer form computes."""
+"""The reference: the results of all operators of the integer form."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["operator_results"]
 def operator_results(
     module: IRModule, inputs: Sequence[npt.NDArray[Any]]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Compute the result of every operator, and of the inputs, by name.
+    """Compute the results of all operators, and of the inputs, by name.
 
     Args:
-        module: integer form, before partitioning.
+        module: module in the integer form, before partitioning.
         inputs: one array per parameter of ``main``.
 
     Returns:
@@ -39,7 +39,7 @@ def operator_results(
 
 
 def _with_all_results(module: IRModule) -> tuple[list[str], IRModule]:
-    """The module whose ``main`` returns the last value of every operator, and their names."""
+    """The module with every operator's last value as a result of ``main``, and their names."""
     from tvm import relax
 
     from patterns.names import name_of

@@ -1,4 +1,4 @@
-"""What every step of a program leaves behind, where, and what the reference has for it."""
+"""The tensor that each step of a program writes, its place, and its reference values."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _AXES = {
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A tensor that a step leaves behind.
+    """A tensor that a step writes.
 
     Attributes:
         step: index of the step.
-        last: index of the last step that needs it: until then nobody may change it.
-        tensor: its name.
-        expected: the reference's values, in the axes in which elements are named.
-        axes: names of these.
-        operand: where it lies, if in L2; None if it stays in L1.
-        address: device address, if it stays in L1.
+        last: index of the last step that needs it; nobody may change it until then.
+        tensor: name of the tensor.
+        expected: the reference's values, with the axes that elements are named by.
+        axes: names of these axes.
+        operand: its place, if in L2; None if it stays in L1.
+        address: its device address, if it stays in L1.
         memory: name of the memory.
-        offsets: bytes from its first to each element.
-        program: the tiles it was made in; None off accelerators.
+        offsets: offset of each element from the first byte, in bytes.
+        program: the tile program that wrote it; None off accelerators.
     """
 
     step: int
@@ -60,19 +60,19 @@ class Result:
 
     @property
     def extent(self) -> int:
-        """Bytes from its first to the end of its last element."""
+        """Bytes from its first byte to the end of its last element."""
         return int(self.offsets.max()) + int(self.expected.dtype.itemsize)
 
 
 def step_results(compiled: Compiled, reference: Mapping[str, Array]) -> tuple[Result, ...]:
-    """Return what can be compared, in the order of steps.
+    """Return the tensors that can be compared, in the order of steps.
 
     Args:
         compiled: the built model.
         reference: results of all operators by name, in the integer form's layout.
 
-    A step is left out if what it makes is inside of an operator (a padded input, a sum), which has
-    no reference of its own; what it does wrong shows in the operator's result.
+    A step is left out if it writes an intermediate tensor of an operator (a padded input, a sum),
+    for which there is no reference; its errors show in the operator's result.
     """
     return tuple(_Finder(compiled, reference).results())
 
@@ -88,7 +88,7 @@ class _Finder:
             for kernel in code.kernels
         }
         self.cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
-        # An operator may take several kernels; the last one makes its result.
+        # An operator may have several kernels; the last one writes its result.
         self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}
         self.lives = {use.name: use.last for use in compiled.program.buffers}
         self.output_names = compiled.retargeted.model.graph.results
@@ -123,7 +123,7 @@ class _Finder:
         return self._plain(index, step.layers[-1], operand, dtype, shape)
 
     def _output(self, index: int, step: Step) -> Result | None:
-        """An output of the model, which always has a reference; of its last writer."""
+        """Return an output of the model, which always has a reference, for its last writer."""
         operand = next((arg for arg in step.args if self.outputs.get(arg.name) == index), None)
         if operand is None:
             return None
@@ -138,7 +138,7 @@ class _Finder:
         dtype: str | None = None,
         shape: tuple[int, ...] = (),
     ) -> Result | None:
-        """A tensor in the integer form's own layout."""
+        """Return a tensor in the integer form's own layout."""
         expected = self.reference.get(tensor)
         if expected is None or (
             dtype is not None
@@ -158,7 +158,7 @@ class _Finder:
         return "" if layer is None else layer.output.layout
 
     def _stored(self, index: int, step: Step, code: RegionCode, kernel: Kernel) -> Result | None:
-        """A tensor in an accelerator's layout: of a layer, or what a prologue made of an input."""
+        """Return a tensor in an accelerator's layout: a layer's output, or a prologue's."""
         soc = self.compiled.target.soc
         tensor = self._border(code, kernel) if kernel.layer is None else kernel.layer.output
         name = kernel.accelerator
@@ -186,12 +186,12 @@ class _Finder:
 
     @staticmethod
     def _border(code: RegionCode, kernel: Kernel) -> Tensor | None:
-        """The tensor a prologue converts; a map's result is shaped like its source."""
+        """The tensor that a prologue converts; a map's result has the shape of its source."""
         source = next((t for t in code.inputs if t.name == kernel.inputs[0]), None)
         return None if source is None else replace(source, name=kernel.layer_name)
 
     def _normalised(self, tensor: Tensor) -> Array | None:
-        """The reference's values as (C, y, x), or (C,)."""
+        """Return the reference's values as (C, y, x) or (C,)."""
         values = self.reference.get(tensor.name)
         layout = tensor.layout if tensor.layout != "CHW" else self._layout(tensor.name)
         if values is None or values.size != tensor.elements:
@@ -204,7 +204,7 @@ class _Finder:
         return values.reshape(rows, columns, channels).transpose(2, 0, 1)
 
     def _last_reader(self, code: RegionCode, tensor: str, index: int) -> int:
-        """The last step of the region that reads a tensor."""
+        """Return the last step of the region that reads a tensor."""
         reading = {
             kernel.symbol
             for kernel in code.kernels

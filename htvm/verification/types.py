@@ -1,4 +1,4 @@
-"""What a verification found, as frozen values and as text."""
+"""The findings of a verification, as frozen values and as text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Number: TypeAlias = "int | float"
 
 @dataclass(frozen=True)
 class Origin:
-    """Who wrote an element.
+    """The writer of an element.
 
     Attributes:
-        what: in words, e.g. "stored by the host", "computed by trigger 5 of digital".
-        cycle: when, counted from the entry function's call: the store, or the command.
-        place: the line of the generated C that did it or led to it; None if there is none.
-        inner: the line of runtime or driver in which it was done; None if that is ``place``.
+        what: a description, e.g. "stored by the host", "computed by trigger 5 of digital".
+        cycle: cycle of the store or command, counted from the entry function's call.
+        place: the line of generated C that did it or led to it; None if there is no such line.
+        inner: the line of runtime or driver that did it; None if that is ``place``.
     """
 
     what: str
@@ -44,11 +44,11 @@ class TileAt:
     """The tile of a layer that an element belongs to.
 
     Attributes:
-        number: in the order of execution, from 0.
-        tiles: how many the layer has.
+        number: its number in the order of execution, from 0.
+        tiles: number of tiles of the layer.
         index: position along each loop, outermost first, in tiles.
-        start: first output channel, row and column; of a vector, the first channel.
-        size: output channels, rows and columns.
+        start: first output channel, row and column; for a vector, the first channel.
+        size: number of output channels, rows and columns.
     """
 
     number: int
@@ -63,12 +63,12 @@ class StepCheck:
     """One step of the entry function.
 
     Attributes:
-        index: of the step, from 0.
-        layer: its name; several joined by "+".
+        index: index of the step, from 0.
+        layer: name of its layer; several are joined by "+".
         place: accelerator or "cpu"; conversions are "cpu, prologue" and the like.
-        tensor: what was compared; empty where the step makes nothing that has a reference.
-        elements: how many were compared.
-        different: how many of them differ.
+        tensor: the tensor compared; empty if the step writes no tensor with a reference.
+        elements: number of elements compared.
+        different: number of elements that differ.
     """
 
     index: int
@@ -89,23 +89,23 @@ class Difference:
     """The first difference from the reference.
 
     Attributes:
-        step: index of the step after which it was seen.
-        layer: of that step.
+        step: index of the step after which the difference was found.
+        layer: name of that step's layer.
         place: accelerator or "cpu"; conversions are "cpu, prologue" and the like.
-        tensor: which differs.
-        overwritten: the tensor was right when an earlier step had made it, so this one, which had
-            no business with it, destroyed it.
+        tensor: the tensor that differs.
+        overwritten: whether an earlier step had written the tensor correctly, and this step
+            overwrote it, although it should not touch it.
         axes: names of the element's coordinates, e.g. ("K", "oy", "ox").
-        element: the coordinates of the first element that differs: in the order of execution of
+        element: the coordinates of the first element that differs, in the order of execution of
             tiles, and within a tile channel by channel, row by row.
-        value: what the simulated SoC has.
-        expected: what the reference has.
-        different, elements: how many elements of the tensor differ, of how many.
-        memory, address: where the element lies: name of the memory, device address.
-        tile: which tile it belongs to; None off accelerators.
-        tiles_different: how many tiles have elements that differ; 0 off accelerators.
-        origins: who wrote the element, the last first; empty if nobody did in this run, or if
-            nobody knows.
+        value: the simulated SoC's value.
+        expected: the reference's value.
+        different, elements: number of elements that differ, and of all elements of the tensor.
+        memory, address: name of the memory and device address of the element.
+        tile: the tile it belongs to; None off accelerators.
+        tiles_different: number of tiles with elements that differ; 0 off accelerators.
+        origins: writers of the element, the last first; empty if nothing wrote it in this run, or
+            if unknown.
         watched: whether the host's stores could be watched.
     """
 
@@ -135,16 +135,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class GoldenCheck:
-    """One output beside the user's own.
+    """One output, compared with the user's own.
 
     Attributes:
-        output: its name.
-        elements: how many it has.
-        different: how many of the run's differ from the golden.
-        sqnr_db: signal to noise of the run against the golden, in dB; None if they are equal.
-        largest: largest absolute difference, in steps (of reals: in units).
+        output: name of the output.
+        elements: number of its elements.
+        different: number of the run's elements that differ from the golden.
+        sqnr_db: SQNR of the run against the golden, in dB; None if they are equal.
+        largest: largest absolute difference, in quantized steps (for reals: in units).
         element, value, expected: the first element that differs, in the output's own axes.
-        source_different: how many of the source model's differ, as imported, before retargeting.
+        source_different: number of elements that differ in the source model as imported, before
+            retargeting.
     """
 
     output: str
@@ -160,15 +161,15 @@ class GoldenCheck:
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """What `Module.verify` found.
+    """The findings of `Module.verify`.
 
     Attributes:
-        network, target: what was verified.
+        network, target: names of the network and the target.
         steps: one entry per step of the entry function.
-        difference: the first from the reference; None if there is none.
+        difference: the first difference from the reference; None if there is no difference.
         golden: one entry per output that the user gave; empty without.
-        retargeted: whether the network was rewritten for the target, so that its outputs may
-            differ from the source model's.
+        retargeted: whether the network was rewritten for the target, so that its outputs may differ
+            from the source model's.
     """
 
     network: str
@@ -282,7 +283,7 @@ def _golden(check: GoldenCheck, found: Verification) -> Iterator[str]:
 
 
 def _reason(check: GoldenCheck, found: Verification) -> str:
-    """Whose difference it is: the program's, retargeting's, or the golden's own."""
+    """Say where a difference comes from: the program, retargeting, or the golden itself."""
     if found.difference is not None:
         return "mend the difference from the reference first: it may be the cause"
     if not found.retargeted:

@@ -1,4 +1,4 @@
-"""The whole of `Module.verify`."""
+"""The implementation of `Module.verify`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def verify(
     settings: Mapping[int, int] | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Run a compiled model on the simulated SoC and hold every step against the reference.
+    """Run a compiled model on the simulated SoC and compare every step with the reference.
 
     Args:
-        compiled: the model.
+        compiled: the compiled model.
         inputs: one array per input, checked.
         golden: the user's own outputs by name, checked.
-        settings: of the device models: register -> value written before the first cycle.
-        progress: is told what is done.
+        settings: settings of the device models: register -> value written before the first cycle.
+        progress: receives the stages as they are done.
 
     Raises:
         L2OverflowError: the program does not fit.
