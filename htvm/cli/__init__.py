@@ -12,11 +12,11 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the console command; see `htvm.cli.app.exit_code`."""
     if argv is None:
-        # A process of its own, most of whose objects are modules that stay: looking through them
-        # for garbage takes a tenth of its time.
+        # The process ends soon, and most of its objects are modules that stay: searching them for
+        # garbage takes a tenth of its time.
         gc.set_threshold(100_000, 50, 50)
     try:
-        # Here, because an interrupt may come while these are imported.
+        # Imported here, so that an interrupt during these imports is handled.
         from htvm.cli.app import main as run
     except KeyboardInterrupt:
         sys.stderr.write("htvm: interrupted\n")

@@ -1,4 +1,4 @@
-"""The console command: its verbs, and what its exit codes say."""
+"""The console command: its verbs and its exit codes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ EXIT_USER_ERROR = 2
 
 
 class _Verbs(click.Group):
-    """The group, which imports a verb when it is asked for."""
+    """The command group; it imports a verb only when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order of the help."""
+        """Return all verbs, in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb of that name."""
+        """Return the verb of this name."""
         if cmd_name not in VERBS:
             return None
         command = importlib.import_module(f"htvm.cli.verbs.{cmd_name}").command
@@ -51,15 +51,15 @@ def app() -> None:
 
 
 def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
-    """Run a command and turn what can go wrong into one message and an exit code.
+    """Run a command; report errors as one message, and return an exit code.
 
     Args:
-        command: what to run.
-        argv: its arguments; those of the process by default.
+        command: the command to run.
+        argv: its arguments; by default those of the process.
 
     Returns:
-        0, or what the command asks for; 2 for what the user can mend; 130 when interrupted.  What
-        no one foresaw ends the process with 1 and a message, with ``-v`` the traceback.
+        0, or the command's own code; 2 for an error that the user can fix; 130 if interrupted.  An
+        unexpected error ends the process with 1 and a message, with ``-v`` also the traceback.
     """
     interrupts = Interrupts()
     if argv is None:
@@ -70,8 +70,8 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except Exception as error:
-        # Anything: an interrupt that met a callback of the compiler, or ended a child first, comes
-        # out as some other error.  What is no message to the user goes on to `report_defect`.
+        # Catches everything: an interrupt during a callback of the compiler, or one that ended a
+        # child first, surfaces as some other error.  Anything else goes on to `report_defect`.
         if interrupts.seen:
             return _interrupted()
         if isinstance(error, HtvmError):

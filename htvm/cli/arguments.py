@@ -1,4 +1,4 @@
-"""What a user types, made into what the library takes."""
+"""Converting the user's arguments to the library's types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_model(text: str) -> Model:
 
     Raises:
         ModelError: there is no such network, or the file is not a model.
-        UnsupportedError: the model uses what is not supported.
+        UnsupportedError: the model uses an unsupported feature.
     """
     if text.startswith(_ZOO):
         from htvm import zoo
@@ -48,10 +48,10 @@ def open_model(text: str) -> Model:
 
 
 def read_inputs(text: str, infos: Sequence[TensorInfo]) -> Inputs:
-    """Inputs of one inference: ``random``, ``random:SEED``, an ``.npy`` file, or an ``.npz`` file.
+    """Read the inputs of one inference: ``random``, ``random:SEED``, ``.npy`` or ``.npz`` file.
 
-    The arrays of an ``.npz`` file have the inputs' names; where the model has one input and the
-    file one array, its name does not matter.
+    The arrays of an ``.npz`` file have the inputs' names; if the model has one input and the file
+    one array, its name does not matter.
 
     Raises:
         InputError: the file does not hold arrays, or the seed is not a number.
@@ -61,15 +61,16 @@ def read_inputs(text: str, infos: Sequence[TensorInfo]) -> Inputs:
 
 
 def read_samples(text: str, infos: Sequence[TensorInfo], count: int) -> list[Inputs]:
-    """Inputs of several inferences.
+    """Read the inputs of several inferences.
 
     Args:
         text: as for `read_inputs`; arrays in files may have a leading axis over inferences.
         infos: the model's inputs.
-        count: how many to draw with seeds from SEED on; files give what they hold, up to this.
+        count: number of random inputs, with seeds from SEED on; files give what they hold, up to
+            this.
 
     Raises:
-        InputError: as `read_inputs`; or the arrays hold different numbers of inferences.
+        InputError: as for `read_inputs`; or the arrays hold different numbers of inferences.
     """
     seed = _seed(text)
     names = [info.name for info in infos]
@@ -92,7 +93,7 @@ def read_samples(text: str, infos: Sequence[TensorInfo], count: int) -> list[Inp
 
 
 def _seed(text: str) -> int | None:
-    """The seed of ``random`` or ``random:SEED``; None if the text is something else."""
+    """Return the seed of ``random`` or ``random:SEED``; None for any other text."""
     kind, _, seed = text.partition(":")
     if kind != _RANDOM:
         return None
@@ -110,7 +111,7 @@ def _is_seed(text: str) -> bool:
 
 
 def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
-    """The arrays of a file by input name."""
+    """Return the arrays of a file by input name."""
     named = read_arrays(path, "give an .npy or .npz file of numpy arrays, or random:SEED")
     if len(named) == 1 and len(infos) == 1:
         return {infos[0].name: next(iter(named.values()))}

@@ -1,7 +1,7 @@
-"""The main job, once, start to end: a network on the simulated DIANA, beside plain TVM.
+"""The demo: a network on the simulated DIANA, from start to end, compared with plain TVM.
 
-``python -m htvm.cli.demo [MODEL]``; without a model, the zoo's network for handwritten digits is
-taken, and shown real ones.
+``python -m htvm.cli.demo [MODEL]``; without a model, it shows real digits to the zoo's network for
+handwritten digits.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ DIGITS = "zoo:digits"
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
-    """What the demo runs.
+    """The model and inputs of a demo.
 
     Attributes:
         model: the network.
-        samples: inputs of inferences.
-        words: what these are.
-        labels: what they show, where they are digits; empty elsewhere.
-        images: all held-out digits, likewise.
+        samples: the inputs of each inference.
+        words: a description of the samples.
+        labels: their labels, if they are digits; otherwise empty.
+        images: all held-out digits, if they are digits; otherwise empty.
     """
 
     model: Model
@@ -67,7 +67,7 @@ def demo(model: str) -> None:
 
 
 def _show(name: str, progress: Progress) -> bool:
-    """Print everything; return whether every output was the reference's, bit for bit."""
+    """Print everything; return whether every output equals the reference, bit for bit."""
 
     with progress.stage("opening the model"):
         shown = _opened(name)
@@ -105,7 +105,7 @@ def _show(name: str, progress: Progress) -> bool:
 
 
 def _opened(name: str) -> _Shown:
-    """The model, with held-out digits if it is for them, else with seeded inputs."""
+    """Return the model, with held-out digits if it recognises digits, else with seeded inputs."""
     model = open_model(name)
     if name not in [f"zoo:{known}" for known in htvm.zoo.TRAINED]:
         samples = read_samples("random", model.inputs, INPUTS)
@@ -118,7 +118,7 @@ def _opened(name: str) -> _Shown:
 
 
 def _recognise(shown: _Shown, result: RunResult, native: htvm.Module, progress: Progress) -> None:
-    """One digit with all it was taken for, and how many of all are recognised."""
+    """Show one digit with its scores, and how many of all digits are recognised."""
     click.echo(recognised(shown.images[0], result.outputs[0], shown.labels[0]))
     click.echo(f"{result.cycles:,} cycles, {result.latency_ms:.2f} ms")
     with progress.stage(f"recognising all {len(shown.images)} held-out digits"):
@@ -141,7 +141,7 @@ class _Titles:
 
 
 def main() -> int:
-    """Run the demo; exit codes as of the command ``htvm``."""
+    """Run the demo; the exit codes are those of the command ``htvm``."""
     click.echo(f"htvm {htvm.__version__}")
     return exit_code(demo, None)
 

@@ -1,4 +1,4 @@
-"""Handwritten digits on a terminal: the image, and what the network makes of it."""
+"""Handwritten digits on a terminal: the image, and the network's scores."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _GAP = 6
 
 
 def recognised(image: NDArray[Any], logits: NDArray[Any], label: int) -> str:
-    """An image beside its scores, and the decision below.
+    """Return an image next to its scores, with the decision below.
 
     Args:
-        image: reals in 0..1, ``[..., y, x]``.
+        image: floats in 0..1, ``[..., y, x]``.
         logits: ``[1, classes]`` or ``[classes]``.
-        label: what it is.
+        label: the correct class.
     """
     pixels, scores = image.reshape(image.shape[-2:]), logits.reshape(-1)
     best = int(scores.argmax())
@@ -37,7 +37,7 @@ def recognised(image: NDArray[Any], logits: NDArray[Any], label: int) -> str:
 
 
 def _drawn(pixels: NDArray[Any]) -> list[str]:
-    """One line for each row, two characters for each pixel, in a frame."""
+    """Return one line per row, with two characters per pixel, in a frame."""
     levels = np.rint(np.clip(pixels, 0, 1) * (len(_SHADES) - 1)).astype(int)
     edge = "+" + "-" * (2 * pixels.shape[1]) + "+"
     rows = ["|" + "".join(_SHADES[level] * 2 for level in row) + "|" for row in levels]
@@ -45,7 +45,7 @@ def _drawn(pixels: NDArray[Any]) -> list[str]:
 
 
 def _bars(scores: NDArray[Any], best: int) -> list[str]:
-    """One line for each class: its logit as a bar from the least one on."""
+    """Return one line per class: its logit as a bar that starts at the smallest logit."""
     reach = float(scores.max() - scores.min()) or 1.0
     lines = []
     for index, score in enumerate(scores):

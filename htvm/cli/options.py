@@ -1,4 +1,4 @@
-"""Arguments and options that verbs share, each a decorator.
+"""Arguments and options shared by verbs, each a decorator.
 
 A verb is a file of `htvm.cli.verbs` with a click command called ``command``::
 
@@ -9,7 +9,7 @@ A verb is a file of `htvm.cli.verbs` with a click command called ``command``::
     def command(model: str, target: str, as_json: bool) -> None:
         ...
 
-Values that can be wrong by themselves are checked here, before a model is opened, which takes
+Values that can be checked on their own are checked here, before opening a model, which takes
 longer.
 """
 
@@ -50,12 +50,12 @@ EXPORT_FOLDER = "Folder to write: a new or empty one, or an earlier export, whic
 
 
 def examples(*lines: str) -> str:
-    """The epilog of a verb's help: command lines as they are typed."""
+    """Return the epilog of a verb's help: example command lines."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 def common(command: Command) -> Command:
-    """``--json`` (as ``as_json``) and ``-v``, which every verb takes."""
+    """Add ``--json`` (as ``as_json``) and ``-v``, which every verb takes."""
 
     @click.option(
         "-v",
@@ -81,21 +81,21 @@ def _known_target(_context: click.Context, _option: click.Parameter, name: str) 
 
 
 def complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
-    """Names of targets for the shell."""
+    """Complete names of targets for the shell."""
     from byoc_dory.soc.registry import targets
 
     return [name for name in targets() if name.startswith(begun)]
 
 
 class _ModelName(_Text):
-    """A file or ``zoo:NAME``; only the shell's completion looks at it here."""
+    """A file or ``zoo:NAME``; this type only serves the shell's completion."""
 
     name = "model"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Names of the zoo once ``zoo:`` is begun, files otherwise."""
+        """Complete names of the zoo after ``zoo:``, and files otherwise."""
         from click.shell_completion import CompletionItem
 
         if incomplete and "zoo:".startswith(incomplete[:4]):

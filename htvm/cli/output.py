@@ -1,4 +1,4 @@
-"""What verbs hand over to programs: JSON on stdout, arrays in files."""
+"""Output of verbs for other programs: JSON on stdout, arrays in files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from htvm.files import write_whole
 __all__ = ["SCHEMA", "print_json", "save_arrays"]
 
 SCHEMA = 1
-"""Version of what ``--json`` prints: raised when a field goes or changes its meaning."""
+"""Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
 
 
 def print_json(kind: str, data: Mapping[str, Any]) -> None:
     """Print an object with ``schema`` (`SCHEMA`), ``kind`` and the fields of ``data``.
 
     Args:
-        kind: what is described; the verb's name.
-        data: what JSON can hold.
+        kind: what is described: the verb's name.
+        data: values that JSON can hold.
     """
     click.echo(json.dumps({"schema": SCHEMA, "kind": kind, **data}, indent=2))
 
@@ -33,7 +33,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays to an .npz file of exactly this name, or nothing at all.
 
     Raises:
-        ExportError: it cannot be written.
+        ExportError: the file cannot be written.
     """
     stream = io.BytesIO()
     np.savez(stream, **dict(arrays))

@@ -1,4 +1,4 @@
-"""What ``htvm explore`` takes from the command line, and what it writes."""
+"""The arguments of ``htvm explore``, and the files it writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explored(
     schedule: ScheduleKind | None,
     progress: Progress,
 ) -> Exploration:
-    """Do what the command line says; errors as those of `htvm.explore`."""
+    """Carry out the sweep; raises the errors of `htvm.explore`."""
     tiling = TilingOptions()
     return htvm.explore(
         model,
@@ -49,10 +49,10 @@ def explored(
 
 
 def _weights(text: str) -> tuple[str, tuple[int, ...]]:
-    """A heuristic and its weights, from ``NAME=1,2``.
+    """Return a heuristic and its weights, from ``NAME=1,2``.
 
     Raises:
-        TargetError: the text is something else.
+        TargetError: the text has another form.
     """
     name, equals, weights = text.rpartition("=")
     try:
@@ -68,7 +68,7 @@ def _weights(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def write_sweep(found: Exploration, folder: Path) -> list[Path]:
-    """Write ``tilings.csv``, ``latency.png`` and ``memory.png``, each whole; returns their paths.
+    """Write ``tilings.csv``, ``latency.png`` and ``memory.png``; return their paths.
 
     Raises:
         DependencyError: matplotlib is not installed; nothing is written.

@@ -1,4 +1,4 @@
-"""What a user sees while waiting, and when something goes wrong."""
+"""Progress, log and error messages on the terminal."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = [
 ]
 
 EXIT_INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells count: 128 and the number of the signal."""
+"""Exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 
-# Nothing is shown before this, so that quick commands stay quiet.
+# Nothing is shown during the first seconds, so that quick commands stay quiet.
 _PATIENCE_SECONDS = 1.0
 
 
 class _Bar:
     """Shows the current stage on a terminal once the work has taken a while.
 
-    The bar is that of the outermost stages whose number is known; where none is, it only moves.
+    The bar shows the outermost stages with a known number of steps; without any, it only moves.
     """
 
     def __init__(self, console: Console) -> None:
@@ -69,7 +69,7 @@ class _Bar:
         words = ": ".join(stage.name for stage in self._stages) or "working"
         counted = next((stage for stage in self._stages if stage.part is not None), None)
         if counted is None or counted.part is None:
-            # Between two stages the bar stays as it is.
+            # Between two stages the bar does not change.
             self._display.update(self._task, description=words)
             return
         number, total = counted.part
@@ -84,7 +84,7 @@ class _Bar:
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """A `Progress` that shows itself on stderr, if that is a terminal and it takes a while."""
+    """Yield a `Progress` shown on stderr, if this is a terminal and the work takes a while."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Progress()
@@ -98,7 +98,7 @@ def shown_progress() -> Iterator[Progress]:
 
 
 def log_to_stderr(verbosity: int) -> None:
-    """Show the library's log: warnings, with ``-v`` what it does, with ``-vv`` everything."""
+    """Show the library's log: warnings; with ``-v`` what it does, with ``-vv`` everything."""
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbosity, logging.DEBUG)
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
@@ -111,8 +111,8 @@ def log_to_stderr(verbosity: int) -> None:
 class Interrupts:
     """Remembers that the user pressed Ctrl-C.
 
-    An interrupt that meets one of the compiler's callbacks comes out of the compiler as some other
-    error; who has seen the signal can tell it from a defect.
+    An interrupt during one of the compiler's callbacks surfaces as some other error; having
+    recorded the signal, one can tell it from a defect.
 
     Attributes:
         seen: whether there was an interrupt.
@@ -122,11 +122,11 @@ class Interrupts:
         self.seen = False
 
     def watch(self) -> None:
-        """From now on, note interrupts of this process before they are raised."""
+        """Start recording interrupts of this process before they are raised."""
         signal.signal(signal.SIGINT, self._note)
 
     def ignore(self) -> None:
-        """From now on, let no interrupt disturb the end of the process."""
+        """Ignore interrupts from now on, so that the process can end undisturbed."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -137,7 +137,7 @@ class Interrupts:
 def report_defect(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """A `sys.excepthook` for what no one foresaw: one message, and how to see more."""
+    """A `sys.excepthook` for unexpected errors: one message, and how to see more."""
     if any(argument in ("-v", "-vv", "--verbose") for argument in sys.argv[1:]):
         sys.__excepthook__(kind, error, trace)
         return

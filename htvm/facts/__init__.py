@@ -1,1 +1,1 @@
-"""What a report needs to know of a build: each file makes one kind of plain value of it."""
+"""Facts about a build for its report: each file computes one kind of plain value."""

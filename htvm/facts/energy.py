@@ -1,11 +1,11 @@
 """Energy of steps, from the average powers of a SoC's description.
 
-A power holds while a set of accelerators is at work.  A step on an accelerator is charged its
-power from the call to the return; a step for which the description has no power has no energy.
+A power applies while a set of accelerators is working.  A step on an accelerator is charged its
+power from the call to the return; a step without a power in the description has no energy.
 
-Where an accelerator of a run has no power of its own, but all of the run's together have one, that
-one is the average over a run in which they alternate: every step is charged it, which is right for
-the whole run, and says nothing of how steps differ.
+If an accelerator of a run has no power of its own, but all accelerators of the run together have
+one, that power is the average over a run in which they alternate.  Every step is charged this
+power, which is right for the whole run but does not tell steps apart.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class _Step(Protocol):
 
 
 def accelerators_of(steps: Iterable[_Step]) -> tuple[str, ...]:
-    """The accelerators that compute layers, in the order of their first."""
+    """Return the accelerators that compute layers, in the order of their first layer."""
     return tuple(dict.fromkeys(step.accelerator for step in steps if step.kind == "layer"))
 
 
 def step_energy(
     soc: Soc, accelerator: str, kind: str, cycles: int | None, used: Sequence[str]
 ) -> tuple[Power, float] | None:
-    """Return the power of a step and its energy in microjoules; None where there is neither.
+    """Return the power of a step and its energy in microjoules; None if it has no power or cycles.
 
     Args:
-        soc: whose powers.
-        accelerator: what the step runs on, or what a conversion is for.
-        kind: of the step; conversions and copies are the host's work.
-        cycles: of the step; None where there are none.
-        used: the accelerators of the run.
+        soc: the SoC that has the powers.
+        accelerator: the accelerator that the step runs on, or that a conversion is for.
+        kind: kind of the step; conversions and copies are the host's work.
+        cycles: cycles of the step; None if unknown.
+        used: accelerators of the run.
     """
     own = "cpu" if kind in ("prologue", "epilogue", "copy") else accelerator
     alternate = len(used) > 1 and any(soc.power(name) is None for name in used)
@@ -56,7 +56,7 @@ def step_energy(
 
 
 def energy_of(soc: Soc, rows: Sequence[LayerRow]) -> Energy | None:
-    """Return the energy of all steps that have one; None where none has."""
+    """Return the energy of all steps that have one; None if no step has."""
     total, covered = 0.0, 0
     used: dict[Power, None] = {}
     accelerators = accelerators_of(rows)

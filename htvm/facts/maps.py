@@ -1,4 +1,4 @@
-"""What lies where in L1 and in the arena of L2, and when."""
+"""Memory maps of L1 and of the arena in L2, over time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["memory_maps"]
 
 
 def memory_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
-    """Return a map for each memory that regions plan, then that of the arena."""
+    """Return a map for each memory that regions plan, followed by that of the arena."""
     return (*_l1_maps(compiled), _arena_map(compiled))
 
 
 def _l1_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
-    """One map for each L1: regions run one after another, so their maps follow each other."""
+    """Return one map per L1; regions run one after another, so their blocks follow each other."""
     soc = compiled.target.soc
     number = {step.symbol: index for index, step in enumerate(compiled.program.steps)}
     found: dict[str, list[Block]] = {}
@@ -29,7 +29,7 @@ def _l1_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
             continue
         memory = soc.accelerator(code.plan.layers[0].accelerator).l1
         found.setdefault(memory, []).extend(_region_blocks(code, number))
-        # Beyond the last block is what a layer overwrites behind its result.
+        # Beyond the last block are the bytes that a layer overwrites behind its result.
         peaks[memory] = max(peaks.get(memory, 0), code.plan.l1_peak)
     maps = []
     for memory, blocks in found.items():

@@ -1,4 +1,4 @@
-"""The network as a graph, and the SoC as far as figures need it."""
+"""The network as a graph, and the SoC's numbers that figures need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def network_graph(compiled: Compiled) -> tuple[Node, ...]:
 
 
 def machine_of(target: Target) -> Machine:
-    """Return what figures need to know of a target."""
+    """Return a target's numbers that figures need."""
     soc = target.soc
     return Machine(
         title=soc.title,

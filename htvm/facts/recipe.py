@@ -1,4 +1,4 @@
-"""How to make a build again: version, command, options, hashes."""
+"""How to reproduce a build: version, command, options, hashes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["recipe_of"]
 
 
 def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
-    """Return what is known of how a build was made; the command is a line of Python."""
+    """Return how a build was made, as far as known; the command is a line of Python."""
     from htvm.aot.entry import model_sources
 
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""The report of a build: one row per step, memories, energy, and how to make it again."""
+"""The report of a build: one row per step, memories, energy, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["layer_rows", "memory_of", "report_of"]
 
 
 def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> Memory:
-    """Return how the linked program uses L2 (bytes); the stack measured if there was a run."""
+    """Return how the linked program uses L2 (bytes); the stack as measured if there was a run."""
     soc = compiled.target.soc
     stack = None if result is None else result.stack_bytes
     return Memory(
@@ -96,7 +96,7 @@ def _layer_row(
 
 
 def _tiles(kernel: Kernel) -> int | None:
-    """In how many tiles a layer is executed."""
+    """Return the number of tiles of a layer."""
     return None if kernel.program is None else kernel.program.tiles
 
 
@@ -106,7 +106,7 @@ def _double_buffered(kernel: Kernel) -> bool:
 
 
 def _resident(plan: LayerPlan) -> str:
-    """Which tensors a layer finds in L1, or leaves there."""
+    """Return which tensors a layer finds in L1, or leaves there."""
     operands = plan.resident_inputs
     if len(operands) == 1:
         names = ["input"] if operands[0] else []
@@ -122,14 +122,14 @@ def _operator(compiled: Compiled, step: Step) -> str:
     if padding is not None and padding.operators == ("pad",):
         return "pad"
     kinds = compiled.dispatch.kinds
-    # A name that no operator has is that of a kernel TVM made for itself.
+    # A name without an operator belongs to a kernel that TVM created.
     return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in step.layers))
 
 
 def report_of(
     compiled: Compiled, platform: Platform, sizes: Sizes, result: RunResult | None
 ) -> Report:
-    """Return the report of a build, with the cycles of ``result`` where it has any."""
+    """Return the report of a build, with the cycles of ``result`` if it has any."""
     cycles = None if result is None else result.cycles
     cost = compiled.retargeted.report
     rows = layer_rows(compiled, result)

@@ -1,4 +1,4 @@
-"""A stored report, with the cycles of a run that was made later."""
+"""A stored report, updated with the cycles of a later run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["with_run"]
 
 
 def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
-    """Return a report of the same build with what a run measured.
+    """Return a report with the measurements of a run of the same build.
 
     Args:
-        report: without a run.
-        result: of one.
-        soc: what was run on.
+        report: the report, without a run.
+        result: the result of the run.
+        soc: the SoC that it ran on.
     """
     used = accelerators_of(report.layers)
     rows = tuple(

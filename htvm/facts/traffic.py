@@ -1,4 +1,4 @@
-"""How many bytes each step moves out of L2 and into it."""
+"""Bytes that each step moves to and from L2."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Traffic", "traffic_of"]
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that a step moves between L2 and the rest.
+    """Bytes that a step moves to and from L2.
 
     Attributes:
-        read, written: activations; None where that is not known.
-        weights: weights, biases and tables, as often as they are read.
+        read, written: bytes of activations; None if unknown.
+        weights: bytes of weights, biases and tables, counting repeated reads.
     """
 
     read: int | None = None
@@ -32,14 +32,14 @@ class Traffic:
 
 
 def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]:
-    """Return what each step of a program moves.
+    """Return the bytes that each step of a program moves.
 
-    A layer on an accelerator moves its tiles, halos included; any other step is charged
-    with the sizes of the tensors in L2 that it is given.
+    A layer on an accelerator moves its tiles, including halos; any other step is charged the sizes
+    of its operands in L2.
 
     Args:
-        program: the steps.
-        kernels: what the steps of regions were made from, by symbol.
+        program: the program.
+        kernels: the kernels of the steps in regions, by symbol.
     """
     sizes = {("buffer", buffer.name): buffer.bytes for buffer in program.buffers}
     sizes |= {("constant", entry.name): int(entry.data.nbytes) for entry in program.constants}
@@ -57,7 +57,7 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
 
 
 def _of_tiles(program: TileProgram) -> Traffic:
-    """Bytes of all transfers, halos included, and of what the accelerator fetches itself."""
+    """Return the bytes of all transfers, including halos, and of the accelerator's own fetches."""
     moved = bytes_of_tiles(program)
     return Traffic(moved.read, moved.written, moved.constants)
 
@@ -73,7 +73,7 @@ def _of_operands(
     sizes: Mapping[tuple[str, str], int],
     lives: Mapping[str, tuple[int, int]],
 ) -> Traffic:
-    """Sizes of the operands; the step that touches a buffer of the arena first writes it."""
+    """Return the operands' sizes; the first step that touches a buffer of the arena writes it."""
     read = written = 0
     weights = 0 if kernel is None else _constant_bytes(kernel)
     for operand in step.args:

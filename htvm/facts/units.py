@@ -1,4 +1,4 @@
-"""How long each unit of a SoC was busy in a run."""
+"""Busy cycles of each unit of a SoC in a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["units_of"]
 
 
 def units_of(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
-    """Return how long each unit of the SoC was busy in a run."""
+    """Return each unit of the SoC with its busy cycles in a run."""
     causes = result.causes
     if causes is None:
         return ()
@@ -35,6 +35,6 @@ def units_of(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
 
 
 def _doing(name: str, soc: Soc) -> str:
-    """What a hart does, whose cycles are charged to the kernel or the DMA it works for."""
+    """Describe what a hart does; its cycles are charged to the kernel or the DMA it works for."""
     serves = soc.cluster is not None and name == f"core{soc.cluster.cores}"
     return "programs the DMA" if serves else "its share of kernels"

@@ -38,25 +38,25 @@ def fit(
     data: Any = None,
     progress: Progress | None = None,
 ) -> Fit:
-    """Say whether a model fits a target: per memory the demand, the limit, and what dominates.
+    """Return whether a model fits a target: per memory the demand, the limit, and what dominates.
 
-    Everything is exact but the size of the machine code, which is estimated from the generated C:
-    no C compiler is asked.  Where the model does not fit, changes are tried, and the nearest one
-    that makes it fit comes first.
+    Everything is exact except for the size of the machine code, which is estimated from the
+    generated C without a C compiler.  If the model does not fit, changes are tried, and the
+    smallest one that makes it fit comes first.
 
     Args:
-        model: from `htvm.load`, or what `htvm.load` takes.
+        model: a model from `htvm.load`, or anything `htvm.load` takes.
         target: one of `htvm.targets()`.
-        policy: who runs a layer that several cores could run, as for `htvm.build`.
-        schedule: ``"published"`` or ``"overlapped"``, instead of what ``tiling`` says.
-        tiling: choices of the tiler, the budget of L1 among them.
+        policy: decides where a layer runs if several cores could run it, as for `htvm.build`.
+        schedule: ``"published"`` or ``"overlapped"``; overrides that of ``tiling``.
+        tiling: options of the tiler, including the L1 budget.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting, as for `htvm.build`.
-        progress: is told which stage the work is in.
+        progress: receives the stages of the work.
 
     Raises:
-        ModelError, UnsupportedError, TargetError, PolicyError: as `htvm.build`.
-        TilingError: the smallest tile of a layer exceeds all the L1 that the target has.
+        ModelError, UnsupportedError, TargetError, PolicyError: as for `htvm.build`.
+        TilingError: the smallest tile of a layer exceeds all of the target's L1.
     """
     progress = progress or Progress()
     options = BuildOptions(
@@ -94,7 +94,7 @@ class _Planner:
     def plan(
         self, target: str, options: BuildOptions
     ) -> tuple[Compiled, tuple[LayerDemand, ...], tuple[Level, ...]]:
-        """Compile, with all of L1 where the budget is too small for a layer."""
+        """Compile, using all of L1 if the budget is too small for a layer."""
         budget = options.tiling.l1_budget
         try:
             compiled = self._compiled(target, options)
@@ -107,7 +107,7 @@ class _Planner:
         return compiled, demands, (*layer_levels(compiled, demands), l2_level(compiled))
 
     def attempt(self, target: str, options: BuildOptions) -> tuple[Answer, tuple[Level, ...]]:
-        """Whether a variant fits, and its levels."""
+        """Return whether a variant fits, and its levels."""
         compiled, demands, levels = self.plan(target, options)
         return Fit(compiled.source.name, target, "", levels, demands).fits, levels
 
@@ -133,7 +133,7 @@ def _changes(compiled: Compiled, found: Fit, planner: _Planner) -> list[Change]:
 
 
 def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
-    """Layers on the CPU that an accelerator's memory, and nothing else, keeps from it."""
+    """Return the layers on the CPU that an accelerator refuses only for lack of memory."""
     soc, found = compiled.target.soc, []
     for name, offers in compiled.planned.candidates.items():
         on_cpu = compiled.dispatch.placement.get(name) == CPU

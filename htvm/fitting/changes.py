@@ -1,7 +1,7 @@
-"""What would make a model fit that does not: every change is tried, not guessed.
+"""Changes that would make a model fit; every change is tried, not guessed.
 
-Changes of options and targets are planned: the whole model is compiled again, up to its C.
-Changes of a layer's channels are computed from the packed sizes of the layer as it then is.
+Changes of options and targets are planned: the whole model is compiled again, up to its C. Changes
+of a layer's channels are computed from the packed sizes of the changed layer.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "changes_for_l1", "changes_for_l2", "nearest_first"]
 
 Attempt = Callable[[str, "BuildOptions"], "tuple[Answer, tuple[Level, ...]]"]
-"""Plans the model for a target with options: whether it fits, and its levels."""
+"""Plans the model for a target with options; returns whether it fits, and its levels."""
 
 _STEP = 16
 
 
 def nearest_first(changes: list[Change]) -> tuple[Change, ...]:
-    """Those that make it fit before those that do not, each in the order in which they came."""
+    """Sort changes that make the model fit before the others, each in their order."""
     order = {"yes": 0, "close": 1, "no": 2}
     return tuple(sorted(changes, key=lambda change: order[change.fits]))
 
@@ -47,7 +47,7 @@ def nearest_first(changes: list[Change]) -> tuple[Change, ...]:
 
 
 def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterator[Change]:
-    """Other schedules, other targets, fewer channels where most bytes are."""
+    """Yield other schedules, other targets, and fewer channels where most bytes are."""
     options = compiled.options
     if compiled.target.accelerators:
         other: ScheduleKind = (
@@ -61,7 +61,7 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
     yield from _fewer_channels(compiled, level)
     yield from _smaller_maps(compiled, level)
     for name in _other_targets(compiled):
-        # A policy's names are those of this target's accelerators, and so is the budget.
+        # A policy names this target's accelerators, and the budget is for its L1.
         elsewhere = replace(options, policy=None, tiling=replace(options.tiling, l1_budget=None))
         if name.split(".")[0] != compiled.target.soc.name:
             elsewhere = replace(elsewhere, l2_bytes=None)
@@ -82,7 +82,7 @@ def _planned(
 
 
 def _other_targets(compiled: Compiled) -> list[str]:
-    """Targets with other accelerators of the same SoC, then one of each SoC with more L2."""
+    """Return targets with other accelerators of the same SoC, then one of each SoC with more L2."""
     own, limit = compiled.target, compiled.target.soc.memory("L2").size
     cores = [entry.name for entry in own.accelerators]
     same, larger, seen = [], [], set[str]()
@@ -98,7 +98,7 @@ def _other_targets(compiled: Compiled) -> list[str]:
 
 
 def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:
-    """Fewer output channels of the layer with most constants, as few as it takes."""
+    """Yield the smallest reduction of output channels, for the layer with most constants."""
     sizes = constants_by_layer(compiled)
     known = compiled.dispatch.layers
     candidates = [name for name in sizes if isinstance(known.get(name), Convolution | Dense)]
@@ -108,7 +108,7 @@ def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:
     layer, excess = known[name], level.demand + level.slack - level.limit
     weigh = _weigher(compiled, layer, sizes[name])
     counts = [k for k in range(layer.K - layer.K % _STEP, 0, -_STEP) if k < layer.K] or [1]
-    # The fewest channels that are left show whether it can be enough at all.
+    # The smallest number of channels shows whether it can be enough at all.
     if sizes[name] - weigh(counts[-1]) < excess:
         saved = sizes[name] - weigh(counts[-1])
         yield _channels(layer, counts[-1], saved, level, "even this is not enough by itself")
@@ -129,7 +129,7 @@ def _channels(layer: Layer, k: int, saved: int, level: Level, note: str) -> Chan
 
 
 def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]:
-    """Bytes of the layer's constants with k output channels."""
+    """Return a function from a number of output channels to the bytes of the layer's constants."""
     place = compiled.dispatch.placement[layer.name]
     if place == CPU or not is_resizable(layer):
         # The CPU's weights and biases are stored one after another.
@@ -139,7 +139,7 @@ def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]
 
 
 def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
-    """Bytes of the constants of a layer that the accelerator runs alone."""
+    """Return the bytes of the constants of a layer that the accelerator runs alone."""
     form = accelerator.scheme.form_of(layer)
     inputs = tuple(replace(tensor, layout="CHW") for tensor in form.inputs)
     output = replace(form.output, layout="CHW")
@@ -150,7 +150,7 @@ def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
 
 
 def _first(values: list[int], holds: Callable[[int], bool]) -> int:
-    """The first of values for which something holds that holds for all after it."""
+    """The first value for which the condition holds; it must then hold for all later ones."""
     low, high = 0, len(values) - 1
     while low < high:
         middle = (low + high) // 2
@@ -159,7 +159,7 @@ def _first(values: list[int], holds: Callable[[int], bool]) -> int:
 
 
 def _smaller_maps(compiled: Compiled, level: Level) -> Iterator[Change]:
-    """Smaller tensors at the steps that are too full, as small as it takes."""
+    """Yield the smallest reduction of the tensors at steps that exceed L2."""
     program, excess = compiled.program, level.demand + level.slack - level.limit
     allowed = program.plan.peak - excess
     if allowed <= 0:
@@ -190,16 +190,16 @@ def _smaller_maps(compiled: Compiled, level: Level) -> Iterator[Change]:
 def changes_for_l1(
     compiled: Compiled, level: Level, lacking: tuple[str, ...], attempt: Attempt
 ) -> Iterator[Change]:
-    """A larger budget, the CPU for what lacks memory, fewer channels there.
+    """Yield a larger budget, the CPU for layers that lack memory, and fewer channels.
 
     Args:
-        compiled: with all the L1 there is.
-        level: of L1, with the budget.
+        compiled: the model compiled with all of L1.
+        level: the level of L1, with the budget.
         lacking: layers whose smallest tile exceeds the budget.
         attempt: plans a variant.
     """
     name, options = compiled.target.name, compiled.options
-    # What was compiled may use all of L1; the variants are for the budget.
+    # The compiled model may use all of L1; the variants are for the budget.
     given = replace(options, tiling=replace(options.tiling, l1_budget=level.limit))
     larger = replace(options, tiling=replace(options.tiling, l1_budget=level.demand))
     what = f"raise the L1 budget to {level.demand:,} B (--l1 {level.demand})"
@@ -213,7 +213,7 @@ def changes_for_l1(
 
 
 def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change]:
-    """Fewer input channels, as few as it takes for the smallest tile."""
+    """Yield the smallest reduction of input channels with which the smallest tile fits."""
     if not is_resizable(layer) or layer.groups > 1:
         return
     accelerator = compiled.target.soc.accelerator(compiled.dispatch.placement[layer.name])

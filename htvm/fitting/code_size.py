@@ -1,8 +1,8 @@
-"""Machine code of a program, estimated from its C before there is a compiler's answer.
+"""Estimate of a program's machine code from its C, without a compiler.
 
-CPU kernels go by what they compute, because compilers unroll what looks alike very differently;
-everything else by the number of its words.  The figures were fitted to firmwares of the zoo's
-networks (RV32IMC, -O2); tests hold the estimate to them within `TOLERANCE`.
+CPU kernels are estimated by what they compute, because compilers unroll similar loops very
+differently; everything else by its number of words.  The constants were fitted to firmwares of the
+zoo's networks (RV32IMC, -O2); tests check the estimate against them within `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["TOLERANCE", "code_bytes", "descriptor_bytes", "kernel_bytes"]
 
 TOLERANCE = 0.35
-"""The part of the estimate by which the real code may be larger or smaller."""
+"""Largest relative error of the estimate."""
 
-# Bytes of a CPU kernel by what it computes; the first operator found decides.  Requantization in
-# 64 bits and real arithmetic without a floating-point unit are far larger than the rest.
+# Bytes of a CPU kernel by what it computes; the first match in this order decides.  Requantization
+# in 64 bits, and floating point without a floating-point unit, are far larger than the rest.
 _CPU_BYTES: tuple[tuple[tuple[str, ...], int], ...] = (
     (("onnx_requantize",), 2_600),
     (("tflite_softmax", "onnx_softmax", "integer_softmax", "ita_softmax"), 930),
@@ -36,14 +36,14 @@ _CPU_BYTES: tuple[tuple[tuple[str, ...], int], ...] = (
     (("max_pool2d",), 200),
     (("tflite_add",), 230),
 )
-# TFLite's requantization in a kernel: products of 64 bits, rounded twice.
+# TFLite's requantization in a kernel: 64-bit products, rounded twice.
 _ROUNDED_TWICE = ("tflite_requantize", 350)
-# Bytes for each word of the C, where that says more: other CPU kernels, accelerators' layers,
+# Bytes per word of C where this is a better estimate: other CPU kernels, accelerators' layers,
 # conversions of layouts.
 _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
-# Start-up, entry function for each of its calls, drivers, the compiler's arithmetic of reals.
+# Start-up code, entry function per call, drivers, the compiler's floating-point routines.
 _START, _CALL, _DRIVERS, _REALS = 160, 45, 550, 2_600
-# Read-only data that layers pass to drivers, which the program's list of constants has not.
+# Read-only data that layers pass to drivers, which are not in the program's list of constants.
 _DESCRIPTORS = {"overlapped": 32, "published": 85}
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -51,7 +51,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d+|[-+*/<>=&|^%!?:]+|\[|\(|;")
 
 
 def code_bytes(compiled: Compiled) -> int:
-    """Bytes of the firmware's code, estimated (see `TOLERANCE`)."""
+    """Return the estimated bytes of the firmware's code (see `TOLERANCE`)."""
     layers = [kernel for code in compiled.regions.values() for kernel in code.kernels]
     kernels = sum(kernel_bytes(kernel) for kernel in layers)
     kernels += sum(kernel_bytes(kernel) for kernel in compiled.cpu_kernels)
@@ -64,7 +64,7 @@ def code_bytes(compiled: Compiled) -> int:
 
 
 def descriptor_bytes(compiled: Compiled) -> int:
-    """Bytes of read-only data beside the program's constants, estimated."""
+    """Return the estimated bytes of read-only data besides the program's constants."""
     layers = sum(
         kernel.layer is not None for code in compiled.regions.values() for kernel in code.kernels
     )
@@ -72,7 +72,7 @@ def descriptor_bytes(compiled: Compiled) -> int:
 
 
 def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
-    """Bytes of one function, estimated."""
+    """Return the estimated bytes of one function."""
     from byoc_dory.region import Kernel
 
     if isinstance(kernel, Kernel):

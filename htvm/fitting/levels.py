@@ -1,4 +1,4 @@
-"""Demands and limits of every memory, from a program that is compiled up to its C."""
+"""Demand and limit of every memory, from a program compiled up to its C."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["constants_by_layer", "l2_level", "layer_demands", "layer_levels", "too_full"]
 
-# What is no tensor of the model and no code: results of checks, the outputs' addresses.
+# Data other than the model's tensors and code: results of checks, the outputs' addresses.
 _OTHER = 32
 
 
 def l2_level(compiled: Compiled) -> Level:
-    """L2: constants, arena, code, stack, inputs and outputs.
+    """Return the level of L2: constants, arena, code, stack, inputs and outputs.
 
-    All is exact but the code, and what layers pass to drivers, which are estimates.
+    Everything is exact except for the code and the records that layers pass to drivers, which are
+    estimated.
     """
     program, soc = compiled.program, compiled.target.soc
     plan = program.plan
@@ -58,7 +59,7 @@ def l2_level(compiled: Compiled) -> Level:
 
 
 def constants_by_layer(compiled: Compiled) -> dict[str, int]:
-    """Bytes of constants by the layers that read them, gaps of alignment included."""
+    """Return the bytes of constants by the layers that read them, including alignment gaps."""
     owner = {
         constant.name: kernel.layer_name
         for code in compiled.regions.values()
@@ -78,7 +79,7 @@ def constants_by_layer(compiled: Compiled) -> dict[str, int]:
 
 
 def _fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
-    """The step at which most bytes of the arena are live: its layer, and the buffers by size."""
+    """Return the step with most live bytes in the arena: its layer, and the buffers by size."""
 
     def live(step: int) -> list[BufferUse]:
         return [use for use in program.buffers if use.first <= step <= use.last]
@@ -90,14 +91,15 @@ def _fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
 
 
 def too_full(program: Program, allowed: int) -> tuple[BufferUse, ...]:
-    """The buffers that are live at a step with more than ``allowed`` bytes, largest first."""
+    """Return the buffers live at steps with more than ``allowed`` bytes, largest first."""
     steps = [
         step
         for step in range(len(program.steps))
         if sum(_rounded(use) for use in program.buffers if use.first <= step <= use.last) > allowed
     ]
     found = [use for use in program.buffers if any(use.first <= step <= use.last for step in steps)]
-    # Where no step alone is too full, holes between buffers are: any of them may close one.
+    # If no single step exceeds the limit, holes between buffers do: shrinking any of them may close
+    # one.
     return tuple(sorted(found or program.buffers, key=lambda use: -use.bytes))
 
 
@@ -117,12 +119,12 @@ def _arena_note(program: Program) -> str:
 
 
 def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, ...]:
-    """What each layer on an accelerator needs of L1 and of the memory for its weights.
+    """Return each accelerated layer's demand on L1 and on the weight memory.
 
     Args:
-        compiled: with all the L1 there is, or with this budget.
-        budget: bytes of L1 that layers may use; ``None`` for all.  Where the program was compiled
-            with another one, it is no plan for this one.
+        compiled: the model compiled with all of L1, or with this budget.
+        budget: bytes of L1 that layers may use; ``None`` for all.  If the program was compiled with
+            another budget, its plan does not count.
     """
     planned = budget == compiled.options.tiling.l1_budget
     used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
@@ -147,7 +149,7 @@ def _layer_demand(
     least, whole = least_in + least_out, whole_in + whole_out
     weights: int | None = solution.l1_weights
     if problem.weights.in_l1:
-        # There is no memory for them alone.
+        # There is no separate memory for weights.
         least, whole = least + least_weights, whole + whole_weights
         least_weights = whole_weights = weights = 0
     return LayerDemand(
@@ -166,7 +168,7 @@ def _layer_demand(
 
 
 def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Level, ...]:
-    """L1, and the weight memory of each accelerator, which layers use one after another."""
+    """Return the levels of L1 and of each accelerator's weight memory, which layers use in turn."""
     soc = compiled.target.soc
     found = []
     for memory in dict.fromkeys(soc.accelerator(d.accelerator).l1 for d in demands):
@@ -181,7 +183,7 @@ def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Le
     for name in dict.fromkeys(d.accelerator for d in demands):
         users = [d for d in demands if d.accelerator == name and d.weights_whole]
         if users:
-            # Of an array the layer decides how many cells there are: the fullest layer counts.
+            # For an array, the layer determines how many cells there are: the fullest layer counts.
             tightest = max(users, key=lambda d: d.weights_least / d.weights_limit)
             found.append(
                 _shared(
@@ -194,7 +196,7 @@ def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Le
 
 
 def _shared(memory: str, limit: int, users: list[tuple[str, int, int | None, int]]) -> Level:
-    """The level of a memory of which the users need (name, least, planned, whole) in turn."""
+    """Return the level of a memory that users need one at a time: (name, least, planned, whole)."""
     plans = [planned for _, _, planned, _ in users if planned is not None]
     order = sorted(users, key=lambda user: (-(user[2] or user[1]), -user[3]))
     largest = max(users, key=lambda user: user[3])

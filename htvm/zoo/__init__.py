@@ -1,11 +1,11 @@
-"""The MLPerf Tiny networks and a transformer with seeded weights, and networks that were trained.
+"""The MLPerf Tiny networks and a transformer with seeded weights, and trained networks.
 
-The MLPerf Tiny networks are in DIANA's own number schemes, and need no file and no retargeting:
+The MLPerf Tiny networks are in DIANA's own number schemes, and need neither a file nor retargeting:
 their layers are in the form that the digital core executes, the analog core, or (by the published
-rule) one of both, so that a build for them computes exactly what the model says.  The transformer
-is in the Integer Transformer Accelerator's (`htvm.zoo.transformers`).  They stand in for trained
-models in tests and benchmarks of speed and size; they recognise nothing.  The trained ones
-recognise handwritten digits (`htvm.zoo.trained`).
+rule) one of both, so that a build for them computes exactly what the model does.  The transformer
+is in the Integer Transformer Accelerator's arithmetic (`htvm.zoo.transformers`).  These stand in
+for trained models in tests and benchmarks of speed and size; they recognise nothing.  The trained
+networks recognise handwritten digits (`htvm.zoo.trained`).
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _NETWORKS = ("ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 
 
 def names() -> tuple[str, ...]:
-    """The names of the networks that have a `sketch`.
+    """Return the names of the networks that have a `sketch`.
 
-    `build` also takes those of `TRAINED`, and ``"encoder"``.
+    `build` also takes the names in `TRAINED`, and ``"encoder"``.
     """
     return _NETWORKS
 
 
 def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """The network before it is written as a model: its operators, and their statistics.
+    """Return a network's sketch, before it becomes a model: its operators and their statistics.
 
     Raises:
-        ModelError: there is no such network or scheme, or the seed is no number.
+        ModelError: there is no such network or scheme, or the seed is not a number.
     """
     if not isinstance(name, str) or name not in _NETWORKS:
         raise ModelError(
@@ -78,20 +78,20 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
 
 
 def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8-bit") -> Model:
-    """The network called ``name`` as a model.
+    """Return the network called ``name`` as a model.
 
     Args:
         name: one of `names`, or of `TRAINED`, or ``"encoder"``.
-        seed: of the weights; the same seed gives the same model everywhere.
-        layout: order of the axes of the maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX);
+        seed: seed of the weights; the same seed gives the same model everywhere.
+        layout: order of the axes of the maps, ``"NHWC"`` (like TFLite) or ``"NCHW"`` (like ONNX);
             trained networks have the latter.
-        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.drawing`); of the encoder
-            the number of its layers instead, as text, or ``"8-bit"`` for all.
+        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.drawing`); for the encoder,
+            the number of its layers as text instead, or ``"8-bit"`` for all of them.
 
     Raises:
-        ModelError: there is no such network or scheme; or it is a trained one, which has no other
-            seeds and schemes.
-        DependencyError: it is a trained one, and the extra ``digits`` is not installed.
+        ModelError: there is no such network or scheme; or the network is trained, and a seed or
+            scheme was given.
+        DependencyError: the network is trained, and the extra ``digits`` is not installed.
     """
     if name in TRAINED:
         if seed != 0 or scheme != "8-bit":
@@ -122,21 +122,21 @@ def _layers(scheme: str) -> int:
 
 
 def resnet8(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
-    """ResNet-8, 3x32x32 to 12 classes."""
+    """Return ResNet-8, 3x32x32 to 12 classes."""
     return build("resnet8", seed, scheme=scheme)
 
 
 def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
-    """DS-CNN keyword spotting, 12 classes.
+    """Return DS-CNN for keyword spotting, 12 classes.
 
     Args:
-        filter: of the first layer, along time and frequency: (10, 4) as in MLPerf Tiny, or (7, 5)
-            as HTVM ran it, with the spectrogram transposed (1x10x49).
-        seed: of the weights.
-        scheme: as for `build`.
+        filter: filter of the first layer, along time and frequency: (10, 4) as in MLPerf Tiny, or
+            (7, 5) as HTVM ran it, with the spectrogram transposed (1x10x49).
+        seed: seed of the weights.
+        scheme: scheme as for `build`.
 
     Raises:
-        ModelError: for other filters.
+        ModelError: the filter is another.
     """
     variants = {(10, 4): "ds_cnn", (7, 5): "ds_cnn_7x5"}
     if tuple(filter) not in variants:
@@ -145,20 +145,21 @@ def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0, *, scheme: Scheme =
 
 
 def mobilenet_v1(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
-    """MobileNetV1 of width 0.25, 3x96x96 to 4 classes."""
+    """Return MobileNetV1 of width 0.25, 3x96x96 to 4 classes."""
     return build("mobilenet_v1", seed, scheme=scheme)
 
 
 def toyadmos(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
-    """The ToyADMOS autoencoder, 640 values to 640."""
+    """Return the ToyADMOS autoencoder, 640 values to 640."""
     return build("toyadmos", seed, scheme=scheme)
 
 
 def digits(*, ternary: bool = False) -> Model:
-    """A small convolutional network for handwritten digits, 1x8x8 to 10 classes.
+    """Return a small convolutional network for handwritten digits, 1x8x8 to 10 classes.
 
     Args:
-        ternary: the one with ternary weights but in its first and last layer, for the analog core.
+        ternary: whether its weights are ternary, except in the first and last layer, for the analog
+            core.
 
     Raises:
         DependencyError: the extra ``digits`` is not installed.

@@ -1,22 +1,23 @@
-"""A network being drawn: topology, seeded weights, and shifts that suit them.
+"""Drawing a network: its topology, seeded weights, and suitable shifts.
 
-A `Sketch` is told one operator after the other.  It draws int8 weights, runs a few seeded inputs
-through the network in numpy, and chooses for each layer the smallest shift that keeps its outputs
-in range, and biases that centre each channel, as a trained network's folded normalisation does.
-Without that, random networks of this depth answer every input alike.
+A `Sketch` is built by adding one operator after another.  It draws int8 weights, runs a few seeded
+inputs through the network in numpy, and chooses for each layer the smallest shift that keeps its
+outputs in range, and biases that centre each channel, like a trained network's folded
+normalisation. Without this, random networks of this depth give the same answer for every input.
 
 A network can be drawn in three schemes:
 
-* ``"8-bit"``: int8 weights, one right shift per layer: the digital core's.
+* ``"8-bit"``: int8 weights, one right shift per layer, as for the digital core.
 * ``"ternary"``: convolutions and dense layers have weights -1, 0, 1 and the analog core's
-  requantization; depthwise convolutions and additions, which that core does not know, have 8 bits.
-* ``"mixed"``: the first and the last convolution (of a network without: dense layer) and all dense
-  layers have 8 bits as well, as published.
+  requantization; depthwise convolutions and additions, which that core does not support, have 8
+  bits.
+* ``"mixed"``: the first and the last convolution (in a network without any: dense layer) and all
+  dense layers have 8 bits as well, as published.
 
-The analog core reads 7 bits.  It clips to as many by itself; the 8-bit layers before it have shifts
-with which their weights prove that no sum exceeds them, and the input is halved.
+The analog core reads 7 bits and clips to 7 bits itself; the 8-bit layers before it have shifts for
+which their weights prove that no sum exceeds 7 bits, and the input is halved.
 
-Everything is integer arithmetic, so that a seed gives the same network on every machine.
+Everything is integer arithmetic, so a seed gives the same network on every machine.
 """
 
 from __future__ import annotations
@@ -50,19 +51,18 @@ Pad: TypeAlias = tuple[int, int, int, int]
 Place: TypeAlias = Literal["first", "inner", "last"]
 
 LOGITS_SCALE = 1.0 / 32
-"""Real value of one step of what the softmax reads: with it, the softmax of a typical answer is
-neither flat nor saturated."""
+"""Scale of the softmax's input with which a typical answer is neither flat nor saturated."""
 
 _INT8: Range = (-128, 127)
 
 
-# Of the calibration outputs, one in so many may leave the int8 range.
+# One in this many calibration outputs may leave the int8 range.
 _OUTLIERS = 1024
 
 
 @dataclass(frozen=True)
 class Handle:
-    """A tensor of a sketch: its place in the order of tensors (0 is the input)."""
+    """A tensor of a sketch: its index in the order of tensors (0 is the input)."""
 
     index: int
 
@@ -72,9 +72,9 @@ class Step:
     """One operator of a sketch.
 
     Attributes:
-        op: the operator, for maps in the order NHWC.
-        inputs: the tensors it reads; it writes the next one.
-        shape: of its output, ``(C, y, x)`` or ``(C,)``.
+        op: the operator, for maps in NHWC order.
+        inputs: the tensors it reads; its output is the next tensor.
+        shape: shape of its output, ``(C, y, x)`` or ``(C,)``.
     """
 
     op: Op
@@ -83,13 +83,13 @@ class Step:
 
     @property
     def weight(self) -> Array | None:
-        """Int8 ``[K, C / groups, fy, fx]`` or ``[K, C]``; None for operators without."""
+        """Int8 weights ``[K, C / groups, fy, fx]`` or ``[K, C]``; None without weights."""
         layers = (Conv2d, Dense, AnalogConv2d, AnalogDense)
         return self.op.weight if isinstance(self.op, layers) else None
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
+        """Multiply-accumulates per inference."""
         return 0 if self.weight is None else int(self.weight.size) * math.prod(self.shape[1:])
 
 
@@ -97,10 +97,10 @@ class Sketch:
     """Draws a network operator by operator (see the module's docstring).
 
     Args:
-        name: of the network; networks of different names have different weights.
-        shape: of the input, ``(C, y, x)`` or ``(C,)``.
-        seed: of the weights and of the calibration inputs.
-        scheme: see the module's docstring.
+        name: name of the network; networks with different names have different weights.
+        shape: shape of the input, ``(C, y, x)`` or ``(C,)``.
+        seed: seed of the weights and of the calibration inputs.
+        scheme: scheme of the weights; see the module's docstring.
 
     Raises:
         ModelError: there is no such scheme.
@@ -123,7 +123,7 @@ class Sketch:
         inputs = 8 if len(shape) == 3 else 64
         self._data = [self._rng.integers(-128, 128, (inputs, *shape))]
         self._ranges: list[Range] = [_INT8]
-        self._wide = scheme == "8-bit"  # whether what follows is read by no analog core
+        self._wide = scheme == "8-bit"  # whether no analog core reads the following tensors
         if scheme == "ternary":
             limits = array().activation_range
             data = forward.requantize(self._data[0], 1, limits)
@@ -131,7 +131,7 @@ class Sketch:
 
     @property
     def input(self) -> Handle:
-        """The network's input, in the ternary scheme with 7 bits."""
+        """The network's input; 7 bits in the ternary scheme."""
         return Handle(1 if self.scheme == "ternary" else 0)
 
     @property
@@ -141,11 +141,11 @@ class Sketch:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
+        """Multiply-accumulates per inference."""
         return sum(step.macs for step in self.steps)
 
     def calibration(self, step: int) -> Array:
-        """Outputs ``[n, *shape]`` of a step for the calibration inputs."""
+        """Return a step's outputs ``[n, *shape]`` for the calibration inputs."""
         return self._data[step + 1]
 
     def conv2d(
@@ -158,7 +158,7 @@ class Sketch:
         relu: bool = True,
         place: Place = "inner",
     ) -> Handle:
-        """A convolution to ``k`` maps; ``pad`` defaults to half the filter on every side."""
+        """Add a convolution to ``k`` maps; ``pad`` defaults to half the filter on every side."""
         fy, fx = filter
         ternary = self._enter("conv2d", place)
         weight = self._weights((k, self._data[x.index].shape[1], fy, fx), ternary)
@@ -172,7 +172,7 @@ class Sketch:
         return self._linear(x, weight, window, accumulate, relu, ternary)
 
     def depthwise(self, x: Handle, stride: int = 1) -> Handle:
-        """A 3x3 depthwise convolution with ReLU."""
+        """Add a 3x3 depthwise convolution with ReLU."""
         source, sides = self._data[x.index], (1, 1, 1, 1)
         weight = self._weights((source.shape[1], 1, 3, 3), False)
         if not self._wide:
@@ -185,7 +185,7 @@ class Sketch:
         return self._linear(x, weight, window, accumulate, True, False)
 
     def dense(self, x: Handle, k: int, relu: bool = False, place: Place = "last") -> Handle:
-        """A fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
+        """Add a fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
         ternary = self._enter("dense", place)
         source = self._data[x.index].reshape(len(self._data[0]), -1)
         if self._data[x.index].ndim > 2:
@@ -200,7 +200,7 @@ class Sketch:
         return self._linear(x, weight, None, accumulate, relu, ternary)
 
     def _enter(self, op: Literal["conv2d", "dense"], place: Place) -> bool:
-        """Whether a layer is ternary; behind the last one that reads 7 bits, all 8 are used."""
+        """Whether a layer is ternary; after the last one that reads 7 bits, all 8 are used."""
         kept = self.scheme == "8-bit" or (self.scheme == "mixed" and place != "inner")
         if place == "last" and (op == "dense" or self.scheme == "mixed"):
             self._wide = True
@@ -242,7 +242,7 @@ class Sketch:
     def _analog(
         self, x: Handle, weight: Array, window: Window | None, acc: Array, gain: int, relu: bool
     ) -> Handle:
-        """A ternary layer, whose converters give ``acc``."""
+        """Record a ternary layer whose converters output ``acc``."""
         core = array()
         bits = 8 if self._wide else core.activation_bits
         mul = self._rng.integers(48, 129, acc.shape[1])
@@ -262,7 +262,7 @@ class Sketch:
         return self._record(op, (x,), data, clip)
 
     def add(self, a: Handle, b: Handle, relu: bool = True) -> Handle:
-        """Element-wise sum."""
+        """Add an element-wise sum."""
         acc = self._data[a.index] + self._data[b.index]
         clip = (0, 127) if relu else _INT8
         shift, held = _shift(acc, relu, 8), clip
@@ -273,14 +273,14 @@ class Sketch:
         return self._record(Add(Shift(shift), clip), (a, b), data, held)
 
     def average_pool(self, x: Handle) -> Handle:
-        """The mean of each map."""
+        """Add the mean of each map."""
         data = forward.average_pool(self._data[x.index])
         kernel = self._data[x.index].shape[2:]
         op = AveragePool(kernel=kernel, strides=kernel)
         return self._record(op, (x,), data, self._ranges[x.index])
 
     def softmax(self, x: Handle) -> Handle:
-        """Softmax over a vector.  Its numbers are not needed here, so none are computed."""
+        """Add a softmax over a vector; its values are not needed here, so they are not computed."""
         return self._record(TfliteSoftmax.of_scale(LOGITS_SCALE), (x,), self._data[x.index], _INT8)
 
     def _record(self, op: Op, inputs: tuple[Handle, ...], data: Array, held: Range) -> Handle:
@@ -296,7 +296,7 @@ class Sketch:
         return self._rng.integers(-31, 32, (4, *shape)).sum(axis=0).astype("int8")
 
     def _requantization(self, acc: Array, relu: bool, bits: int) -> tuple[Array, int]:
-        """Bias and shift that suit these accumulators (channels on axis 1)."""
+        """Return bias and shift that suit these accumulators (channels on axis 1)."""
         channels = acc.swapaxes(0, 1).reshape(acc.shape[1], -1)
         mean = channels.sum(axis=1) // channels.shape[1]
         spread = channels - mean[:, None]
@@ -310,19 +310,19 @@ class Sketch:
 
 
 def _shift(values: Array, relu: bool, bits: int) -> int:
-    """The smallest shift after which all but a few outliers lie within so many bits."""
+    """Return the smallest shift after which all but a few outliers fit ``bits`` bits."""
     magnitude = np.sort(values.reshape(-1) if relu else np.abs(values).reshape(-1))
     peak = int(magnitude[-1 - magnitude.size // _OUTLIERS])
     return max(peak.bit_length() - bits + 1, 0)
 
 
 def _rounding(bias: Array, shift: int) -> Array:
-    """A bias with half a step more, so that the floor of a shift rounds."""
+    """Return the bias plus half a step, so that the floor of a shift rounds."""
     return bias + ((1 << shift) >> 1)
 
 
 def _along(values: Array, like: Array) -> Array:
-    """A value per channel, to be broadcast over ``[n, C, ...]``."""
+    """Reshape values per channel so that they broadcast over ``[n, C, ...]``."""
     return values.reshape(-1, *(1,) * (like.ndim - 2))
 
 

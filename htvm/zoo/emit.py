@@ -1,4 +1,4 @@
-"""From a sketch to a model: its operators, written in the integer form."""
+"""Writing a sketch as a model in the integer form."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["model"]
 
 _INPUT = "input"
 _OUTPUT = "output"
-_INPUT_SCALE = 1.0 / 128  # real value of one step, which is free
+_INPUT_SCALE = 1.0 / 128  # arbitrary scale of the input
 
 
 def model(sketch: Sketch, layout: Layout = "NHWC") -> Model:
     """Write a sketch in the integer form.
 
     Args:
-        sketch: what to write.
+        sketch: the sketch to write.
         layout: order of the axes of its maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX).
     """
     bb = relax.BlockBuilder()
@@ -65,7 +65,7 @@ def model(sketch: Sketch, layout: Layout = "NHWC") -> Model:
 
 
 def _scheme(sketch: Sketch) -> str:
-    """What `Model.scheme` says of the layers."""
+    """Return `Model.scheme` for the sketch's layers."""
     layers = [
         isinstance(step.op, AnalogConv2d | AnalogDense)
         for step in sketch.steps
@@ -83,7 +83,7 @@ def _laid_out(op: Op, layout: Layout) -> Op:
 
 
 def _ordered(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
-    """``(C, y, x)`` in the order of the layout; vectors as they are."""
+    """Return ``(C, y, x)`` in the order of the layout; vectors unchanged."""
     if len(shape) == 3 and layout == "NHWC":
         return (shape[1], shape[2], shape[0])
     return shape

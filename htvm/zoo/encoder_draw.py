@@ -1,14 +1,14 @@
 """Drawing an integer transformer in the arithmetic of the Integer Transformer Accelerator.
 
-Weights are drawn; seeded sequences run through the network in numpy, and every requantization gets
-the factor that makes most use of int8.  Attention averages over a sequence, and layers of
-random ones make its elements alike.  That they stay apart in this network is due to three things:
-biases centre each channel, as a trained network's normalisations do; the scores spread so far that
-some elements stand out; and what attention adds to its input is of a third of the input's size.
+Weights are random; seeded sequences run through the network in numpy, and every requantization gets
+the factor that uses int8 best.  Attention averages over a sequence, so layers of random attention
+make its elements alike.  Three things keep them apart in this network: biases centre each channel,
+like a trained network's normalisations; the scores spread enough for some elements to stand out;
+and attention adds to its input a third of the input's size.
 
-All requantizations are ``clip((acc * mul + add) >> shift)`` with 8 bits of factor and half a step
-in the summand, which is rounding half up.  Everything is integer arithmetic (float32 where products
-are summed, which is exact below 2**24), so that a seed gives the same network on every machine.
+All requantizations are ``clip((acc * mul + add) >> shift)`` with an 8-bit factor and half a step in
+the summand, which is rounding half up.  Everything is integer arithmetic (float32 where products
+are summed, which is exact below 2**24), so a seed gives the same network on every machine.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from htvm.zoo import forward
 __all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "Shape"]
 
 Scale = tuple[int, int, int]
-"""mul, shift and add."""
+"""The factor, shift and summand: mul, shift and add."""
 
 _INT8 = (-128, 127)
-# Of the calibration outputs, one in so many may leave the int8 range; of the scores more, so that
-# some elements of a sequence stand out.
+# One in this many calibration outputs may leave the int8 range; more for the scores, so that some
+# elements of a sequence stand out.
 _OUTLIERS = 1024
 _OUTLIERS_OF_SCORES = 16
-_SEQUENCES = 2  # that scales and biases are chosen by
+_SEQUENCES = 2  # number of sequences by which scales and biases are chosen
 _PEAK = 127
 _PEAK_OF_ATTENTION = 40
-# A GELU of the step 1/32, which gives the same step with the opposite sign.
+# A GELU with an input step of 1/32, which gives the same output step with the opposite sign.
 _GELU = ItaGelu(b=-80, c=-7091, mul=148, shift=21, add=0)
 
 
@@ -45,16 +45,16 @@ class Shape:
     """Sizes of an encoder.
 
     Attributes:
-        sequence: rows of the input, S.
-        embedding: columns of the input, E.
-        projection: columns of a head, P.
-        heads: of the attention.
-        feed_forward: columns between the two products of a feed-forward network.
-        stacked: feed-forward networks of a layer, one after the other.
+        sequence: number of rows of the input, S.
+        embedding: number of columns of the input, E.
+        projection: number of columns of a head, P.
+        heads: number of attention heads.
+        feed_forward: number of columns between the two products of a feed-forward network.
+        stacked: number of feed-forward networks per layer, one after the other.
         activation: ``"relu"`` or ``"gelu"``.
 
     Raises:
-        ModelError: if a size is not positive, or there is no such activation.
+        ModelError: a size is not positive, or there is no such activation.
     """
 
     sequence: int = 128
@@ -83,11 +83,11 @@ class FeedForward:
     """``norm(x + outer(activation(inner(x))))``.
 
     Attributes:
-        inner, outer: the products.
-        clip: of the inner one, from 0 on where a ReLU follows.
-        gelu: what follows the inner product instead.
-        residual: of the sum with the input.
-        norm: of that sum.
+        inner, outer: the two products.
+        clip: clip of the inner product, starting at 0 for a ReLU.
+        gelu: GELU after the inner product, instead of a clip.
+        residual: requantization of the sum with the input.
+        norm: norm of that sum.
     """
 
     inner: Projection
@@ -103,10 +103,10 @@ class EncoderLayer:
     """``norm(x + attention(x))`` and then ``stacked`` feed-forward networks.
 
     Attributes:
-        attention: of several heads, whose results are accumulated.
-        residual: of the sum with the input.
-        norm: of that sum.
-        feed_forward: one after the other.
+        attention: attention of several heads, whose results are accumulated.
+        residual: requantization of the sum with the input.
+        norm: norm of that sum.
+        feed_forward: the feed-forward networks, one after the other.
     """
 
     attention: Attention
@@ -116,11 +116,11 @@ class EncoderLayer:
 
 
 class Drawer:
-    """Draws operators that read ``x``, int64 [n, S, E], and replace it by what they make of it.
+    """Draws operators that read ``x``, int64 [n, S, E], and replaces it by their results.
 
     Args:
-        seed: of weights and of the sequences that scales are chosen by.
-        rows, columns: of the network's input.
+        seed: seed of the weights and of the sequences that scales are chosen by.
+        rows, columns: size of the network's input.
     """
 
     def __init__(self, seed: int, rows: int, columns: int) -> None:
@@ -128,7 +128,7 @@ class Drawer:
         self.x: Array = self._rng.integers(-128, 128, (_SEQUENCES, rows, columns))
 
     def encoder(self, shape: Shape, layers: int) -> Iterator[EncoderLayer]:
-        """The layers of an encoder, each drawn when it is asked for."""
+        """Yield the layers of an encoder, each drawn when it is needed."""
         for _ in range(layers):
             x = self.x
             attention = self.attention(shape)
@@ -139,7 +139,7 @@ class Drawer:
             yield EncoderLayer(attention, residual, norm, tuple(stacked))
 
     def attention(self, shape: Shape) -> Attention:
-        """A multi-head attention."""
+        """Draw a multi-head attention."""
         x, sizes = self.x, (shape.projection,) * shape.heads
         query, queries = self._products(x, sizes)
         key, keys = self._products(x, sizes)
@@ -159,12 +159,12 @@ class Drawer:
         return Attention(query, key, value, scores, tuple(output), accumulated)
 
     def product(self, x: Array, k: int, clip: tuple[int, int] = _INT8) -> tuple[Projection, Array]:
-        """A product of ``x`` with drawn weights to ``k`` columns, and its results."""
+        """Return a product of ``x`` with random weights to ``k`` columns, and its results."""
         weight = self._weights(k, x.shape[-1])
         acc = forward.matmul(x, weight.T)
         mean = _mean(acc)
         deviation = _mean(np.abs(acc - mean))
-        # Behind a ReLU most of a channel's values stay positive; see `htvm.zoo.drawing`.
+        # After a ReLU most of a channel's values stay positive; see `htvm.zoo.drawing`.
         low, high = (-64, 193) if clip[0] == 0 else (-64, 65)
         bias = self._rng.integers(low, high, k) * deviation // 256 - mean
         acc += bias
@@ -175,7 +175,7 @@ class Drawer:
     def activated(
         self, x: Array, k: int, activation: str | None
     ) -> tuple[Projection, tuple[int, int], ItaGelu | None]:
-        """A product with an activation behind it: a clip, or a GELU.
+        """Draw a product followed by an activation: a clip, or a GELU.
 
         Raises:
             ModelError: there is no such activation.
@@ -197,7 +197,7 @@ class Drawer:
     def _attend(
         self, queries: list[Array], keys: list[Array], values: list[Array]
     ) -> tuple[Scores, list[Array]]:
-        """Scores and contexts of all heads, requantized alike."""
+        """Return scores and contexts of all heads, with the same requantization for all."""
         pairs = zip(queries, keys, strict=True)
         sums = np.stack([forward.matmul(q, k.swapaxes(-1, -2)) for q, k in pairs])
         scale = _fitted(sums, _OUTLIERS_OF_SCORES)
@@ -215,7 +215,7 @@ class Drawer:
         return FeedForward(inner, clip, gelu, outer, residual, norm)
 
     def _normed(self, x: Array) -> tuple[Scale, AffineNorm]:
-        """Requantization of the sum with ``x``, and the norm behind it."""
+        """Return the requantization of the sum with ``x``, and the norm after it."""
         total = self.x + x
         residual = _fitted(total)
         total = _scaled(total, residual)
@@ -234,7 +234,7 @@ class Drawer:
 
 
 def check_activation(activation: str | None) -> None:
-    """Raise `ModelError` where there is no such activation."""
+    """Raise `ModelError` if there is no such activation."""
     if activation not in (None, "relu", "gelu"):
         raise ModelError(
             f"there is no activation {activation!r}", where="htvm.zoo", hint="relu, gelu"
@@ -242,16 +242,16 @@ def check_activation(activation: str | None) -> None:
 
 
 def _fitted(values: Array, outliers: int = _OUTLIERS, peak: int = _PEAK) -> Scale:
-    """The scale with which all but one in ``outliers`` of the values lie within the peak."""
+    """Return the scale with which all but one in ``outliers`` of the values lie within the peak."""
     magnitude = np.abs(values).reshape(-1)
     place = magnitude.size - 1 - magnitude.size // outliers
     largest = max(int(np.partition(magnitude, place)[place]), 1)
-    shift = max((255 * largest // peak).bit_length() - 1, 1)  # the factor has 8 bits, then
+    shift = max((255 * largest // peak).bit_length() - 1, 1)  # the factor then has 8 bits
     return (peak << shift) // largest, shift, 1 << (shift - 1)
 
 
 def _mean(values: Array) -> Array:
-    """Of each column."""
+    """Return the mean of each column."""
     rows = values.reshape(-1, values.shape[-1])
     return rows.sum(axis=0) // len(rows)
 

@@ -1,4 +1,4 @@
-"""From drawn parts of an integer transformer to models in the integer form.
+"""Writing the drawn parts of an integer transformer as models in the integer form.
 
 Matrices are int8 (rows, columns) throughout.  A product of two activations is one operator, its
 requantization another.
@@ -41,7 +41,7 @@ Writer: TypeAlias = "Callable[[BlockBuilder, Expr], Expr]"
 
 
 def encoder_model(name: str, rows: int, columns: int, layers: Iterable[EncoderLayer]) -> Model:
-    """The encoder of these layers, which are drawn while it is written."""
+    """Return the encoder of these layers, which are drawn while it is written."""
 
     def write(bb: BlockBuilder, x: Expr) -> Expr:
         for number, layer in enumerate(layers):
@@ -56,7 +56,7 @@ def encoder_model(name: str, rows: int, columns: int, layers: Iterable[EncoderLa
 
 
 def attention_model(name: str, rows: int, columns: int, attention: Attention) -> Model:
-    """An attention by itself."""
+    """Return a model of a single attention."""
 
     def write(bb: BlockBuilder, x: Expr) -> Expr:
         return _attention(bb, x, attention, "attention")
@@ -67,7 +67,7 @@ def attention_model(name: str, rows: int, columns: int, attention: Attention) ->
 def gemm_model(
     name: str, rows: int, product: Projection, clip: tuple[int, int], gelu: ItaGelu | None
 ) -> Model:
-    """A product by itself."""
+    """Return a model of a single product."""
 
     def write(bb: BlockBuilder, x: Expr) -> Expr:
         y = _product(bb, x, product, "gemm", clip)

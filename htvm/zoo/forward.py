@@ -1,4 +1,4 @@
-"""Integer operators in numpy, as far as choosing the zoo's shifts needs them.
+"""Integer operators in numpy, as far as they are needed to choose the zoo's shifts.
 
 Activations are int64 arrays ``[n, C, y, x]`` or ``[n, C]``.  Products are summed in float64, which
 is exact: every partial sum is far below 2**53.
@@ -17,13 +17,13 @@ Pad = tuple[int, int, int, int]
 
 
 def conv2d(x: Array, weight: Array, stride: int, pad: Pad, depthwise: bool) -> Array:
-    """Accumulators ``[n, K, oy, ox]`` of ``x`` with ``weight`` ``[K, C or 1, fy, fx]``.
+    """Return accumulators ``[n, K, oy, ox]`` of ``x`` with ``weight`` ``[K, C or 1, fy, fx]``.
 
     Args:
-        x: ``[n, C, y, x]``.
-        weight: ``[K, C, fy, fx]``, ``[K, 1, fy, fx]`` if depthwise.
-        stride: of both axes.
-        pad: zeros (top, left, bottom, right).
+        x: input ``[n, C, y, x]``.
+        weight: weights ``[K, C, fy, fx]``, ``[K, 1, fy, fx]`` if depthwise.
+        stride: stride along both axes.
+        pad: zeros at (top, left, bottom, right).
         depthwise: each output channel sees the input channel of the same index only.
     """
     top, left, bottom, right = pad
@@ -40,12 +40,12 @@ def conv2d(x: Array, weight: Array, stride: int, pad: Pad, depthwise: bool) -> A
 
 
 def dense(x: Array, weight: Array) -> Array:
-    """Accumulators ``[n, K]`` of ``x`` ``[n, C]`` with ``weight`` ``[K, C]``."""
+    """Return accumulators ``[n, K]`` of ``x`` ``[n, C]`` with ``weight`` ``[K, C]``."""
     return matmul(x, weight.T)
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """Products of matrices, ``[..., M, C]`` with ``[..., C, K]``."""
+    """Return products of matrices, ``[..., M, C]`` with ``[..., C, K]``."""
     largest = int(np.abs(a).max(initial=0)) * int(np.abs(b.astype("int64")).max(initial=0))
     # float32 adds integers up to 2**24 exactly, and does so twice as fast.
     kind = "float32" if largest * a.shape[-1] <= 1 << 24 else "float64"
@@ -53,7 +53,7 @@ def matmul(a: Array, b: Array) -> Array:
 
 
 def ita_softmax(x: Array, parameters: ItaSoftmax) -> Array:
-    """The accelerator's softmax of int8 rows ``[..., n]``; see `ItaSoftmax`."""
+    """Return the accelerator's softmax of int8 rows ``[..., n]``; see `ItaSoftmax`."""
 
     def steps(distance: Array) -> Array:
         bits = parameters.step_bits
@@ -71,12 +71,12 @@ def ita_softmax(x: Array, parameters: ItaSoftmax) -> Array:
 
 
 def average_pool(x: Array) -> Array:
-    """Mean over y and x, half away from zero: ``[n, C, 1, 1]``."""
+    """Return the mean over y and x, rounded half away from zero: ``[n, C, 1, 1]``."""
     count = x.shape[2] * x.shape[3]
     total = x.sum(axis=(2, 3), keepdims=True)
     return np.sign(total) * ((np.abs(total) + count // 2) // count)
 
 
 def requantize(acc: Array, shift: int, clip: tuple[int, int]) -> Array:
-    """``clip(acc >> shift)``: arithmetic shift, which floors."""
+    """Return ``clip(acc >> shift)``: an arithmetic shift, which floors."""
     return np.clip(acc >> shift, *clip)

@@ -1,7 +1,8 @@
 """Drawing 8-bit layers whose outputs provably fit the 7 bits that the analog core reads.
 
-The digital core clips to eight bits only, so that the sums themselves must stay small: their bound
-takes every input at its worst.  Weights are drawn such that usual sums are not much below it.
+The digital core can only clip to 8 bits, so the sums themselves must stay small: their bound
+assumes the worst value of every input.  Weights are drawn such that typical sums are not far below
+it.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ Range: TypeAlias = tuple[int, int]
 
 @cache
 def array() -> TernaryScheme:
-    """The in-memory array that ternary layers are drawn for: the first that a known SoC has."""
+    """The in-memory array that ternary layers are drawn for: the first one of a known SoC."""
     return scheme_of(TernaryScheme)
 
 
-# Beyond so many inputs usual sums would hardly move below their bound; others get weight 0 (only
-# the 640 inputs of the autoencoder are more).
+# With more inputs than this, typical sums would be far below their bound; the rest get weight 0
+# (only the autoencoder's 640 inputs are more).
 _INPUTS = 48
 
 
 def proven(
     weight: Array, bias: Array, inputs: Range, pad: tuple[int, ...], clip: Range
 ) -> tuple[int, Range]:
-    """The smallest shift with which no input takes an output beyond 7 bits.
+    """Return the smallest shift with which no input takes an output beyond 7 bits.
 
     Args:
-        weight: ``[K, ...]``.
-        bias: ``[K]``, without half a step for rounding.
+        weight: weights ``[K, ...]``.
+        bias: bias ``[K]``, without half a step for rounding.
         inputs: inclusive range of the inputs.
-        pad: zeros on each side.
+        pad: number of zeros on each side.
         clip: inclusive range of the output, as the layer clips it.
 
     Returns:
-        The shift, and the range that is left.
+        The shift, and the range of the outputs.
     """
     low, high = inputs
     if any(pad):
@@ -58,10 +59,10 @@ def proven(
 
 
 def narrowing(least: int, most: int, clip: Range, *, half: bool = False) -> tuple[int, Range]:
-    """The smallest shift that takes ``least..most`` within 7 bits, and the range of the result.
+    """Return the smallest shift that takes ``least..most`` to 7 bits, and the range of the result.
 
     Args:
-        least, most: of the sums.
+        least, most: range of the sums.
         clip: inclusive range that the layer clips to.
         half: whether half a step is added before the shift.
     """
@@ -76,7 +77,7 @@ def narrowing(least: int, most: int, clip: Range, *, half: bool = False) -> tupl
 
 
 def thinned(weight: Array) -> Array:
-    """Weights ``[K, C]`` of which each output reads a few inputs only, others from row to row."""
+    """Return weights ``[K, C]`` where each output reads only a few inputs, others in each row."""
     k, channels = weight.shape
     every = max(channels // _INPUTS, 1)
     kept = (np.arange(channels) + np.arange(k)[:, None]) % every == 0
@@ -84,7 +85,7 @@ def thinned(weight: Array) -> Array:
 
 
 def peaked(weight: Array) -> Array:
-    """Depthwise weights ``[C, 1, fy, fx]`` of which one tap, another in each channel, outweighs."""
+    """Depthwise weights ``[C, 1, fy, fx]`` with one dominant tap, another one per channel."""
     flat = weight.reshape(len(weight), -1) // 8
     rows = np.arange(len(flat))
     flat[rows, rows % flat.shape[1]] = 72
@@ -92,6 +93,6 @@ def peaked(weight: Array) -> Array:
 
 
 def passes(weight: Array) -> list[slice]:
-    """The input channels of each pass over the analog array."""
+    """Return the input channels of each pass over the analog array."""
     channels = array().rows // math.prod(weight.shape[2:])
     return [slice(start, start + channels) for start in range(0, weight.shape[1], channels)]

@@ -1,4 +1,4 @@
-"""What a network of the zoo can be drawn as; see `htvm.zoo.drawing`."""
+"""The schemes in which a network of the zoo can be drawn; see `htvm.zoo.drawing`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """The four MLPerf Tiny networks as HTVM ran them on DIANA (HTVM, DAC 2023, and its scripts).
 
 Differences from the MLPerf Tiny reference files: padding is the same on opposite sides, ResNet-8
-has 12 classes and MobileNet 4 (the chip's tools wanted sizes divisible by four), and `ds_cnn` with
-the 7x5 filter sees the spectrogram transposed, which fills the array's columns better.
+has 12 classes and MobileNet 4 (the chip's tools required sizes divisible by four), and `ds_cnn`
+with the 7x5 filter gets a transposed spectrogram, which fills the array's columns better.
 
-Each is drawn in three schemes (see `htvm.zoo.drawing`).  `place` says what the scheme "mixed" makes
-of a layer: the first and the last convolution (of a network without: dense layer) keep 8 bits.
+Each is drawn in three schemes (see `htvm.zoo.drawing`).  `place` decides how the scheme "mixed"
+draws a layer: the first and the last convolution (in a network without any: dense layer) keep 8
+bits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos"]
 
 
 def resnet8(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """ResNet-8 for CIFAR-10-sized images: 3x32x32 to 12 classes."""
+    """Return ResNet-8 for CIFAR-10-sized images: 3x32x32 to 12 classes."""
     net = Sketch("resnet8", (3, 32, 32), seed, scheme)
     x = net.conv2d(net.input, 16, (3, 3), place="first")
     for k, stride in ((16, 1), (32, 2), (64, 2)):
@@ -32,7 +33,7 @@ def resnet8(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
 
 
 def ds_cnn(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """DS-CNN keyword spotting as in MLPerf Tiny: 1x49x10, first filter 10x4, 12 classes."""
+    """Return DS-CNN keyword spotting as in MLPerf Tiny: 1x49x10, first filter 10x4, 12 classes."""
     net = Sketch("ds_cnn", (1, 49, 10), seed, scheme)
     net.conv2d(net.input, 64, (10, 4), 2, pad=(4, 1, 5, 1), place="first")
     _ds_cnn_tail(net)
@@ -40,7 +41,7 @@ def ds_cnn(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
 
 
 def ds_cnn_7x5(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """DS-CNN with HTVM's 7x5 filter, transposed as HTVM ran it: 1x10x49, filter 5 (y) by 7 (x)."""
+    """Return DS-CNN with HTVM's 7x5 filter, transposed as HTVM ran it: 1x10x49, 5 (y) by 7 (x)."""
     net = Sketch("ds_cnn_7x5", (1, 10, 49), seed, scheme)
     net.conv2d(net.input, 64, (5, 7), 2, place="first")
     _ds_cnn_tail(net)
@@ -56,7 +57,7 @@ def _ds_cnn_tail(net: Sketch) -> None:
 
 
 def mobilenet_v1(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """MobileNetV1, width 0.25, visual wake words: 3x96x96 to 4 classes."""
+    """Return MobileNetV1, width 0.25, visual wake words: 3x96x96 to 4 classes."""
     net = Sketch("mobilenet_v1", (3, 96, 96), seed, scheme)
     x = net.conv2d(net.input, 8, (3, 3), 2, place="first")
     blocks = [(16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5]
@@ -68,7 +69,7 @@ def mobilenet_v1(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
 
 
 def toyadmos(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
-    """The ToyADMOS autoencoder: 640 - 4 x 128 - 8 - 4 x 128 - 640."""
+    """Return the ToyADMOS autoencoder: 640 - 4 x 128 - 8 - 4 x 128 - 640."""
     net = Sketch("toyadmos", (640,), seed, scheme)
     x = net.dense(net.input, 128, relu=True, place="first")
     for k in (128, 128, 128, 8, 128, 128, 128, 128):

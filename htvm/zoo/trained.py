@@ -1,7 +1,7 @@
-"""Networks that recognise something: a small convolutional one for scikit-learn's digits.
+"""Trained networks: small convolutional ones for scikit-learn's digits.
 
 Their weights are part of the package, in float, written by `benchmarks.train_digits`; a model is
-quantized when it is asked for, calibrated with training images.
+quantized when it is loaded, calibrated with training images.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["HOLD_OUT", "TRAINED", "Split", "digits_data", "load_trained", "weights_file"]
 
 TRAINED = ("digits", "digits_ternary")
-"""Names of the networks: with weights of 8 bits, and with ternary ones but in the first and the
-last layer."""
+"""Names of the networks: with 8-bit weights, and with ternary ones but in first and last layer."""
 
 HOLD_OUT = 4
-"""Every fourth image is held out: no weight and no scale has seen it."""
+"""Every fourth image is held out: neither weights nor scales depend on it."""
 
 _CALIBRATE = 4  # every fourth training image, 337 of them
 
@@ -34,7 +33,7 @@ Split: TypeAlias = "tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]
 
 
 def weights_file(name: str) -> Path:
-    """The float ONNX file of a trained network.
+    """Return the float ONNX file of a trained network.
 
     Raises:
         ModelError: there is no such network.
@@ -49,7 +48,7 @@ def weights_file(name: str) -> Path:
 
 
 def digits_data() -> Split:
-    """Training images, their labels, held-out images, their labels.
+    """Return training images, their labels, held-out images, their labels.
 
     Images are float32 ``[N, 1, 8, 8]`` in 0..1, labels int32 ``[N]``; 1,347 and 450 of them, from
     scikit-learn's bundled digits.
@@ -65,10 +64,10 @@ def digits_data() -> Split:
 
 
 def _digits_table() -> NDArray[Any]:
-    """One row per digit: 64 pixels in 0..16, and what it shows.
+    """Return one row per digit: 64 pixels in 0..16, and the label.
 
-    The table is read from the package's files where they are as ever: importing the package takes
-    longer than everything else that is done with a network of this size.
+    The table is read from scikit-learn's files directly if they are in their usual place: importing
+    the package takes longer than everything else that is done with a network of this size.
     """
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
@@ -87,7 +86,7 @@ def _digits_table() -> NDArray[Any]:
 
 
 def load_trained(name: str) -> Model:
-    """A trained network as an int8 model, calibrated with training images.
+    """Return a trained network as an int8 model, calibrated with training images.
 
     Raises:
         ModelError: there is no such network.

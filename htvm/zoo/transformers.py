@@ -1,9 +1,10 @@
 """Integer transformers with seeded weights, in the Integer Transformer Accelerator's arithmetic.
 
-`encoder` is the network of its evaluation (MobileBERT's encoder, without the bottlenecks): with
-four feed-forward networks a layer it has 4.43 GOp, two for each multiply-accumulate.  `gemm` and
-`single_head_attention` are the microbenchmarks.  All compute on int8 matrices (rows, columns),
-without batch axis; like the other networks here they recognise nothing.
+`encoder` is the network of the accelerator's evaluation (MobileBERT's encoder, without the
+bottlenecks): with four feed-forward networks per layer it has 4.43 GOp, two for each
+multiply-accumulate.  `gemm` and `single_head_attention` are the microbenchmarks.  All compute on
+int8 matrices (rows, columns), without batch axis; like the other networks with random weights they
+recognise nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LAYERS", "encoder", "gemm", "single_head_attention"]
 
 LAYERS = 24
-"""Layers of `encoder` as published."""
+"""Number of layers of `encoder` as published."""
 
 
 def encoder(
@@ -35,24 +36,24 @@ def encoder(
     activation: str | None = "relu",
     seed: int = 0,
 ) -> Model:
-    """An encoder of transformer layers, int8 (sequence, embedding) to the same.
+    """Return an encoder of transformer layers, int8 (sequence, embedding) to the same.
 
-    A layer is multi-head attention, ``stacked`` feed-forward networks behind it, and around each
-    of these a sum with its input and an affine normalization (MobileBERT's NoNorm).
+    A layer is multi-head attention, followed by ``stacked`` feed-forward networks, each with a sum
+    with its input and an affine normalization (MobileBERT's NoNorm).
 
     Args:
-        layers: 24 as published; ``zoo:encoder:1`` has one.
+        layers: number of layers; 24 as published; ``zoo:encoder:1`` has one.
         sequence, embedding: rows and columns of the input.
         projection: columns of a head.
-        heads: of the attention, at least 1.
+        heads: number of attention heads, at least 1.
         feed_forward: columns inside the feed-forward networks.
-        stacked: feed-forward networks of a layer.
-        activation: between their two products, ``"relu"``, ``"gelu"`` or none.
-        seed: of the weights.  The first layers of two encoders that differ in ``layers`` only are
-            the same.
+        stacked: number of feed-forward networks per layer.
+        activation: activation between their two products, ``"relu"``, ``"gelu"`` or None.
+        seed: seed of the weights.  Encoders that differ only in ``layers`` have the same first
+            layers.
 
     Raises:
-        ModelError: if a size is not positive, or there is no such activation.
+        ModelError: a size is not positive, or there is no such activation.
     """
     _checked("layers", layers)
     shape = Shape(sequence, embedding, projection, heads, feed_forward, stacked, activation)
@@ -66,10 +67,10 @@ def encoder(
 def single_head_attention(
     sequence: int = 128, embedding: int = 128, projection: int = 64, seed: int = 0
 ) -> Model:
-    """Attention of one head with its four products, int8 (sequence, embedding) to the same.
+    """Return attention of one head with its four products, int8 (sequence, embedding) to the same.
 
     Raises:
-        ModelError: if a size is not positive.
+        ModelError: a size is not positive.
     """
     shape = Shape(sequence, embedding, projection, heads=1)
     attention = Drawer(_seed(seed), sequence, embedding).attention(shape)
@@ -79,15 +80,15 @@ def single_head_attention(
 
 
 def gemm(rows: int, C: int, K: int, activation: str | None = None, seed: int = 0) -> Model:
-    """A product of an int8 matrix (rows, C) with constant weights, int8 (rows, K).
+    """Return a product of an int8 matrix (rows, C) with constant weights, int8 (rows, K).
 
     Args:
-        rows, C, K: sizes.
-        activation: behind it, ``"relu"``, ``"gelu"`` or none.
-        seed: of the weights.
+        rows, C, K: sizes of the product.
+        activation: activation after it, ``"relu"``, ``"gelu"`` or None.
+        seed: seed of the weights.
 
     Raises:
-        ModelError: if a size is not positive, or there is no such activation.
+        ModelError: a size is not positive, or there is no such activation.
     """
     for role, size in (("rows", rows), ("C", C), ("K", K)):
         _checked(role, size)

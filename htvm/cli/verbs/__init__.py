@@ -1,7 +1,7 @@
 """The verbs of the command line, one file each, with a click command called ``command``.
 
-A verb is imported when it is called or asked for help; what it needs beyond the command line it
-imports when it runs.
+A verb's module is imported when the verb is called or its help is shown; the verb imports
+everything beyond the command line when it runs.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ VERBS = (
     "targets",
     "completion",
 )
-"""Their names, which are those of their modules, in the order of the help."""
+"""Names of the verbs, which are those of their modules, in the order of the help."""

@@ -1,4 +1,4 @@
-"""``htvm compare``: a target beside plain TVM."""
+"""``htvm compare``: compares a target with plain TVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``htvm completion``: what makes a shell complete verbs, options, targets and models."""
+"""``htvm completion``: the script for completing verbs, options, targets and models in a shell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(shell: str, as_json: bool) -> None:
 
     maker = get_completion_class(shell)
     assert maker is not None, shell
-    # Not `source`, which looks for the shell on this machine first.
+    # Not `source`, which first looks for the shell on this machine.
     completion = maker(click.get_current_context().find_root().command, {}, _NAME, _VARIABLE)
     script = completion.source_template % completion.source_vars()
     if as_json:

@@ -1,4 +1,4 @@
-"""``htvm explore``: the tiler's choices, all of them."""
+"""``htvm explore``: the tiles that the tiler chooses under different options."""
 
 from __future__ import annotations
 

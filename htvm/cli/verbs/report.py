@@ -34,7 +34,7 @@ _FORMS = {
     "png": ".png",
 }
 
-# What a saved report has settled.
+# Options that a saved report has already fixed.
 _BUILD = ("target", "policy", "schedule", "platform", "given")
 
 
@@ -105,7 +105,7 @@ def command(
 
 
 def _suffixes(outs: Sequence[Path], form: str | None) -> list[str]:
-    """What each file is written as; whatever is wrong with that is said before the work begins."""
+    """Return the format of each file; errors are reported before the work begins."""
     from htvm.report.save import format_of
 
     if form and not outs:
@@ -116,7 +116,7 @@ def _suffixes(outs: Sequence[Path], form: str | None) -> list[str]:
 
 
 def _refuse_build_options() -> None:
-    """Refuse choices of a build beside a saved report, in which they are made already."""
+    """Refuse build options together with a saved report, which has its own."""
     context = click.get_current_context()
     for parameter in context.command.params:
         chosen = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
@@ -129,7 +129,7 @@ def _refuse_build_options() -> None:
 
 
 def _with_command(report: Report, model: str) -> Report:
-    """The report with this command line, and the hash of the model's file if it has one."""
+    """Return the report with this command line, and the hash of the model's file if it has one."""
     if report.recipe is None:
         return report
     context = click.get_current_context()

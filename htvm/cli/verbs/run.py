@@ -83,7 +83,7 @@ def command(
 def _run_data(
     outputs: Mapping[str, np.ndarray], result: RunResult, equal: bool | None
 ) -> dict[str, Any]:
-    """What ``run --json`` prints."""
+    """Return the data that ``run --json`` prints."""
     return {
         "cycles": result.cycles,
         "latency_ms": result.latency_ms,
@@ -94,7 +94,7 @@ def _run_data(
 
 
 def _brief(array: np.ndarray) -> str:
-    """Shape, dtype, the first values, and the largest of a short vector."""
+    """Return shape, dtype, the first values, and the largest of a short vector."""
     values = array.reshape(-1)
     shown = " ".join(str(value) for value in values[:16])
     dots = " ..." if values.size > 16 else ""

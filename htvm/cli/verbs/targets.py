@@ -1,4 +1,4 @@
-"""``htvm targets``: what a model can be built for, and a new one."""
+"""``htvm targets``: the targets that a model can be built for, and a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``htvm verify``: every step on the simulated SoC against the reference."""
+"""``htvm verify``: compares every step on the simulated SoC with the reference."""
 
 from __future__ import annotations
 
