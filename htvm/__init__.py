@@ -8,7 +8,7 @@
     result = module.run(x)
     module.report()
 
-Everything heavy is imported where it is used, so that ``import htvm`` is fast.
+Heavy modules are imported where they are used, so that ``import htvm`` is fast.
 """
 
 from __future__ import annotations

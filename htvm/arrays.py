@@ -1,4 +1,4 @@
-"""Arrays from files of numpy: what users give as inputs and as calibration data."""
+"""Reading numpy's files: the arrays that users give as inputs and as calibration data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_arrays"]
 
-# What numpy raises for files it cannot read, and what it lets through from zip, zlib and its
-# header's parser; MemoryError where a header promises more than there is.
+# Errors that numpy raises for files it cannot read, including those from zip, zlib and its header's
+# parser; MemoryError if a header promises more than there is.
 _NO_ARRAYS = (
     OSError,
     ValueError,
@@ -37,15 +37,15 @@ _NO_ARRAYS = (
 
 
 def read_arrays(path: Path, hint: str, what: str = "inputs") -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file by name; that of an ``.npy`` file under the empty name.
+    """Return the arrays of an ``.npz`` file by name; that of an ``.npy`` file under the empty name.
 
     Args:
-        path: the file.
-        hint: what to say it should be, if it is none.
-        what: what it should hold, in a word.
+        path: path of the file.
+        hint: for messages: what it should be instead.
+        what: for messages: what it should hold, in a word.
 
     Raises:
-        InputError: it holds no arrays.
+        InputError: the file holds no arrays.
     """
     if is_pipe(path):
         raise InputError(f"cannot read {what}: this is a pipe", where=f"file '{path}'", hint=hint)
@@ -56,7 +56,7 @@ def read_arrays(path: Path, hint: str, what: str = "inputs") -> dict[str, NDArra
         with loaded:
             return {name: loaded[name] for name in loaded.files}
     except _NO_ARRAYS as error:
-        # numpy takes what it does not know for a pickle, and advises to trust it.
+        # numpy takes any unknown format for a pickle, and advises to trust it.
         reason = getattr(error, "strerror", None) or "it holds no numpy arrays of numbers"
         raise InputError(
             f"cannot read {what}: {reason}", where=f"file '{path}'", hint=hint

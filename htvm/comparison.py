@@ -1,4 +1,4 @@
-"""`compare`: one model, several configurations, the same inputs, published figures beside."""
+"""`compare`: one model in several configurations, with the same inputs and published figures."""
 
 from __future__ import annotations
 
@@ -61,30 +61,30 @@ def compare(
     schedule: ScheduleKind | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Build and run a model as plain TVM, with our CPU schedules, and for the target.
+    """Build and run a model with plain TVM, with our CPU schedules, and for the target.
 
     Args:
-        model: from `htvm.load`, or what `htvm.load` takes.
+        model: a model from `htvm.load`, or anything `htvm.load` takes.
         target: the configuration to compare with the CPU of the same SoC.
-        inputs: of one inference, or a list of dicts for several; seeded random ones without.
-            Cycles are those of the first.
-        policy, schedule: of the target's configuration, as for `htvm.build`.
-        progress: is told which stage the comparison is in.
+        inputs: inputs of one inference, or a list of dicts for several; seeded random ones by
+            default. Cycles are those of the first inference.
+        policy, schedule: policy and schedule of the target's configuration, as for `htvm.build`.
+        progress: receives the stages of the comparison.
 
     Returns:
-        One row per configuration; the baseline of the speed-ups is the fastest on the SoC's CPU
-        alone.
+        One row per configuration; the baseline of the speed-ups is the fastest configuration that
+        runs only on the SoC's CPU.
 
     Raises:
-        As `htvm.build` and `Module.run`; a configuration that exceeds L2 becomes a row that
-        says so.
+        The errors of `htvm.build` and `Module.run`; a configuration that exceeds L2 becomes a row
+        that says so.
     """
     from htvm.aot.reference import build_llvm_reference
     from htvm.frontend import load
 
     progress = progress or Progress()
     configurations = _configurations(target, policy, schedule)
-    # What only the last of them would refuse shall be said before the others are built.
+    # Report errors of the last configuration before the others are built.
     if policy is not None:
         check_policy(policy)
     if schedule is not None:
@@ -113,7 +113,7 @@ def compare(
 
 
 def _notes(row: ComparisonRow, target: Target, beside: Sequence[Published]) -> tuple[str, ...]:
-    """Sentences without which the figures of a target beside published ones would mislead."""
+    """Return notes without which a target's figures next to published ones would mislead."""
     if row.cycles is None or not target.accelerators or not beside:
         return (_HOST_NOTE,)
     if beside[-1].configuration != DIGITAL:
@@ -152,7 +152,7 @@ def _configurations(
 
 
 def _fastest_on_cpu(rows: Sequence[ComparisonRow], cpu: str) -> str:
-    """Name of the fastest CPU configuration; of the first where none fits L2."""
+    """Return the name of the fastest CPU configuration, or of the first if none fits L2."""
     on_cpu = [row for row in rows if row.target == cpu]
     ran = [row for row in on_cpu if row.cycles is not None]
     return min(ran or on_cpu, key=lambda row: row.cycles or 0).configuration
@@ -205,8 +205,8 @@ def agreement(
         wanted, made: per input tried, one array per output.
 
     Returns:
-        SQNR over all outputs in real values, 10 log10(sum wanted^2 / sum difference^2), in dB;
-        top-1 where the model's only output is a vector of 2 to 100 classes.
+        The agreement, with SQNR over all outputs in real values, 10 log10(sum wanted^2 / sum
+        difference^2), in dB; and top-1 if the model's only output is a vector of 2 to 100 classes.
     """
     pairs: list[tuple[TensorInfo, Any, Any]] = [
         (info, _wide(a), _wide(b))
@@ -235,12 +235,12 @@ def agreement(
 
 
 def _wide(values: NDArray[np.generic]) -> NDArray[Any]:
-    """Numbers whose differences do not overflow: integers as int64, reals as float64."""
+    """Return numbers whose differences do not overflow: integers as int64, reals as float64."""
     return np.asarray(values).astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
 
 def _is_classifier(info: TensorInfo) -> bool:
-    # A softmax in TFLite's fixed output quantization, or the scores before one.
+    # A softmax in TFLite's fixed output quantization, or the scores before a softmax.
     return len(info.shape) == 2 and info.shape[0] == 1 and 2 <= info.shape[1] <= 100
 
 

@@ -1,4 +1,4 @@
-"""`Compiled`: what the stages before the C compiler make, and the options they were given."""
+"""`Compiled`: the results of the stages before the C compiler, and their options."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ Platform: TypeAlias = Literal["rv32", "host"]
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Choices of a build beside model, target and platform.
+    """Options of a build besides model, target and platform.
 
     Attributes:
-        cpu_kernels: ``"scheduled"`` (register-blocked, fused) or ``"default"`` (plain TVM as it
-            comes).
-        tiling: of the accelerators' layers.
+        cpu_kernels: ``"scheduled"`` (register-blocked, fused) or ``"default"`` (plain TVM's).
+        tiling: options of the tiler.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
-        policy: who runs a layer that several cores could run (see `htvm.policy`); ``None`` leaves
-            that to the target.
+        policy: decides where a layer runs if several cores could run it (see `htvm.policy`);
+            ``None`` for the target's own.
 
     Raises:
-        TargetError: there is no such kind of CPU kernels, or another option is none.
-        PolicyError: the policy is none.
+        TargetError: there is no such kind of CPU kernels, or another option is invalid.
+        PolicyError: the policy is invalid.
     """
 
     cpu_kernels: Literal["scheduled", "default"] = "scheduled"
@@ -69,17 +68,17 @@ class BuildOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Compiled:
-    """Everything the stages before the C compiler make.
+    """The results of the stages before the C compiler.
 
     Attributes:
         source: the model as imported.
-        target: what it is compiled for.
-        options: of the build.
-        planned: which core each layer shall run on, decided before retargeting.
-        retargeted: the model in the scheme of the target's accelerators, and what that cost.
+        target: the target it is compiled for.
+        options: options of the build.
+        planned: the plan made before retargeting of which core runs each layer.
+        retargeted: the model in the scheme of the target's accelerators, and the loss of accuracy.
         dispatch: where each operator runs, and why.
-        regions: code of the accelerators' regions, by name.
-        cpu_kernels: what TVM compiled.
+        regions: code of the accelerators' regions, by name of the region.
+        cpu_kernels: kernels compiled by TVM.
         program: C sources, memory plan, entry function.
     """
 

@@ -1,4 +1,4 @@
-"""The error types a user of :mod:`htvm` meets (defined in :mod:`byoc_dory.errors`)."""
+"""The error types that a user of :mod:`htvm` meets (defined in :mod:`byoc_dory.errors`)."""
 
 from __future__ import annotations
 

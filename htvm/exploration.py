@@ -1,4 +1,4 @@
-"""`explore`: how the tiles of layers, and their cycles, follow from objectives and budgets."""
+"""`explore`: how tiles of layers and their cycles depend on objectives and budgets."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ def explore(
 ) -> Exploration:
     """Tile layers under every combination of objective, weights and L1 budget.
 
-    Nothing is compiled; cycles are predicted, of each layer alone.  A budget that no tile of a
-    layer fits is a row that says so.  Ctrl-C ends the sweep early with what was found until then.
+    Nothing is compiled; cycles are predicted for each layer alone.  A budget that no tile of a
+    layer fits becomes a row that says so.  Ctrl-C ends the sweep early with the results so far.
 
     Args:
-        what: a `Layer` or several (no TVM needed), or a model as `htvm.build` takes it, of which
-            the layers that accelerators get are explored.
-        target: one of `htvm.targets()`.  A layer is tried on each accelerator that takes it.
+        what: a `Layer` or several (no TVM needed), or a model as for `htvm.build`, whose
+            accelerated layers are explored.
+        target: one of `htvm.targets()`.  Each accelerator that takes a layer is tried.
         objectives: names of the accelerators' objectives, ``"latency"``, or
-            `byoc_dory.tiling.Objective`s; all by default.
-        alphas: weights of a byte of L1 in use; the objectives' own by default.
-        betas: weights to try by name of the heuristic; the objectives' own by default.
-        l1_budgets: bytes of L1; what the target has by default.
-        tiling: solver, schedule and limits (its objective and budget are not used where swept).
-        policy: who runs a model's layers, as in `htvm.build`.
-        progress: is told which layer is explored.
+            `byoc_dory.tiling.Objective`s; all of them by default.
+        alphas: weights of a byte of L1 in use; those of the objectives by default.
+        betas: weights to try by name of the heuristic; those of the objectives by default.
+        l1_budgets: bytes of L1; the target's whole L1 by default.
+        tiling: solver, schedule and limits (its objective and budget are ignored if these are
+            swept).
+        policy: decides where a model's layers run, as for `htvm.build`.
+        progress: receives the layers as they are explored.
 
     Raises:
-        PolicyError: the policy is none, or not possible.
+        PolicyError: the policy is invalid or cannot be followed.
         TargetError: an unknown target, objective or heuristic, or a bad number.
         UnsupportedError: no accelerator of the target takes a layer.
         ModelError: ``what`` is not a model.
@@ -95,7 +96,7 @@ def explore(
     )
     placed = _placed(what, place, sweep.options, policy, progress)
     for accelerator in dict.fromkeys(home for _, home in placed):
-        # What cannot be tried shall be said before the first hour of a sweep, not after.
+        # Report errors before the first hour of a sweep, not after.
         sweep.variants(accelerator)
     rows: list[Tried] = []
     interrupted = not _run(placed, place.soc, sweep, rows, progress)
@@ -103,7 +104,7 @@ def explore(
 
 
 def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:
-    """What an option lists; a text is iterable, but no list."""
+    """Return the items of an option; refuse text, which is iterable but not a list."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TargetError(
             f"{option} cannot be {given!r}", where=f"option '{option}'", hint="give a list"
@@ -112,7 +113,7 @@ def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:
 
 
 def _run(placed: _Placed, soc: Soc, sweep: Sweep, rows: list[Tried], progress: Progress) -> bool:
-    """Fill ``rows``; whether all of the sweep was done.  Equal layers are tiled once."""
+    """Fill ``rows``; return whether the sweep was completed.  Equal layers are tiled once."""
     known: dict[tuple[object, ...], list[Tried]] = {}
     try:
         for number, (layer, accelerator) in enumerate(placed):
@@ -145,7 +146,7 @@ def _placed(
     policy: Policy | None,
     progress: Progress,
 ) -> _Placed:
-    """The layers to explore, each with an accelerator that takes it."""
+    """Return the layers to explore, each with an accelerator that takes it."""
     if isinstance(what, Layer):
         return _takers(what, target)
     if isinstance(what, (list, tuple)):
@@ -188,7 +189,7 @@ def _model(what: Model | IRModule | str | Path) -> Model:
 def _of_model(
     source: Model, target: Target, options: TilingOptions, policy: Policy | None, progress: Progress
 ) -> _Placed:
-    """The layers of a model where a build would place them."""
+    """Return the layers of a model, placed as in a build."""
     from htvm.placement.plan import place
     from htvm.quantization import retarget
     from patterns.dispatch.dispatching import dispatch

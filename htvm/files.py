@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, named by their content, and what is no file to read."""
+"""Files: written completely or not at all, hashed, and checked for pipes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HINT = "name a file in a folder that exists and is writable"
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal.
+    """Return the SHA-256 of a file's bytes, in hexadecimal.
 
     Raises:
-        ModelError: it cannot be read.
+        ModelError: the file cannot be read.
     """
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -27,10 +27,10 @@ def file_sha256(path: Path) -> str:
 
 
 def is_pipe(path: Path) -> bool:
-    """Whether opening it would wait until somebody writes, perhaps for ever."""
+    """Whether opening the path would block until somebody writes, perhaps for ever."""
     try:
         return path.is_fifo()
-    except (OSError, ValueError):  # an impossible name; reading says so
+    except (OSError, ValueError):  # an impossible name; reading reports it
         return False
 
 
@@ -38,23 +38,23 @@ def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Pa
     """Write a file of exactly this name, or nothing at all.
 
     Args:
-        path: of the file; one that is there is replaced, through links.
-        data: all of it.
-        what: what it is, for messages: "the report".
-        where: where the path was given, for messages; the path itself by default.
+        path: path of the file; an existing file is replaced, through links.
+        data: the complete contents.
+        what: a description for messages, e.g. "the report".
+        where: where the user gave the path, for messages; the path itself by default.
 
     Returns:
         The path.
 
     Raises:
-        ExportError: it cannot be written.
+        ExportError: the file cannot be written.
     """
     where = where or str(path)
     try:
-        # The file a link points to, not the link.
+        # Write the file that a link points to, not the link.
         place = Path(path).resolve()
         if place.exists() and not place.is_file():
-            # A folder, or a device, which the move below would replace.
+            # Refuse a folder or a device, which the move below would replace.
             raise ExportError(f"cannot write {what}: this is no file", where=where, hint=_HINT)
         with tempfile.TemporaryDirectory(prefix=".htvm-", dir=place.parent) as folder:
             partial = Path(folder) / "partial"

@@ -1,4 +1,4 @@
-"""Checks what a user passes to a run: an array, a list, or a dict by input name."""
+"""Checks of the inputs that a user passes to a run: an array, a list, or a dict by input name."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def bind_inputs(infos: Sequence[TensorInfo], given: Inputs) -> list[NDArray[np.g
 
     Args:
         infos: the model's inputs.
-        given: one array (for a model of one input), a sequence in the model's order, or a mapping
-            from input name to array.  Shapes and dtypes must be the model's; nothing is
-            converted, because a silent conversion would hide a wrong quantization.
+        given: one array (for a model with one input), a sequence in the model's order, or a mapping
+            from input name to array.  Shapes and dtypes must be the model's; nothing is converted,
+            because a silent conversion would hide a wrong quantization.
 
     Raises:
         InputError: a name, number, shape or dtype is wrong, or an element is NaN.
@@ -45,11 +45,11 @@ def bind_inputs(infos: Sequence[TensorInfo], given: Inputs) -> list[NDArray[np.g
 
 
 def seeded_inputs(infos: Sequence[TensorInfo], seed: int = 0) -> list[NDArray[np.generic]]:
-    """Return random inputs that use each integer input's whole range.
+    """Return random inputs that use the whole range of each integer input.
 
     Args:
         infos: the model's inputs.
-        seed: of numpy's default generator.
+        seed: seed of numpy's default generator.
     """
     rng = np.random.default_rng(seed)
     arrays: list[NDArray[np.generic]] = []

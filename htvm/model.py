@@ -1,4 +1,4 @@
-"""`Model`: a quantized network in the integer form, and what its user sees of it."""
+"""`Model`: a quantized network in the integer form, with the interface of its source."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class TensorInfo:
     """An input or output as the source model declares it.
 
     Attributes:
-        name: the source's own name; unique among inputs, and among outputs.
-        shape: with the batch axis, in the source's layout, in elements.
+        name: name in the source; unique among inputs, and among outputs.
+        shape: sizes in elements, with the batch axis, in the source's layout.
         dtype: numpy name of the element type.
-        scale: real value of one step; ``None`` where the tensor is not quantized or the source
-            does not say.
-        zero_point: the integer that stands for 0.0, or ``None`` with ``scale``.
+        scale: real value of one quantized step; ``None`` if the tensor is not quantized or the
+            source does not say.
+        zero_point: integer that represents 0.0; ``None`` if ``scale`` is.
     """
 
     name: str
@@ -45,16 +45,17 @@ class Model:
 
     Attributes:
         name: a C identifier; prefix of all generated symbols.
-        module: the integer form: function ``main``, constants bound (see `htvm.frontend.check`).
+        module: the integer form: function ``main`` with bound constants (see
+            `htvm.frontend.check`).
         inputs, outputs: the interface of the source model, in order.
         source: file name the model came from, or ``"IRModule"``.
-        file_sha256: SHA-256 of that file, in hexadecimal; empty where the model is no file's
-            content as it stands.
+        file_sha256: SHA-256 of that file, in hexadecimal; empty if the model is not the unchanged
+            content of a file.
         scheme: requantization of the layers: ``"tflite"``, ``"shift"``, ``"mul_shift"``,
             ``"ternary"``, or ``"mixed"``.
-        sources: layer name -> name of the tensor it computes in the source file, for messages.
-        calibration: input -> ``[N, *shape]``, inputs that the model was quantized with, which
-            retargeting takes if it is given no others; ``None`` if there are none.
+        sources: layer name -> name of its output tensor in the source file, for messages.
+        calibration: input -> ``[N, *shape]``, the inputs used for quantizing the model, which
+            retargeting uses if no others are given; ``None`` if there are none.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Model:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the file the model was read from, else of its integer form."""
+        """SHA-256 of the file that the model was read from, else of its integer form."""
         if self.file_sha256:
             return self.file_sha256
         from patterns.reading.digest import module_sha256
@@ -78,7 +79,7 @@ class Model:
 
     @cached_property
     def graph(self) -> Graph:
-        """The operators of the module, which is read when this is first asked for."""
+        """The operators of the module, which is read on first use."""
         from patterns.reading.read import graph_of
 
         return graph_of(self.module)
@@ -93,10 +94,10 @@ class Model:
         )
 
 
-# Files are named after the model, with more behind; file systems take 255 bytes.
+# Files have the model's name with a suffix; file systems allow 255 bytes.
 _LONGEST = 64
 
-# The generated ``<name>.h`` must not stand for a header that generated code includes.
+# The generated ``<name>.h`` must not shadow a header that generated code includes.
 _TAKEN = frozenset(
     "main assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
     "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
@@ -106,7 +107,7 @@ _OURS = ("htvm_", "diana_", "snitch_")
 
 
 def model_name(text: Any) -> str:
-    """``text`` made a valid C identifier: other characters become one ``_``.
+    """Turn ``text`` into a valid C identifier: other characters become one ``_``.
 
     A name that would start with a digit, be reserved, or be empty gets the prefix ``model_``.
     """

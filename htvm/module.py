@@ -1,4 +1,4 @@
-"""`Module`: a built model, ready to run, to be looked at, and to be exported."""
+"""`Module`: a built model, which can be run, inspected and exported."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ __all__ = ["Module"]
 class Module:
     """A built model.
 
-    Made by `htvm.build`; nothing of it changes afterwards, except that a report shows the cycles
+    It is made by `htvm.build` and does not change afterwards, except that reports show the cycles
     of the latest run.
 
     Attributes:
-        compiled: what the stages before the C compiler made (layers, tiles, program, plan).
+        compiled: the results of the stages before the C compiler (layers, tiles, program, plan).
         platform: ``"rv32"`` or ``"host"``.
     """
 
@@ -65,7 +65,7 @@ class Module:
 
     @property
     def model(self) -> Model:
-        """The model in the scheme that is executed, after retargeting."""
+        """The model that is executed, after retargeting."""
         return self.compiled.retargeted.model
 
     @property
@@ -75,12 +75,12 @@ class Module:
 
     @property
     def verdicts(self) -> tuple[OperatorVerdict, ...]:
-        """What each accelerator said to each operator, in execution order."""
+        """The accelerators' answers to each operator, in execution order."""
         return self.compiled.dispatch.verdicts
 
     @property
     def l2_peak(self) -> int:
-        """Bytes of L2 that intermediates and workspaces take at most (the arena's size)."""
+        """Peak bytes of L2 for intermediate tensors and workspaces (the arena's size)."""
         return self.compiled.program.plan.peak
 
     @property
@@ -90,7 +90,7 @@ class Module:
 
     @property
     def code_size(self) -> int:
-        """Bytes of machine code of the linked program, runtime and drivers included."""
+        """Bytes of machine code of the linked program, including runtime and drivers."""
         return self._built.sizes.code
 
     # ------------------------------------------------------------------ running
@@ -103,15 +103,15 @@ class Module:
                 dtypes and quantization.
 
             analog_noise: standard deviation of the noise of in-memory arrays, in steps of their
-                converters, drawn anew for every sum that is converted.  Without it (the default)
-                a run is exact.
-            noise_seed: of the noise: equal seeds give equal runs.
+                converters, drawn anew for every converted sum.  Without noise (the default) a run
+                is exact.
+            noise_seed: seed of the noise: equal seeds give equal runs.
 
         Returns:
-            Outputs in the source model's dtype and quantization, and where the cycles went.
+            Outputs in the source model's dtype and quantization, and the cycles by cause.
 
         Raises:
-            InputError: a name, shape or dtype is wrong, or a noise that is none.
+            InputError: a name, shape or dtype is wrong, or the noise is out of range.
             TargetError: noise for a target without an in-memory array.
             SimulationError: the core trapped, or a device model complained.
         """
@@ -126,7 +126,7 @@ class Module:
         return self._last
 
     def reference(self, inputs: Inputs) -> list[NDArray[np.generic]]:
-        """Compute the outputs from the integer form after retargeting, by TVM on this machine.
+        """Compute the outputs from the retargeted integer form, by TVM on this machine.
 
         Args:
             inputs: as for `run`.
@@ -152,18 +152,19 @@ class Module:
 
         Args:
             inputs: as for `run`.
-            golden: the user's own outputs for these inputs: a mapping from output name to array,
-                or an ``.npz`` file of such, in the source model's dtypes and quantization.
-            progress: is told what is done.
+            golden: the user's own outputs for these inputs: a mapping from output name to array, or
+                an ``.npz`` file with such arrays, in the source model's dtypes and quantization.
+            progress: receives the stages as they are done.
 
         Returns:
             The first layer, tile and element that differ, with both values and the line of C that
-            wrote the element; and how the outputs compare with the golden.  Whatever the module's
-            platform, firmware is run.
+            wrote the element; and how the outputs compare with the golden.  The firmware is run
+                even
+            if the module was built for another platform.
 
         Raises:
             InputError: a name, shape or dtype is wrong, or the file holds no arrays.
-            L2OverflowError: the firmware does not fit (of a module for platform ``"host"``).
+            L2OverflowError: the firmware does not fit (for a module built for ``"host"``).
             SimulationError: the core trapped, or a device model complained.
         """
         from htvm.verification.golden import bind_golden
@@ -176,31 +177,31 @@ class Module:
     # ------------------------------------------------------------------ looking
 
     def report(self) -> Report:
-        """Return the tables of this build; with cycles once `run` was called on ``rv32``."""
+        """Return the report of this build; with cycles if `run` has been called on ``rv32``."""
         return report_of(self.compiled, self.platform, self._built.sizes, self._last)
 
     def save_report(self, path: str | Path) -> Path:
-        """Write the report to a file whose suffix says how: ``report().save(path)``.
+        """Write the report to a file, in the format of its suffix: ``report().save(path)``.
 
         Args:
-            path: ends with ``.html``, ``.txt``, ``.csv``, ``.json``, ``.perfetto.json`` (a trace)
-                or ``.png``.
+            path: path ending in ``.html``, ``.txt``, ``.csv``, ``.json``, ``.perfetto.json`` (a
+                trace) or ``.png``.
 
         Returns:
             The path.
 
         Raises:
-            ExportError: the suffix is none of these, or the file cannot be written.
-            DependencyError: a figure is asked for and matplotlib is not installed.
+            ExportError: the suffix is not supported, or the file cannot be written.
+            DependencyError: the format is a figure and matplotlib is not installed.
         """
         return self.report().save(path)
 
     def explain(self, changes: int = 3) -> Explanation:
-        """Return where each operator runs, why not elsewhere, and what to change.
+        """Return where each operator runs, why not elsewhere, and which changes would help.
 
         Args:
-            changes: how many changes to the model to look for, those that would gain most; 0 for
-                none, which is quicker.
+            changes: largest number of changes to the model to look for; 0 for none, which is
+                faster.
         """
         from htvm.explain.explanation import explanation_of
 
@@ -212,8 +213,8 @@ class Module:
         """Write a self-contained C project that builds with make or CMake and checks a golden.
 
         Args:
-            folder: to be created; must not exist, be empty, or hold an earlier export.
-            inputs: of the stored golden; seeded random inputs without.
+            folder: folder to create; it must not exist, be empty, or hold an earlier export.
+            inputs: inputs of the stored golden; seeded random inputs by default.
 
         Returns:
             The folder, which `htvm.open` opens again.

@@ -1,4 +1,4 @@
-"""`build`: the way of a model from a file to a program on a simulated SoC, one call a stage."""
+"""`build`: from a model file to a program on a simulated SoC, with one call per stage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build", "compile_model"]
 
-_STAGES = 8  # of `build`, the C compiler included
+_STAGES = 8  # number of stages of `build`, including the C compiler
 
 
 def build(
@@ -48,28 +48,28 @@ def build(
     """Compile a model for a target and make it ready to run.
 
     Args:
-        model: from `htvm.load`, or what `htvm.load` takes.
+        model: a model from `htvm.load`, or anything `htvm.load` takes.
         target: one of `htvm.targets()`.
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"host"``:
             the same C compiled natively and linked with the same device models, without cycles.
-        cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM as it comes).
-        policy: who runs a layer that several cores could run: ``"bitwidth"``, ``"latency"``,
-            ``"mixed"``, a function of a `htvm.policy.LayerInfo` and its candidates, or a dict from
-            layer to accelerator; the target's own by default.
-        schedule: ``"published"`` or ``"overlapped"``, instead of what ``tiling`` says.
-        tiling: choices of the tiler.
+        cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM's).
+        policy: decides where a layer runs if several cores could run it: ``"bitwidth"``,
+            ``"latency"``, ``"mixed"``, a function of a `htvm.policy.LayerInfo` and its candidates,
+            or a dict from layer to accelerator; the target's own by default.
+        schedule: ``"published"`` or ``"overlapped"``; overrides that of ``tiling``.
+        tiling: options of the tiler.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
-        data: calibration inputs for retargeting: arrays like the model's input; without, seeded
+        data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
-        progress: is told which stage the build is in.
+        progress: receives the stages of the build.
 
     Raises:
-        ModelError: ``model`` is not a model, or is called like a header of the SoC's driver.
+        ModelError: ``model`` is not a model, or has the name of a header of the SoC's driver.
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule or the kind of CPU kernels is not
             known.
-        PolicyError: the policy is none, or names an unknown layer or accelerator, or one that
-            cannot take the layer.
+        PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
+            accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed.
@@ -91,7 +91,7 @@ def build(
 
 
 def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> TilingOptions:
-    """The tiler's options with the schedule asked for."""
+    """Return the tiler's options with the requested schedule."""
     options = TilingOptions() if tiling is None else tiling
     if schedule is None or not isinstance(options, TilingOptions):
         return options
@@ -99,7 +99,7 @@ def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> Tili
 
 
 def _check_budget(budget: int | None, target: Target) -> None:
-    """Refuse a budget that the target's L1 does not have: code for it would overrun L1."""
+    """Refuse a budget larger than the target's L1: code for it would overrun L1."""
     for accelerator in target.accelerators:
         size = target.soc.memory(accelerator.l1).size
         if budget is not None and budget > size:
@@ -111,7 +111,7 @@ def _check_budget(budget: int | None, target: Target) -> None:
 
 
 def _check_name(name: str, soc: Soc) -> None:
-    """Refuse a model whose header would stand for one of the SoC's driver."""
+    """Refuse a model whose header would shadow one of the SoC's driver."""
     if any(path.name == f"{name}.h" for path in soc_folder(soc).rglob("*.h")):
         raise ModelError(
             f"a model for {soc.name} cannot be called {name!r}: its driver has a header of that "
@@ -129,7 +129,7 @@ def compile_model(
     data: Any = None,
     progress: Progress | None = None,
 ) -> Compiled:
-    """Do all stages of `build` before the C compiler; arguments and errors as there."""
+    """Run all stages of `build` before the C compiler; arguments and errors are the same."""
     from htvm.aot.cpu import compile_cpu
     from htvm.aot.parallel import cores_of
     from htvm.aot.program import Assembly, assemble

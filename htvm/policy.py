@@ -1,8 +1,8 @@
-"""Dispatch policies: who runs a layer that several could run.
+"""Policies: they decide where a layer runs if several cores could run it.
 
-A policy is a function of a layer's shape and of the candidates that offer to run it; it names one.
-The built-in ones are such functions as well.  They decide before anything is retargeted, because
-cores of different arithmetic give different results.
+A policy is a function of a layer's shape and of the candidates that could run it, and returns the
+name of one.  The built-in policies are such functions, too.  They decide before retargeting,
+because cores with different arithmetic give different results.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ __all__ = [
 ]
 
 CPU = "cpu"
-"""Name of the candidate that takes every layer."""
+"""Name of the CPU's candidate, which takes every layer."""
 
 
 @dataclass(frozen=True)
 class LayerInfo:
-    """What a policy is told about a layer.
+    """The properties of a layer that a policy can use.
 
     Attributes:
-        name: of the layer, as in reports.
-        op: ``conv2d``, ``depthwise``, ``dense``, ``add``, or of layers of matrices ``gemm``,
+        name: name of the layer, as in reports.
+        op: ``conv2d``, ``depthwise``, ``dense``, ``add``, or for layers of matrices ``gemm``,
             ``matmul``, ``rows`` or ``mha``.
         K, C: output and input channels.
         iy, ix, oy, ox: input and output height and width (1 for vectors).
         fy, fx: kernel height and width.
-        stride: (y, x).
+        stride: stride (y, x).
         macs: multiply-accumulates; 0 for an add.
         ternary: whether the weights of each output channel are -t, 0 and t.
-        product: whether it is one of the products that the network is made of: a convolution that
-            is not depthwise, or in a network without these a dense layer.
-        border: whether it is the first or the last of these.
+        product: whether it is one of the network's main products: a convolution that is not
+            depthwise, or in a network without such convolutions a dense layer.
+        border: whether it is the first or the last of these products.
     """
 
     name: str
@@ -78,28 +78,28 @@ class LayerInfo:
 
 @dataclass(frozen=True)
 class Candidate(OperatorVerdict):
-    """Somewhere a layer might run.
+    """A core that might run a layer.
 
     Attributes:
-        name: of the accelerator, or ``"cpu"``, which is always the last candidate.
-        accepted: whether it can take the layer once retargeting has written it in its form.
-        reason: if not, one sentence with the offending value.
+        name: name of the accelerator, or ``"cpu"``, which is always the last candidate.
+        accepted: whether it can take the layer in the form in which retargeting would write it.
+        reason: if not, a sentence with the offending value.
         rule: public statement of the rule that objects.
-        cycles: estimate; ``None`` if refused or not asked for.
-        scheme: its arithmetic; ``None`` for the CPU, which has all.
-        layer, kind: what is offered; ``accelerator`` is ``name``.
+        cycles: estimated cycles; ``None`` if refused or not needed.
+        scheme: its number scheme; ``None`` for the CPU, which supports all.
+        layer, kind: the layer offered; ``accelerator`` is the same as ``name``.
     """
 
     scheme: SchemeName | None = None
 
     @property
     def name(self) -> str:
-        """The accelerator's name, or ``"cpu"``: what a policy answers."""
+        """The accelerator's name, or ``"cpu"``: the value that a policy returns."""
         return self.accelerator
 
 
 _EIGHT_BITS: tuple[SchemeName, ...] = ("shift", "mul_shift")
-_CPU_ERROR = 1.4  # tests/soc/test_host_cost.py holds the estimates to 40 %
+_CPU_ERROR = 1.4  # tests/soc/test_host_cost.py checks that the estimates are within 40 %
 
 Decide: TypeAlias = Callable[[LayerInfo, Sequence[Candidate]], str]
 Policy: TypeAlias = "str | Decide | Mapping[str, str]"
@@ -109,16 +109,16 @@ Policy: TypeAlias = "str | Decide | Mapping[str, str]"
 def bitwidth(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
     """Ternary weights go to a ternary core, all others to one with 8-bit weights.
 
-    Where the target has only one kind of core, that core takes both.
+    If the target has only one kind of core, it gets both.
     """
     return _preferring(candidates, "ternary" if layer.ternary else "shift")
 
 
 def latency(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
-    """The cheapest estimate wins; of equal ones the first.
+    """Choose the lowest estimate, and the first among equal ones.
 
-    The CPU's estimates are rough, and leaving a region costs more than its borders, so that the
-    CPU must be cheaper by what its estimates may be wrong.
+    The CPU's estimates are rough, and leaving a region costs more than its borders, so the CPU must
+    win by more than the error of its estimates.
     """
     del layer
     costs = {
@@ -130,11 +130,11 @@ def latency(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
 
 
 def mixed(layer: LayerInfo, candidates: Sequence[Candidate]) -> str:
-    """Convolutions go to a ternary core but for the first and the last; all else to 8 bits.
+    """Convolutions go to a ternary core, except the first and the last; all else to 8 bits.
 
     The published rule for DIANA (HTVM, DAC 2023, IV): first and last eligible layer, depthwise
     convolutions, additions and dense layers on the digital core.  In a network without
-    convolutions the dense layers are what convolutions are elsewhere.
+    convolutions, dense layers take the place of convolutions.
     """
     scheme: SchemeName = "ternary" if layer.product and not layer.border else "shift"
     return _preferring(candidates, scheme)
@@ -145,10 +145,10 @@ POLICIES: Mapping[str, Decide] = {"bitwidth": bitwidth, "latency": latency, "mix
 
 
 def _preferring(candidates: Sequence[Candidate], scheme: SchemeName) -> str:
-    """The first candidate of a scheme that accepts, else one that keeps at least as many bits.
+    """Return the first candidate of a scheme that accepts, else one with at least as many bits.
 
-    Eight bits hold ternary weights, but not the other way round: only a target without any core
-    of 8 bits gives those layers to a ternary one.
+    Eight bits can hold ternary weights, but not the other way round: only a target without any
+    8-bit core gives such layers to a ternary one.
     """
     kinds = {c.scheme for c in candidates}
     eight_bits: list[SchemeName] = [kind for kind in _EIGHT_BITS if kind in kinds]
@@ -164,7 +164,7 @@ def _preferring(candidates: Sequence[Candidate], scheme: SchemeName) -> str:
 def is_ternary(weight: Array | None) -> bool:
     """Whether the weights ``[K, ...]`` of each output channel are -t, 0 and t for some t.
 
-    A channel of a single weight says nothing about bits.
+    A channel with a single weight does not count either way.
     """
     if weight is None or weight[0].size < 2:
         return False
@@ -173,7 +173,7 @@ def is_ternary(weight: Array | None) -> bool:
 
 
 def info_of(layer: Layer, *, product: bool = False, border: bool = False) -> LayerInfo:
-    """What a policy is told about a layer (see `LayerInfo`)."""
+    """Return the properties of a layer that a policy can use (see `LayerInfo`)."""
     return LayerInfo(
         layer.name, layer.op, layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox,
         layer.fy, layer.fx, layer.stride, layer.macs,
@@ -183,10 +183,10 @@ def info_of(layer: Layer, *, product: bool = False, border: bool = False) -> Lay
 
 
 def check_policy(policy: object) -> None:
-    """Refuse what is no policy.
+    """Refuse a value that is not a policy.
 
     Raises:
-        PolicyError: neither the name of one, nor a function, nor a table of names.
+        PolicyError: it is neither the name of a policy, nor a function, nor a table of names.
     """
     if isinstance(policy, str):
         if policy in POLICIES:

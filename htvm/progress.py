@@ -1,12 +1,12 @@
-"""Which stage a long piece of work is in, told to whoever asked to know.
+"""Progress of long-running work, reported stage by stage.
 
 A function that may take long accepts a `Progress` and brackets its stages::
 
     with progress.stage("tiling"):
         ...
 
-The base class keeps silent; a caller who wants to see something passes its own.  There is no
-registry and no global state.
+The base class does nothing; a caller who wants to see progress passes its own subclass.  There is
+no registry and no global state.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["CallbackProgress", "Progress", "StageEvent"]
 
 @dataclass(frozen=True)
 class StageEvent:
-    """A stage begins or ends.
+    """The beginning or end of a stage.
 
     Attributes:
-        name: what is being done, a few words in the present ("tiling conv2d_3").
+        name: the activity, a few words in the present ("tiling conv2d_3").
         kind: "begin", "end", or "failed" if an exception left the stage.
-        depth: 0 for a stage of its own, 1 for one inside another, ...
-        seconds: since the stage began; 0 at its begin.
-        part: which one it is (from 1) of how many stages on its level, where that is known.
+        depth: nesting depth: 0 for an outermost stage, 1 for a stage inside it, and so on.
+        seconds: seconds since the stage began; 0 at its beginning.
+        part: (number of this stage from 1, number of stages on its level), if known.
     """
 
     name: str
@@ -40,7 +40,7 @@ class StageEvent:
 
 
 class Progress:
-    """A silent reporter; also the interface of the others."""
+    """A reporter that does nothing, and the interface of all reporters."""
 
     @contextmanager
     def stage(self, name: str, part: tuple[int, int] | None = None) -> Iterator[None]:
@@ -52,8 +52,8 @@ class CallbackProgress(Progress):
     """Hands each `StageEvent` to a function.
 
     Args:
-        callback: called at the begin and the end of every stage, in the thread of the work.
-        clock: seconds, monotonic.
+        callback: called at the beginning and the end of every stage, in the thread of the work.
+        clock: returns the time in seconds, monotonic.
     """
 
     def __init__(

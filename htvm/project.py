@@ -1,4 +1,4 @@
-"""`open`: an exported build again, to be looked at, run and exported without the compiler."""
+"""`open`: loads an exported build, to inspect, run and export it without the compiler."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _CHANGED = "undo the change, or export the model again"
 
 
 def open(path: str | Path) -> Project:
-    """Load an exported build again.
+    """Load an exported build.
 
     Args:
         path: the folder that `Module.export` or ``htvm compile`` wrote.
 
     Raises:
-        ExportError: it is no export, files are missing or changed, or it was written by a newer
+        ExportError: it is not an export, files are missing or changed, or it was written by a newer
             version of the library.
-        TargetError: its target is not known here, or is described otherwise than it was.
+        TargetError: its target is unknown here, or its description has changed.
     """
     from byoc_dory.soc.header import render
     from byoc_dory.soc.registry import resolve
@@ -61,10 +61,10 @@ class Project:
     """An exported build.
 
     Attributes:
-        folder: where it was opened.
-        manifest: what it says about itself.
+        folder: the folder it was opened from.
+        manifest: its description.
         program: its C files and memory plan.
-        soc: what it was built for.
+        soc: the SoC it was built for.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, program: Program, soc: Soc) -> None:
@@ -114,10 +114,11 @@ class Project:
         """Run one inference on the simulated SoC, with the C files as they were exported.
 
         Args:
-            inputs: an array, a list, or a dict by input name; those of the stored golden without.
+            inputs: an array, a list, or a dict by input name; by default those of the stored
+                golden.
 
         Returns:
-            Outputs, and where the cycles went.
+            Outputs, and the cycles by cause.
 
         Raises:
             InputError: a name, shape or dtype is wrong.
@@ -136,24 +137,24 @@ class Project:
         return self._last
 
     def check(self) -> bool:
-        """Run the stored inference; whether every output element equals the stored one."""
+        """Run the stored inference; return whether every output element equals the stored one."""
         found = self.run()
         return all(map(np.array_equal, found.outputs, self.golden[1]))
 
     def report(self) -> Report:
-        """Return the tables of the build; with cycles once `run` was called."""
+        """Return the report of the build; with cycles if `run` has been called."""
         from htvm.facts.rerun import with_run
 
         stored = self.manifest.report
         return stored if self._last is None else with_run(stored, self._last, self.soc)
 
     def export(self, folder: str | Path, inputs: Inputs | None = None) -> Path:
-        """Write the project once more.
+        """Write the project again.
 
         Args:
-            folder: to be created; must not exist, be empty, or hold an earlier export.
-            inputs: of the stored golden, whose outputs then are those of a run; the golden stays
-                as it is without.
+            folder: folder to create; it must not exist, be empty, or hold an earlier export.
+            inputs: inputs of the stored golden, with the outputs of a run; by default the golden
+                does not change.
 
         Raises:
             ExportError: the folder cannot be written; nothing is left behind.
@@ -184,7 +185,7 @@ def _text(path: Path) -> str:
 
 
 def _program(folder: Path, manifest: Manifest) -> Program:
-    """The program as it was, its C files taken from the folder."""
+    """Return the program as exported, with the C files from the folder."""
     from byoc_dory.region import Constant
     from htvm.aot.program import Program
     from htvm.firmware.c_arrays import read_c_arrays

@@ -1,4 +1,4 @@
-"""What a run returns."""
+"""The results of a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Causes", "Interval", "LayerResult", "RunResult"]
 
 @dataclass(frozen=True)
 class Interval:
-    """A unit at work, from ``start`` up to ``end``, in cycles from the entry function's call.
+    """An interval in which a unit works, in cycles from the entry function's call.
 
     Attributes:
-        unit: a device ("dma", "digital", ...) at work; "waiting": the host polls a device;
-            "cluster": all compute cores run a kernel, the host ("core0") among them; "core1" and so
+        unit: a working device ("dma", "digital", ...); "waiting": the host polls a device;
+            "cluster": all compute cores run a kernel, including the host ("core0"); "core1" and so
             on: one of them, or the one that serves the DMA.
-        start, end: in cycles.
+        start, end: first cycle, and the cycle after the last.
     """
 
     unit: str
@@ -30,26 +30,28 @@ class Interval:
 
 @dataclass(frozen=True)
 class Causes:
-    """What the cycles of a step, or of a run, were spent on.
+    """The cycles of a step, or of a run, by cause.
 
-    Cores, DMA and host work beside each other, so their busy cycles may add up to more than the
-    cycles that passed.  What adds up to them is each of these two::
+    Cores, DMA and host work in parallel, so their busy cycles may add up to more than the cycles
+    that passed.  Each of these two sums equals the cycles that passed::
 
         array + weights + trigger + dma_alone + host_alone
         host + waiting + computing
 
     Attributes:
-        array: a core's array computes, or the cores of a cluster run a kernel.
-        weights: a core loads weights.
-        trigger: a core is busy with anything else, which the constant of a trigger stands for.
-        dma: the DMA is busy.
-        dma_alone: the DMA is busy and no core is: transfers that nothing hides.
-        host: the host does work of its own: CPU kernels, layouts, drivers; of a cluster the orders,
-            loops between tiles, and setting off kernels.
-        host_alone: neither a core nor the DMA is busy.
-        waiting: the host polls a device, from the read that finds it busy to the one that does not.
-        starved: of ``waiting``, what passes while no core is busy: it is for transfers.
-        computing: the host is one of the cores of a cluster that run a kernel.
+        array: cycles in which a core's array computes, or the cores of a cluster run a kernel.
+        weights: cycles in which a core loads weights.
+        trigger: cycles in which a core is busy with anything else; they come from the constant cost
+            of a trigger.
+        dma: cycles in which the DMA is busy.
+        dma_alone: cycles in which the DMA is busy and no core is: transfers that are not hidden.
+        host: cycles in which the host does its own work: CPU kernels, layouts, drivers; on a
+            cluster also control, loops over tiles, and starting kernels.
+        host_alone: cycles in which neither a core nor the DMA is busy.
+        waiting: cycles in which the host polls a device, from the read that finds it busy to the
+            one that finds it idle.
+        starved: the part of ``waiting`` in which no core is busy: waiting for transfers.
+        computing: cycles in which the host is one of a cluster's cores that run a kernel.
     """
 
     array: int
@@ -75,7 +77,7 @@ class Causes:
 
     @property
     def dma_hidden(self) -> int:
-        """Cycles in which the DMA is busy and a core is, too."""
+        """Cycles in which both the DMA and a core are busy."""
         return self.dma - self.dma_alone
 
 
@@ -85,14 +87,16 @@ class LayerResult:
 
     Attributes:
         name: layer name; several joined by "+" where TVM fused them into one kernel.
-        accelerator: its name, or "cpu"; a conversion names the one it serves, but the host does it.
+        accelerator: name of its accelerator, or "cpu"; a conversion names the accelerator that it
+            serves, although the host does it.
         kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
-        cycles: between call and return on the simulated host, waiting included; None on a
+        cycles: cycles from call to return on the simulated host, including waiting; None on a
             platform without host cycles.
-        predicted_cycles: by the cost model; 0 where there is none.
+        predicted_cycles: cycles predicted by the cost model; 0 without a prediction.
         macs: multiply-accumulates.
-        causes: what the cycles were spent on; None on a platform without host cycles.
-        start: the cycle of the call, counted from the entry function's; None on a platform without.
+        causes: the cycles by cause; None on a platform without host cycles.
+        start: cycle of the call, counted from the entry function's; None on a platform without
+            cycles.
     """
 
     name: str
@@ -107,18 +111,18 @@ class LayerResult:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
-    """What a run returns.
+    """The results of a run.
 
     Attributes:
         outputs: one array per output of the model, in its dtype and quantization.
-        cycles: from the entry function's call to its return; None on a platform without cycles.
+        cycles: cycles from the entry function's call to its return; None on a platform without
+            cycles.
         latency_ms: the same in ms at the SoC's clock.
         layers: one entry per step, in execution order.
-        stack_bytes: high-water mark of the stack; None if the platform does not measure it.
+        stack_bytes: largest use of the stack in bytes; None if the platform does not measure it.
         units: busy cycles of each device ("dma", "digital").
-        causes: what the cycles were spent on; None on a platform without cycles.
-        timeline: what every device did when, in order of their start; empty on a platform without
-            cycles.
+        causes: the cycles by cause; None on a platform without cycles.
+        timeline: the work of every device over time, by start; empty on a platform without cycles.
     """
 
     outputs: list[NDArray[np.generic]]
@@ -131,7 +135,7 @@ class RunResult:
     timeline: tuple[Interval, ...] = ()
 
     def __repr__(self) -> str:
-        """The whole in one line; the fields have the values."""
+        """Return a summary in one line; the fields have the values."""
         outputs = ", ".join(f"{array.dtype}{list(array.shape)}" for array in self.outputs)
         time = "" if self.latency_ms is None else f", latency_ms={self.latency_ms:.3f}"
         return (

@@ -1,7 +1,7 @@
-"""A SoC of one's own to begin with: the example of the documentation under another name.
+"""A starting point for a user's own SoC: the documentation's example under another name.
 
-The example is the only source.  It is complete and tested as it is; all of its files, and what is
-in them, name the SoC `EXAMPLE` and nothing else so, which a new one puts its own name in place of.
+The example is the only source.  It is complete and tested; its files and their contents use the
+name `EXAMPLE` only for the SoC, so that it can be replaced by a new name.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from byoc_dory.soc.registry import socs
 __all__ = ["EXAMPLE", "example_folder", "new_soc", "skeleton"]
 
 EXAMPLE = "tiny"
-"""What the example's SoC is called."""
+"""Name of the example's SoC."""
 
-# Names of SoCs become those of packages, of C macros, and of folders.
+# A SoC's name is used for packages, C macros and folders.
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _TAKEN = ("none", "htvm", "byoc_dory", "patterns", "runtime_c")
 
@@ -29,7 +29,7 @@ _TAKEN = ("none", "htvm", "byoc_dory", "patterns", "runtime_c")
 def example_folder() -> Path:
     """Return the folder of the example.
 
-    The distribution carries it beside this module; in the source tree it is among the documents.
+    The distribution has it beside this module; in the source tree it is in the documentation.
 
     Raises:
         ExportError: the installation is incomplete.
@@ -49,10 +49,10 @@ def skeleton(name: str) -> dict[str, str]:
     """Return the files of a new SoC: path inside its folder -> text.
 
     Args:
-        name: of the SoC, its targets, its driver and (with ``_soc`` behind it) its package.
+        name: name of the SoC, its targets, its driver and (with the suffix ``_soc``) its package.
 
     Raises:
-        TargetError: it cannot be called that.
+        TargetError: the name is not allowed.
         ExportError: the installation is incomplete.
     """
     _check_name(name)
@@ -66,11 +66,11 @@ def skeleton(name: str) -> dict[str, str]:
 
 
 def new_soc(name: str, folder: Path) -> Path:
-    """Write a new SoC into ``folder``, whole or not at all; returns the folder.
+    """Write a new SoC into ``folder``, completely or not at all; return the folder.
 
     Raises:
-        TargetError: it cannot be called that.
-        ExportError: the folder is there already, or cannot be written.
+        TargetError: the name is not allowed.
+        ExportError: the folder already exists, or cannot be written.
     """
     files = skeleton(name)
     try:
@@ -99,7 +99,7 @@ def new_soc(name: str, folder: Path) -> Path:
 
 
 def _is_made(part: str) -> bool:
-    """Whether a part of a path is what running and installing leave behind."""
+    """Whether a part of a path is left behind by running or installing."""
     return part.startswith(".") or part.endswith(".egg-info") or part in ("__pycache__", "build")
 
 

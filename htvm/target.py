@@ -1,4 +1,4 @@
-"""What a user can build for."""
+"""The targets that a user can build for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version of the library, for itself and for ``setup.py``, which cannot import `htvm`."""
+"""The version of the library, also for ``setup.py``, which cannot import `htvm`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From generated C to a program: project folders, flags, linker script, compiler, sizes."""
+"""Building programs from generated C: project folders, flags, linker script, compiler, sizes."""

@@ -1,7 +1,7 @@
 """Building a program for both platforms.
 
-A build is kept in the cache under the hash of everything it is made of, so the same program is
-compiled once; any number of samples then run on it.
+A build is cached under the hash of all its inputs, so the same program is compiled only once; any
+number of samples then run on it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from htvm.firmware.toolchain import HOST_FLAGS, Compiler, rv32_flags
 __all__ = ["RUN_MARK", "Built", "build_host", "build_rv32"]
 
 RUN_MARK = 2 * 0x7FFFFFFE
-"""Event of the mark at the begin of the whole run, by one more at its end; no program has so many
-steps."""
+"""Event of the mark at the beginning of the run; its end has the next number."""
 
-# Lines of instructions, in sections that are no part of the program.
+# The debug sections, which are not part of the program.
 _DEBUG = ("-gdwarf-4",)
 
 
@@ -46,12 +45,12 @@ class Built:
 
     Attributes:
         platform: ``"rv32"`` or ``"host"``.
-        program: what it was built from.
-        soc: what it was built for.
+        program: the program it was built from.
+        soc: the SoC it was built for.
         path: the firmware (ELF) or the native executable.
-        sizes: what it occupies.
-        firmware, native: the platform's own view; one of them is None.
-        compiler: what built it, and builds the simulator.
+        sizes: sizes of its parts.
+        firmware, native: the platform-specific result; one of them is None.
+        compiler: the compiler, which also builds the simulator.
     """
 
     platform: Literal["rv32", "host"]
@@ -75,14 +74,14 @@ def build_rv32(
     """Build the firmware of a program for the simulated SoC.
 
     Args:
-        program: what to build.
-        soc: what for; its L2 takes code, constants, arena, stack, inputs and outputs.
+        program: the program to build.
+        soc: the SoC, whose L2 holds code, constants, arena, stack, inputs and outputs.
         compiler: ziglang if not given.
-        cache_dir: where builds are kept; the compiler's cache if not given.
-        debug: with what says which line an instruction comes from; the code is the same.
+        cache_dir: folder of the cache; the compiler's own if not given.
+        debug: whether to add debug sections, which map instructions to lines; the code is the same.
 
     Raises:
-        L2OverflowError: all of that together exceeds L2; says what needs how much.
+        L2OverflowError: the sum of these exceeds L2; the message lists the sizes.
         ToolchainError: there is no compiler, or it fails.
     """
     compiler = compiler or Compiler.zig()
@@ -135,14 +134,14 @@ def build_rv32(
 
 
 def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
-    """Return the files that are compiled for the core with flags of their own."""
+    """Return the files that are compiled with flags of their own for this core."""
     if not program.cpu_source:
         return {}
     return {f"{program.name}_cpu.c": RV32_CFLAGS}
 
 
 def _object(path: Path, compiler: Compiler, flags: Sequence[str], isa: str) -> Path:
-    # zig would drop everything nobody calls from an object file, too.
+    # Applied to an object file, zig would also drop everything that nobody calls.
     flags = [*flags, "-c", "-Wl,--no-gc-sections"]
     return compiler.compile_rv32(
         [path], path.with_suffix(".o"), rv32.include_folders(), None, flags, isa
@@ -161,10 +160,11 @@ def build_host(
 
     Args:
         program, soc, compiler, cache_dir: as for :func:`build_rv32`.
-        sanitize: stop at undefined behaviour (and, with gcc or clang, at wrong accesses).
+        sanitize: whether to stop at undefined behaviour (and, with gcc or clang, at invalid
+            accesses).
 
     Raises:
-        L2OverflowError: what is known without machine code exceeds L2 already.
+        L2OverflowError: the parts other than machine code already exceed L2.
         ToolchainError: there is no compiler, or it fails.
     """
     compiler = compiler or Compiler.zig()

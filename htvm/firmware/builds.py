@@ -1,4 +1,4 @@
-"""Builds that are kept: the same sources for the same SoC are compiled once."""
+"""A cache of builds: the same sources for the same SoC are compiled once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["kept_build"]
 
 _log = logging.getLogger(__name__)
 
-# Builds nobody used for so long are removed.
+# Age after which builds that nobody used are removed.
 _KEEP_SECONDS = 14 * 24 * 3600
 
 
@@ -37,19 +37,19 @@ def kept_build(
     cache_dir: Path | None,
     make: Callable[[Path, list[Path]], None],
 ) -> Path:
-    """Return the product of a build, made if it is not there yet or not what it was.
+    """Return the product of a build, building it if it is missing or was changed.
 
-    It is kept under the hash of everything it is made of.  Its folder is made under another name
-    and moved when complete: neither an interrupted build nor a second process can leave half of
+    It is cached under the hash of all its inputs.  Its folder is created under another name and
+    moved when complete, so neither an interrupted build nor a second process can leave a partial
     one.
 
     Args:
         product: name of the file that ``make`` leaves in the folder.
-        files: name -> text of the sources.
-        soc: whose drivers and device models are linked.
-        variant: what else the build depends on (compiler, flags); the first is the platform.
-        compiler: its cache has the builds, unless ``cache_dir`` is given.
-        make: called with the folder, in which the files are by then, and the C files among them.
+        files: file name -> text of the sources.
+        soc: the SoC whose drivers and device models are linked.
+        variant: other inputs of the build (compiler, flags); the first is the platform.
+        compiler: the compiler, whose cache is used unless ``cache_dir`` is given.
+        make: called with the folder, which contains the files by then, and the C files among them.
 
     Raises:
         ToolchainError: the build cannot be written, or does not compile.
@@ -67,7 +67,7 @@ def kept_build(
         if is_sealed(place / product):
             os.utime(place)
             return place / product
-        # What a crash of the machine or somebody's cleaning left of a build.
+        # Remove what a crash or a cleaning tool has left of a build.
         shutil.rmtree(place, ignore_errors=True)
         root.mkdir(parents=True, exist_ok=True)
         _prune(root)
@@ -93,7 +93,7 @@ def kept_build(
 
 
 def _prune(root: Path) -> None:
-    """Remove builds that were not used for a long time."""
+    """Remove builds that have not been used for a long time."""
     limit = time.time() - _KEEP_SECONDS
     for folder in root.iterdir():
         # Another process may be doing the same.

@@ -1,4 +1,4 @@
-"""Arrays read back from the C in which `htvm.aot.entry.c_array` printed them."""
+"""Reading arrays back from the C that `htvm.aot.entry.c_array` printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DTYPES = {
     "int64_t": "int64",
     "float": "float32",
 }
-# The smallest numbers are no literals in C.
+# The smallest numbers are not literals in C.
 _LOWEST = {
     "(-2147483647 - 1)": str(np.iinfo(np.int32).min),
     "(-9223372036854775807LL - 1)": str(np.iinfo(np.int64).min),
@@ -31,14 +31,14 @@ _LOWEST = {
 
 
 def read_c_arrays(text: str, where: str) -> dict[str, npt.NDArray[Any]]:
-    """Return every array that is defined in a text, by its C name.
+    """Return every array defined in a text, by its C name.
 
     Args:
-        text: C as `htvm.aot.entry` prints it.
-        where: file name, for messages.
+        text: C text as printed by `htvm.aot.entry`.
+        where: file name for messages.
 
     Raises:
-        ModelError: a definition is not as printed.
+        ModelError: a definition has another form than printed.
     """
     found = {}
     for kind, name, size, body in _ARRAY.findall(text):

@@ -1,4 +1,4 @@
-"""Reading what a linked program tells about itself: sections and symbols of an ELF file."""
+"""Reading sections and symbols of a linked program (ELF)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from byoc_dory.errors import SimulationError
 
 __all__ = ["Elf", "Section", "Symbol", "read_elf"]
 
-# Read as a whole: of a debug build, one object for each of thousands of labels takes a third of a
-# second.
+# Read as a whole: for a debug build, creating one object for each of thousands of labels takes a
+# third of a second.
 _SYMBOL = struct.Struct("<IIIBBH")
 
-# What pyelftools raises, its own errors aside, when a header points to nowhere.
+# Errors that pyelftools raises, besides its own, if a header points outside the file.
 _CORRUPT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError,
     TypeError, ValueError, struct.error,
@@ -28,8 +28,8 @@ class Section:
 
     Attributes:
         name: for example ``".text"``.
-        address: first byte, as the core sees it.
-        size: bytes.
+        address: address of the first byte, as the core sees it.
+        size: size in bytes.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A named place: ``address``, ``size`` in bytes (0 if the linker script made it)."""
+    """A symbol: ``address``, and ``size`` in bytes (0 if the linker script defined it)."""
 
     name: str
     address: int
@@ -48,7 +48,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Elf:
-    """An executable: what it occupies, what it names."""
+    """An executable: its sections and symbols."""
 
     path: Path
     sections: tuple[Section, ...]
@@ -58,7 +58,7 @@ class Elf:
         """Return a symbol.
 
         Raises:
-            SimulationError: the program has none of this name.
+            SimulationError: the program has no such symbol.
         """
         if name not in self.symbols:
             raise SimulationError(
@@ -73,7 +73,7 @@ def read_elf(path: Path) -> Elf:
     """Read sections and symbols of a 32-bit little-endian ELF file.
 
     Raises:
-        SimulationError: the file cannot be read, is something else, or is corrupt.
+        SimulationError: the file cannot be read, has another format, or is corrupt.
     """
     from elftools.common.exceptions import ELFError
 

@@ -1,8 +1,8 @@
-"""Writing a C project to disk: all of it or nothing.
+"""Writing a C project to disk, completely or not at all.
 
-The project is written into a hidden folder beside its place and moved there when complete, so an
-error, a full disk or Ctrl-C leaves the place as it was.  A manifest inside remembers what was
-written: an earlier export is replaced, anything that is somebody's own work is not.
+The project is written into a hidden folder beside its destination and moved there when complete, so
+an error, a full disk or Ctrl-C leaves the destination unchanged.  A manifest inside records what
+was written: an unchanged earlier export is replaced, anything else is not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 MANIFEST = ".htvm-manifest"
 
-# What `make` leaves in a project.
+# Files that `make` leaves in a project.
 _BUILT = "build"
 
 
@@ -39,16 +39,16 @@ def export(
 
     Args:
         program: the built model.
-        soc: what it was built for.
-        folder: to be created; may exist if it is empty or holds an unchanged earlier export.
-        golden: inputs of one inference and the outputs they must give, in the model's order.
-        manifest: what the export shall say about itself; without, it cannot be opened again.
+        soc: the SoC it was built for.
+        folder: folder to create; it may exist if it is empty or holds an unchanged earlier export.
+        golden: inputs of one inference and the expected outputs, in the model's order.
+        manifest: description of the export; without it, the export cannot be opened again.
 
     Returns:
         The folder.
 
     Raises:
-        ExportError: the folder cannot be written, or holds something else; it is left as it was.
+        ExportError: the folder cannot be written, or holds something else; it is left unchanged.
         InputError: the golden does not have the model's shapes and dtypes.
     """
     files = project_files(program, soc, golden, None if manifest is None else manifest.report)
@@ -65,7 +65,7 @@ def write_project(files: Mapping[str, str], folder: Path) -> Path:
     """
     place = Path(folder)
     try:
-        # The move must replace the folder a link points to, not the link.
+        # The move must replace the folder that a link points to, not the link.
         place = place.resolve()
         _refuse_foreign(place)
         with _made_parents(place), _workspace(place) as work:
@@ -88,7 +88,7 @@ def _digest(text: bytes) -> str:
 
 
 def _refuse_foreign(place: Path) -> None:
-    """Raise unless the folder is missing, empty, or an earlier export nobody changed."""
+    """Raise unless the folder is missing, empty, or an unchanged earlier export."""
     if not os.path.lexists(place):
         return
     if not place.is_dir():
@@ -120,7 +120,7 @@ def _refuse_foreign(place: Path) -> None:
 
 
 def _known(place: Path) -> dict[str, str]:
-    """Digest of every file that was written, by its name."""
+    """Return the digest of every file that was written, by its name."""
     known = {}
     for line in (place / MANIFEST).read_text("utf-8", "replace").splitlines():
         digest, _, name = line.partition("  ")
@@ -129,14 +129,14 @@ def _known(place: Path) -> dict[str, str]:
 
 
 def check_files(folder: Path, *needed: str) -> None:
-    """Refuse a folder that is not an export as it was written; files beside it do not matter.
+    """Refuse a folder that is not an unchanged export; additional files do not matter.
 
     Args:
         folder: the export.
         needed: names of files that must be among those written.
 
     Raises:
-        ExportError: it is none, or a file is missing or was changed.
+        ExportError: it is not an export, or a file is missing or was changed.
     """
     where, hint = str(folder), "name a folder that Module.export wrote"
     if not folder.is_dir():
@@ -176,14 +176,14 @@ def _made_parents(place: Path) -> Iterator[None]:
     finally:
         if not complete:
             for parent in missing:
-                # Not ours any more if somebody put something into it meanwhile.
+                # Keep it if somebody has put something into it meanwhile.
                 with contextlib.suppress(OSError):
                     parent.rmdir()
 
 
 @contextlib.contextmanager
 def _workspace(place: Path) -> Iterator[Path]:
-    """A hidden folder beside the place, on the same file system; removed in any case."""
+    """Yield a hidden folder beside the destination, on the same file system; always remove it."""
     work = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     try:
         yield work
@@ -193,7 +193,7 @@ def _workspace(place: Path) -> Iterator[Path]:
 
 def _write(files: Mapping[str, str], fresh: Path) -> None:
     manifest = []
-    # Not the temporary folder itself: that one is readable for its owner only.
+    # Not the temporary folder itself, which only its owner can read.
     fresh.mkdir()
     for name in sorted(files):
         path = fresh / name
@@ -205,7 +205,7 @@ def _write(files: Mapping[str, str], fresh: Path) -> None:
 
 
 def _swap(fresh: Path, place: Path, old: Path) -> None:
-    """Put the new folder in its place; the old one, if any, comes back on failure."""
+    """Move the new folder to its destination; restore the old one, if any, on failure."""
     existed = place.exists()
     complete = False
     try:

@@ -1,7 +1,7 @@
-"""Native programs of the host platform: generated C, drivers and device models, compiled together.
+"""Native programs for the host platform: generated C, drivers and device models.
 
-For quick functional runs, sanitizers and fuzzing.  Results are those of the ``rv32`` platform,
-bit for bit; there are no host cycles.
+For quick functional runs, sanitizers and fuzzing.  Results are those of the ``rv32`` platform, bit
+for bit; there are no host cycles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HostProgram:
 
     Attributes:
         path: the executable.
-        soc: name of the SoC whose devices it carries.
+        soc: name of the SoC whose device models are linked in.
     """
 
     path: Path
@@ -41,20 +41,20 @@ class HostProgram:
 
 
 def driver_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's drivers and kernels (none for a SoC without devices)."""
+    """Return the C files of the SoC's drivers and kernels (empty for a SoC without devices)."""
     folder = soc_folder(soc)
     return tuple(sorted([*folder.glob("*_driver.c"), *folder.glob("kernels/*.c")]))
 
 
 def model_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's device models, and of what all models share."""
+    """Return the C files of the SoC's device models, and those that all models share."""
     folder = soc_folder(soc)
     own = [*folder.glob("model/*.c"), *folder.glob("*_model.c")]
     return tuple(sorted([*own, *(runtime_c() / "soc" / "common").glob("*.c")]))
 
 
 def include_folders(soc: Soc) -> tuple[Path, ...]:
-    """Return the include folders of HAL, SoC and host platform (``htvm_soc.h`` is elsewhere)."""
+    """Return the include folders of HAL, SoC and host platform (except that of ``htvm_soc.h``)."""
     root = runtime_c()
     return (root / "platform" / "host", root / "include", soc_folder(soc))
 
@@ -62,7 +62,7 @@ def include_folders(soc: Soc) -> tuple[Path, ...]:
 def sanitizing(compiler: Compiler) -> Compiler:
     """Return a compiler whose host programs stop at undefined behaviour.
 
-    gcc and clang also stop at wrong memory accesses; zig has no runtime for that sanitizer.
+    gcc and clang also stop at invalid memory accesses; zig has no runtime for that sanitizer.
     """
     kinds = "undefined" if compiler.host == compiler.cross else "address,undefined"
     flags = ("-g", f"-fsanitize={kinds}", f"-fno-sanitize-recover={kinds}")
@@ -83,16 +83,16 @@ def build(
         sources: the generated C; one file includes ``htvm_host.h`` and defines ``int main(void)``.
             Drivers, device models and the platform are added here.
         includes: include folders of the sources.
-        soc: description from which ``htvm_soc.h`` is rendered.
-        out_dir: folder for the executable ``model``; made if need be.
+        soc: SoC description from which ``htvm_soc.h`` is rendered.
+        out_dir: folder for the executable ``model``; created if necessary.
         compiler: the C compiler.
-        sanitize: stop at undefined behaviour and, where the compiler can (gcc, clang), at wrong
-            memory accesses.
+        sanitize: whether to stop at undefined behaviour and, if the compiler can (gcc, clang), at
+            invalid memory accesses.
 
     Raises:
         ExportError: ``out_dir`` cannot be written.
-        ToolchainError: there is no compiler, it fails, or this machine does not run Linux (how a
-            program finds its own data is ELF's).
+        ToolchainError: there is no compiler, it fails, or this machine does not run Linux (programs
+            find their own data through ELF symbols).
     """
     if not sys.platform.startswith("linux"):
         raise ToolchainError(

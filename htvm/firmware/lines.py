@@ -1,4 +1,4 @@
-"""From an instruction's address to the lines of C it comes from, by a program's debug sections."""
+"""Mapping instruction addresses to lines of C, by a program's debug sections."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Place:
     """A line of C.
 
     Attributes:
-        file: its name, without folder.
-        line: counted from 1.
-        function: the C function it belongs to.
-        text: the line itself, without indentation; empty where the source is not at hand.
+        file: file name without folder.
+        line: line number, counted from 1.
+        function: name of the C function that contains it.
+        text: the line itself, without indentation; empty if the source is not available.
     """
 
     file: str
@@ -44,7 +44,7 @@ class Lines:
         path: an ELF file, built with debug sections.
 
     Raises:
-        SimulationError: it cannot be read, or has no debug sections.
+        SimulationError: the file cannot be read, or has no debug sections.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,9 +69,9 @@ class Lines:
         return tuple(address for address, _, _ in self._functions)
 
     def places(self, pc: int) -> tuple[Place, ...]:
-        """The line an instruction comes from, and those from which it was inlined, innermost first.
+        """Return an instruction's line, and those from which it was inlined, innermost first.
 
-        Empty if nobody knows.
+        Empty if unknown.
         """
         at = bisect_right(self._rows, (pc, _LAST, "")) - 1
         if at < 0 or self._rows[at][1] == 0:
@@ -108,7 +108,7 @@ class Lines:
 
 
 def _around(dwarf: Any, unit: Any, entry: Any, pc: int) -> Iterator[Any]:
-    """The entries that hold an instruction, outermost first."""
+    """Yield the entries that contain an instruction, outermost first."""
     for child in entry.iter_children():
         if child.tag in _SCOPES and _covers(dwarf, unit, child, pc):
             yield child
@@ -149,7 +149,7 @@ def _functions(elf: Any) -> Iterator[tuple[int, int, str]]:
 
 
 def _files(program: Any) -> dict[int, str]:
-    """File names, without folders, by their number."""
+    """Return file names, without folders, by their number."""
     if program is None:
         return {}
     first = 0 if program["version"] >= 5 else 1
@@ -160,7 +160,7 @@ def _files(program: Any) -> dict[int, str]:
 
 
 def _rows(dwarf: Any) -> Iterator[tuple[int, int, str]]:
-    """(first address, line, file) of runs of instructions; line 0 where a run ends."""
+    """Yield (first address, line, file) of runs of instructions; line 0 ends a run."""
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
         files = _files(program)

@@ -1,4 +1,4 @@
-"""Linker scripts: code, constants, data and stack in the first RAM of a machine."""
+"""Linker scripts that place code, constants, data and stack in a machine's first RAM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from htvm.firmware.paths import runtime_c
 __all__ = ["DEFAULT_STACK", "linker_script"]
 
 DEFAULT_STACK = 16 * 1024
-"""Bytes reserved for the stack unless told otherwise."""
+"""Default size of the stack, in bytes."""
 
 _L1_SECTION = """\
     .l1 (NOLOAD) :
@@ -30,9 +30,10 @@ def linker_script(
     """Return the linker script for a machine's first RAM.
 
     Args:
-        machine: where the firmware will run.
-        stack_bytes: reserved at the end of the RAM; linking fails where they do not fit.
-        size: bytes of the RAM if not what the machine has, to learn what a firmware would need.
+        machine: the machine that will run the firmware.
+        stack_bytes: bytes reserved at the end of the RAM; linking fails if they do not fit.
+        size: bytes of the RAM, if other than the machine's, to learn how much a firmware would
+            need.
     """
     base, there = machine.ram[0]
     size = there if size is None else size

@@ -1,4 +1,4 @@
-"""What the instruction-set simulator simulates: memories, simulator registers, devices."""
+"""The machine that the instruction-set simulator simulates: memories, registers, devices."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class SocModel:
 
     Attributes:
         sources: C files.
-        includes: include folders they need beside the runtime's own.
-        headers: generated headers, as (file name, text).
+        includes: include folders they need besides the runtime's own.
+        headers: generated headers as (file name, text).
     """
 
     sources: tuple[Path, ...]
@@ -25,22 +25,22 @@ class SocModel:
 
 @dataclass(frozen=True)
 class Machine:
-    """One simulated machine: its harts, its RAMs and what else they can reach.
+    """A simulated machine: its harts, its RAMs, and other memory and devices they can access.
 
     Attributes:
-        name: for messages and file names.
+        name: name for messages and file names.
         ram: (first address, bytes) of each RAM; a firmware goes into the first.
-        putchar: a byte stored here is printed.
-        exit: a word stored here ends the run: 0x5555 is success, ``code << 16 | 0x3333`` failure
-            with that code, anything else the code itself.
-        trace: a word stored here is recorded with its cycle as a mark; None if there is none.
-        soc_model: the devices; None if there are none.
-        isa: instruction set of its harts: "rv32" and letters.
-        harts: how many; all start at the program's entry.
-        l1: (first address, bytes) of the runtime's own part of a memory nearby, which has a
-            section ``.l1`` and, at its end, the stacks; None: the stack is at the end of the first
-            RAM.
-        worker_stack: bytes there for the stack of each hart but the first.
+        putchar: address; a byte stored there is printed.
+        exit: address; a word stored there ends the run: 0x5555 is success, ``code << 16 | 0x3333``
+            failure with that code, any other value is the code itself.
+        trace: address; a word stored there is recorded with its cycle as a mark; None without
+            marks.
+        soc_model: the devices; None without devices.
+        isa: instruction set of its harts: "rv32" followed by letters.
+        harts: number of harts; all start at the program's entry.
+        l1: (first address, bytes) of the runtime's part of a nearby memory, which has a section
+            ``.l1`` and, at its end, the stacks; None: the stack is at the end of the first RAM.
+        worker_stack: bytes reserved there for the stack of each hart except the first.
     """
 
     name: str
@@ -62,4 +62,4 @@ BARE = Machine(
     exit=0x0010_0000,
     trace=0x2000_0FF0,
 )
-"""A core with 4 MiB of RAM and no devices, for programs that bring everything themselves."""
+"""A core with 4 MiB of RAM and no devices, for self-contained programs."""

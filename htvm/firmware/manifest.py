@@ -1,7 +1,7 @@
-"""What an export says about itself, so that it can be opened again: ``htvm.json``.
+"""The description of an export, with which it can be opened again: ``htvm.json``.
 
-The document has ``schema`` (the version), ``kind`` and the fields of `Manifest`.  What the C files
-say is not repeated: constants are read from them.
+The document has ``schema`` (the version), ``kind`` and the fields of `Manifest`.  The contents of
+the C files are not repeated: constants are read from them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["FILE", "SCHEMA", "Manifest", "StoredArray", "manifest_text", "read_m
 FILE = "htvm.json"
 
 SCHEMA = 1
-"""Version of the document: raised when a field goes or changes its meaning, not for new ones."""
+"""Version of the document: raised when a field is removed or redefined, not for new fields."""
 
 _KIND = "project"
 
@@ -59,7 +59,7 @@ class StoredArray:
         )
 
     def array(self) -> Array:
-        """The array.
+        """Return the array.
 
         Raises:
             ValueError: bytes, dtype and shape contradict each other.
@@ -82,23 +82,23 @@ class ConstantFacts:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A build, without what its C files say.
+    """A build, except for the contents of its C files.
 
     Attributes:
         htvm: version of the library that wrote it.
         name: C prefix of the model.
-        target: what it was built for.
-        platform: of the build.
-        l2_bytes: size of L2 that was asked for; None for the target's own.
-        inputs, outputs: the interface.
-        steps: of the entry function.
-        buffers, plan: the arena.
-        constants: in the order of the C file.
+        target: name of the target.
+        platform: platform of the build.
+        l2_bytes: requested size of L2; None for the target's own.
+        inputs, outputs: the model's interface.
+        steps: steps of the entry function.
+        buffers, plan: buffers of the arena, and their offsets.
+        constants: constants in the order of the C file.
         prototypes, headers, aliases: as in `Program`.
-        sizes: of the linked program.
-        golden_inputs, golden_outputs: one inference.
-        report: of the build, without a run.
-        origin: what the files' heads say that they were made of.
+        sizes: sizes of the linked program.
+        golden_inputs, golden_outputs: inputs and outputs of one inference.
+        report: report of the build, without a run.
+        origin: the provenance that the heads of the files state.
     """
 
     htvm: str
@@ -132,7 +132,7 @@ class Manifest:
         sizes: Sizes,
         golden: tuple[Sequence[Array], Sequence[Array]],
     ) -> Manifest:
-        """Describe a build; the report is one without a run."""
+        """Describe a build; the report must be one without a run."""
         return cls(
             htvm=__version__,
             name=program.name,
@@ -162,8 +162,8 @@ def _info(info: Any) -> TensorInfo:
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """The document; equal manifests give equal bytes."""
-    # As it will be read: where a field is a float, 256 becomes 256.0.
+    """Return the document; equal manifests give equal bytes."""
+    # Convert values as reading will: in a float field, 256 becomes 256.0.
     plain = msgspec.convert(msgspec.to_builtins(manifest), Manifest)
     data = {"schema": SCHEMA, "kind": _KIND, **msgspec.to_builtins(plain)}
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
@@ -173,7 +173,8 @@ def read_manifest(path: Path) -> Manifest:
     """Read the document of an export.
 
     Raises:
-        ExportError: it cannot be read, is none, or is of a newer schema than this version knows.
+        ExportError: it cannot be read, is not a manifest, or has a newer schema than this version
+            knows.
     """
     where = str(path)
     hint = "name a folder that Module.export wrote"

@@ -1,4 +1,4 @@
-"""Where the C sources are found, and where compiled things are kept."""
+"""Locations of the C sources and of the cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["cache_root", "runtime_c", "soc_folder", "work_folder"]
 def runtime_c() -> Path:
     """Return the folder of the C runtime.
 
-    The folder travels as a package of its own beside :mod:`htvm`, so the same rule finds it in
+    The folder is installed as a package of its own beside :mod:`htvm`, so the same rule finds it in
     the source tree and in an installed wheel.
 
     Raises:
@@ -41,14 +41,14 @@ def soc_folder(soc: Soc) -> Path:
     device models (``model``).
 
     Raises:
-        TargetError: the SoC's package is not there, or has no such folder.
+        TargetError: the SoC's package is not installed, or has no such folder.
         ToolchainError: the installation is incomplete.
     """
     if not soc.package:
         return runtime_c() / "soc" / soc.driver
     try:
         spec = importlib.util.find_spec(soc.package)
-    except ImportError:  # a package around it is not there
+    except ImportError:  # a package that contains it is missing
         spec = None
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         if (Path(place) / "runtime").is_dir():
@@ -63,21 +63,21 @@ def soc_folder(soc: Soc) -> Path:
 def cache_root() -> Path:
     """Return a writable folder for compiled tools: the user's cache, else a temporary folder.
 
-    The temporary folder is per user and survives between runs, so tools are still built once.
+    The temporary folder is per user and survives between runs, so tools are built only once.
     """
     try:
         preferred = _user_cache() / "htvm"
-    except RuntimeError:  # nobody says where the user's home is
+    except RuntimeError:  # the user's home is unknown
         preferred = None
     if preferred is not None and _is_writable(preferred):
         return preferred
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     try:
         fallback = Path(tempfile.gettempdir()) / f"htvm-cache-{user}"
-        # Everybody can make folders there, and what is kept will be executed.
+        # Everybody can create folders there, and the files kept there will be executed.
         if _is_writable(fallback, mode=0o700) and _is_private(fallback):
             return fallback
-    except FileNotFoundError:  # no temporary folder either
+    except FileNotFoundError:  # there is no temporary folder either
         fallback = None
     raise ToolchainError(
         "no folder for compiled tools can be written",
@@ -88,10 +88,10 @@ def cache_root() -> Path:
 
 @contextmanager
 def work_folder(prefix: str) -> Iterator[Path]:
-    """A temporary folder for the files of one run, removed at the end.
+    """Yield a temporary folder for the files of one run; remove it at the end.
 
     Raises:
-        SimulationError: it, or a file in it, cannot be written or read.
+        SimulationError: the folder, or a file in it, cannot be written or read.
     """
     try:
         with tempfile.TemporaryDirectory(prefix=prefix) as name:
@@ -105,7 +105,7 @@ def work_folder(prefix: str) -> Iterator[Path]:
 
 
 def _user_cache() -> Path:
-    """The platform's customary folder for caches."""
+    """Return the platform's customary folder for caches."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", str(Path.home() / "AppData" / "Local")))
     if sys.platform == "darwin":
@@ -114,7 +114,7 @@ def _user_cache() -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else could have put something into the folder."""
+    """Whether nobody else could have put anything into the folder."""
     if not hasattr(os, "getuid"):
         return True
     status = folder.lstat()

@@ -1,4 +1,4 @@
-"""The files of a C project: what the runner compiles and what an export carries away.
+"""The files of a C project, compiled for a run and written by an export.
 
 Everything here is text in memory, keyed by its path inside the project; :mod:`htvm.firmware.export`
 writes it.  The same program, SoC and golden give the same bytes.
@@ -57,7 +57,7 @@ class Layout:
         host, rv32: sources of the two platforms.
         rv32_includes: include folders of the firmware.
         port: sources of the skeleton of a board's port.
-        folders: what is carried along beside the SoC's own, headers included.
+        folders: folders copied in addition to the SoC's own, including headers.
     """
 
     driver: tuple[str, ...]
@@ -93,10 +93,10 @@ def runtime_layout(soc: Soc) -> Layout:
 
 
 def check_arrays(what: str, infos: Sequence[TensorLike], arrays: Arrays) -> None:
-    """Hold arrays against the declared tensors (``what``: "input" or "output").
+    """Check arrays against the declared tensors (``what``: "input" or "output").
 
     Raises:
-        InputError: number, shape or dtype differ.
+        InputError: the number of arrays, a shape or a dtype differs.
     """
     if len(infos) != len(arrays):
         raise InputError(f"{len(arrays)} {what}s given, the model has {len(infos)}")
@@ -116,10 +116,10 @@ def project_files(
     """Return the complete project: path inside the project -> text.
 
     Args:
-        program: what to carry away.
-        soc: what it was built for.
-        golden: inputs of one inference and the outputs they must give.
-        report: of the build, whose sizes and tiles the README tells.
+        program: the program to export.
+        soc: the SoC it was built for.
+        golden: inputs of one inference and the expected outputs.
+        report: report of the build, whose sizes and tiles appear in the README.
 
     Raises:
         InputError: the golden does not have the model's shapes and dtypes.

@@ -1,7 +1,7 @@
 """Firmware for the simulated RISC-V harts: compiled, linked, measured.
 
-Code, constants, data and stack share the first RAM of the machine; the linker script is rendered
-from the machine, so the same sources make a firmware for any of them.
+Code, constants, data and stack share the machine's first RAM; the linker script is rendered for the
+machine, so the same sources make a firmware for any machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-# What a linker says when the memory is too small: its own message, and that of link.ld.in.
+# Messages of a linker if the memory is too small: its own, and that of link.ld.in.
 _OVERFLOW_MESSAGES = ("will not fit in region", "L2 overflow")
 
 
@@ -39,13 +39,13 @@ class MemoryUse:
     """Bytes of the firmware's memory by use.
 
     Attributes:
-        code: instructions.
-        constants: read-only data.
-        data: initialised variables.
-        zeroed: variables that start as zero.
-        uninitialised: section ``.noinit``, for example an arena.
-        stack: reserved for the stack, 0 where that is in another memory.
-        limit: bytes there are.
+        code: bytes of instructions.
+        constants: bytes of read-only data.
+        data: bytes of initialised variables.
+        zeroed: bytes of variables that start as zero.
+        uninitialised: bytes of the section ``.noinit``, for example an arena.
+        stack: bytes reserved for the stack; 0 if it is in another memory.
+        limit: size of the memory in bytes.
     """
 
     code: int
@@ -58,12 +58,12 @@ class MemoryUse:
 
     @property
     def total(self) -> int:
-        """Bytes asked for, the stack included."""
+        """Sum of all uses in bytes, including the stack."""
         parts = (self.code, self.constants, self.data, self.zeroed, self.uninitialised, self.stack)
         return sum(parts)
 
     def describe(self) -> str:
-        """Return the uses in words, without the limit."""
+        """Return the uses as text, without the limit."""
         return (
             f"code {self.code:,} B, constants {self.constants:,} B, data {self.data:,} B, "
             f"zeroed {self.zeroed:,} B, uninitialised {self.uninitialised:,} B, "
@@ -77,9 +77,9 @@ class Firmware:
 
     Attributes:
         elf: the executable.
-        machine: what it was linked for.
+        machine: the machine it was linked for.
         symbols: its functions and data by name.
-        memory: what it occupies.
+        memory: its use of memory.
     """
 
     elf: Path
@@ -89,21 +89,21 @@ class Firmware:
 
 
 def platform_sources() -> tuple[Path, ...]:
-    """Return the sources that every firmware contains: start-up, end of run, missing libc."""
+    """Return the sources that every firmware contains: start-up, end of run, missing libc parts."""
     folder = runtime_c() / "platform" / "rv32"
     return tuple(folder / name for name in ("crt0.S", "memory.c", "real.c", "platform.c"))
 
 
 def include_folders() -> tuple[Path, ...]:
-    """Return the include folders of the HAL and the small libc (``htvm_soc.h`` is elsewhere)."""
+    """Return the include folders of the HAL and the small libc (except that of ``htvm_soc.h``)."""
     root = runtime_c()
     return (root / "platform" / "rv32", root / "platform" / "rv32" / "libc", root / "include")
 
 
 def soc_header(machine: Machine) -> tuple[tuple[str, str], ...]:
-    """Return the generated headers of a machine as (file name, text); ``htvm_soc.h`` is among them.
+    """Return a machine's generated headers as (file name, text), including ``htvm_soc.h``.
 
-    A machine without devices has a header with the simulator's registers alone.
+    For a machine without devices the header has only the simulator's registers.
     """
     headers = machine.soc_model.headers if machine.soc_model is not None else ()
     if any(name == "htvm_soc.h" for name, _ in headers):
@@ -132,17 +132,17 @@ def build_firmware(
     """Compile and link a firmware.
 
     Args:
-        sources: C and assembly files with an ``int main(void)``; its result ends the run.  The
+        sources: C and assembly files with an ``int main(void)``, whose result ends the run.  The
             platform's own files are added here.
         includes: include folders of the sources.
-        machine: what it shall run on.
-        out_dir: folder for ``firmware.elf`` and ``link.ld``; made if need be.
+        machine: the machine it will run on.
+        out_dir: folder for ``firmware.elf`` and ``link.ld``; created if necessary.
         compiler: the cross compiler.
-        stack_bytes: reserved for the stack.
+        stack_bytes: bytes reserved for the stack.
         flags: further compiler flags.
 
     Raises:
-        L2OverflowError: code, data and stack exceed the machine's RAM; says what needs how much.
+        L2OverflowError: code, data and stack exceed the machine's RAM; the message lists the sizes.
         ToolchainError: there is no compiler, or it fails.
         ExportError: ``out_dir`` cannot be written.
     """
@@ -175,11 +175,11 @@ def open_firmware(path: Path, machine: Machine, stack_bytes: int) -> Firmware:
 
     Args:
         path: its ELF file.
-        machine: what it was linked for.
-        stack_bytes: what was reserved for the stack then.
+        machine: the machine it was linked for.
+        stack_bytes: bytes that were reserved for the stack.
 
     Raises:
-        SimulationError: the file is missing or no firmware.
+        SimulationError: the file is missing or not a firmware.
     """
     linked = read_elf(path)
     return Firmware(path, machine, linked.symbols, _memory_use(linked, machine, stack_bytes))
@@ -207,7 +207,7 @@ def _measure(
     stack_bytes: int,
     flags: Sequence[str],
 ) -> MemoryUse:
-    """Link once more with as much memory as there are addresses, to learn the sizes."""
+    """Link again with as much memory as there are addresses, to learn the sizes."""
     script, elf = out_dir / "measure.ld", out_dir / "measure.elf"
     script.write_text(
         linker_script(machine, stack_bytes, 2**32 - 16 - machine.ram[0][0]), encoding="utf-8"

@@ -1,4 +1,4 @@
-"""How much of L2 a program takes, and what to say when that is too much."""
+"""The L2 use of a program, and the errors if it is too much."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a linked program, in L2 on ``rv32``.
+    """Sizes of a linked program's parts in bytes; on ``rv32`` they are in L2.
 
     Attributes:
-        code: machine code, runtime and drivers included; on the host platform this machine's
-            code of the whole native program, device models included.
+        code: machine code, including runtime and drivers; on the host platform, this machine's code
+            of the whole native program, including device models.
         constants: weights and all other read-only data.
-        arena: intermediates and workspaces.
-        stack: reserved for the stack.
+        arena: intermediate tensors and workspaces.
+        stack: bytes reserved for the stack.
         io: inputs and outputs.
-        other: further variables.
+        other: other variables.
     """
 
     code: int
@@ -51,20 +51,20 @@ class Sizes:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Sum of all parts in bytes."""
         return self.code + self.constants + self.arena + self.stack + self.io + self.other
 
 
 def tensor_bytes(infos: Sequence[TensorLike]) -> int:
-    """Return the bytes of inputs or outputs together."""
+    """Return the total bytes of inputs or outputs."""
     return sum(math.prod(info.shape) * np.dtype(info.dtype).itemsize for info in infos)
 
 
 def check_l2(program: Program, soc: Soc) -> None:
-    """Refuse what cannot fit whatever the code's size is, before anything is compiled.
+    """Refuse a program that cannot fit whatever its code size, before anything is compiled.
 
     Raises:
-        L2OverflowError: says what needs how much, what dominates and what to do.
+        L2OverflowError: the message lists the sizes, the largest part, and what to do.
     """
     limit = soc.memory("L2").size
     parts = {
@@ -85,7 +85,7 @@ def check_l2(program: Program, soc: Soc) -> None:
 
 
 def dominant(program: Program) -> str:
-    """Name what takes most, and the largest piece of it."""
+    """Return what takes most, and its largest piece, as text."""
     where = "or choose a target with more L2, such as generic.cpu"
     if program.constant_bytes >= program.plan.peak:
         largest = max(program.constants, key=lambda constant: constant.data.nbytes)
@@ -107,7 +107,7 @@ def dominant(program: Program) -> str:
 def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
     """Return the sizes of a firmware, from its sections and symbols."""
     use, symbols = firmware.memory, firmware.symbols
-    # Without intermediates the static arena is 16 bytes that nobody uses.
+    # Without intermediates the static arena is 16 unused bytes.
     arena = symbols[f"{program.name}_arena"].size if f"{program.name}_arena" in symbols else 0
     io = sum(
         symbol.size

@@ -1,4 +1,4 @@
-"""From a SoC description to the machine that simulates it."""
+"""Building the simulated machine from a SoC description."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The C compilers: PyPI's ziglang for the simulated core and, unless told otherwise, the host.
+"""The C compilers: PyPI's ziglang for the simulated core and, by default, for the host.
 
-One package cross-compiles to RV32IMC and builds host programs, so nothing but pip is needed.
+One package cross-compiles to RV32IMC and builds host programs, so only pip is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["HOST_FLAGS", "CompileError", "Compiler", "is_sealed", "rv32_flags", 
 _log = logging.getLogger(__name__)
 
 HOST_FLAGS: tuple[str, ...] = ("-std=c11", "-O2")
-"""Flags of every host build; ``flags`` of a call come after them."""
+"""Flags of every host build; the ``flags`` of a call come after them."""
 
 _RV32_TARGET = ("-target", "riscv32-freestanding-none")
 _RV32_FLAGS = (
@@ -34,7 +34,7 @@ _RV32_FLAGS = (
     "-std=c11",
     "-O2",
     "-fomit-frame-pointer",
-    # A loop head at 2 modulo 4 costs a cycle per iteration, 10 % of a hot loop.
+    # A loop head at an address of 2 modulo 4 costs a cycle per iteration, 10 % of a hot loop.
     "-falign-loops=4",
     "-falign-functions=4",
     "-ffunction-sections",
@@ -50,14 +50,14 @@ def rv32_flags(isa: str = "rv32imc") -> tuple[str, ...]:
     """Return the flags of every build for a simulated core.
 
     Args:
-        isa: its instruction set, "rv32i" and the letters of extensions.
+        isa: the core's instruction set, "rv32i" followed by the letters of extensions.
     """
     features = "".join(f"+{letter}" for letter in isa.removeprefix("rv32i"))
     return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}+zicsr", *_RV32_FLAGS)
 
 
-# zig makes its own runtime library (real numbers in software, 64-bit division) when a program is
-# first linked with it, for 8 s on a core and target; few programs call any of it.
+# zig builds its own runtime library (floating point in software, 64-bit division) when a program is
+# first linked with it, which takes 8 s per core and target; few programs need it.
 _WITHOUT_LIBRARY = "-rtlib=none"
 _LONGEST_LINE = 300
 
@@ -66,7 +66,7 @@ _COMPILER_HINT = "see all it said with -vv, and whether python -m ziglang versio
 
 
 class CompileError(ToolchainError):
-    """The compiler or linker refused; ``output`` is all it said."""
+    """The compiler or linker failed; ``output`` is its complete output."""
 
     output: str = ""
 
@@ -79,7 +79,7 @@ class Compiler:
         host: command that compiles and links C for this machine.
         cross: command that compiles and links C for RV32 with :func:`rv32_flags`.
         cache: folder for the compilers' own caches and for tools built once.
-        timeout_s: seconds after which a compiler that does not answer is stopped.
+        timeout_s: seconds after which a compiler that does not finish is stopped.
     """
 
     host: tuple[str, ...]
@@ -135,9 +135,10 @@ class Compiler:
             shared: build a shared library instead of an executable.
 
         Raises:
-            CompileError: with the first errors in the message and everything in ``output``.
+            CompileError: the compiler failed; the message has its first errors, ``output``
+                everything.
         """
-        # zig adds trapping sanitizers by default; a build without flags shall be the plain one.
+        # zig adds trapping sanitizers by default; a build without flags should be a plain one.
         plain = ("-fno-sanitize=all",) if self.host == self.cross else ()
         library = ("-shared", "-fPIC") if shared else ()
         return self._run((*self.host, *HOST_FLAGS, *plain, *library), sources, out, includes, flags)
@@ -157,12 +158,13 @@ class Compiler:
             sources: ``.c``, ``.s`` or ``.S`` files.
             out: the ELF file.
             includes: include folders, searched in this order.
-            linker_script: where sections go; the linker's default if not given.
+            linker_script: script that places sections; the linker's default if not given.
             flags: further flags, after those of :func:`rv32_flags`.
             isa: the core's instruction set.
 
         Raises:
-            CompileError: with the first errors in the message and everything in ``output``.
+            CompileError: the compiler failed; the message has its first errors, ``output``
+                everything.
         """
         script = ("-T", str(linker_script)) if linker_script is not None else ()
         return self._run((*self.cross, *rv32_flags(isa), *script), sources, out, includes, flags)
@@ -177,14 +179,14 @@ class Compiler:
         generated: Sequence[tuple[str, str]] = (),
         shared: bool = False,
     ) -> Path:
-        """Return a host tool from the cache, building it first if anything it is made of changed.
+        """Return a host tool from the cache, building it first if any of its inputs changed.
 
         Args:
             name: file name of the tool.
             sources: C files.
-            includes: include folders; all headers in them count as ingredients.
+            includes: include folders; all headers in them count as inputs.
             flags: further flags.
-            generated: (file name, text) of headers; their folder is searched first.
+            generated: generated headers as (file name, text); their folder is searched first.
             shared: build a shared library.
 
         Raises:
@@ -211,16 +213,16 @@ class Compiler:
         return out
 
     def headers(self, generated: Sequence[tuple[str, str]]) -> Path:
-        """Return a folder of the cache that holds these headers, written if need be.
+        """Return a folder of the cache that holds these headers, writing them if necessary.
 
-        The same headers always are in the same folder, so that zig finds what it compiled with
-        them in its own cache.
+        The same headers are always in the same folder, so that zig finds files compiled with them
+        in its own cache.
 
         Args:
             generated: (file name, text) of each header.
 
         Raises:
-            ToolchainError: they cannot be written.
+            ToolchainError: the headers cannot be written.
         """
         key = hashlib.sha256(repr(sorted(generated)).encode())
         folder = self.cache / "headers" / key.hexdigest()[:20]
@@ -249,15 +251,17 @@ class Compiler:
         try:
             caches.mkdir(parents=True, exist_ok=True)
             out.parent.mkdir(parents=True, exist_ok=True)
-            # Linked beside its place and moved: a failed or interrupted build leaves nothing.
+            # Linked beside its destination and moved, so that a failed or interrupted build leaves
+            # nothing.
             with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as work:
-                # Its own temporary files, too: the user's folder for them may be missing or full.
+                # Its temporary files are there, too: the user's folder for them may be missing or
+                # full.
                 environment["TMPDIR"] = environment["TMP"] = environment["TEMP"] = work
                 made = Path(work) / out.name
                 line = [*command]
                 line += [f"-I{folder}" for folder in includes]
                 line += [str(source) for source in sources]
-                # After the sources, as libraries named in the flags must be.
+                # After the sources, where libraries named in the flags must be.
                 line += [*flags, "-o", str(made)]
                 self._link(line, environment, str(out))
                 if not made.is_file():
@@ -276,7 +280,7 @@ class Compiler:
         return out
 
     def _link(self, line: list[str], environment: dict[str, str], where: str) -> None:
-        """Compile and link, with zig's runtime library if something of it is missing without."""
+        """Compile and link; repeat with zig's runtime library if something from it is missing."""
         linked = not {"-c", "-shared"}.intersection(line)
         if linked and line[: len(self.cross)] == [*self.cross]:
             try:
@@ -343,7 +347,7 @@ def _hint(text: str, cache: str) -> str:
 
 @lru_cache(maxsize=8)
 def _version(command: tuple[str, ...]) -> str:
-    """What the compiler calls itself, so that another version builds its tools anew."""
+    """Return the compiler's version text, so that another version builds its tools anew."""
     if command[1:3] == ("-m", "ziglang"):
         from importlib.metadata import PackageNotFoundError, version
 
@@ -378,15 +382,15 @@ def _unwritten(name: str, folder: Path, error: OSError) -> ToolchainError:
 
 
 def seal(file: Path) -> None:
-    """Note beside a finished file what is in it; see `is_sealed`."""
+    """Store a finished file's digest beside it; see `is_sealed`."""
     _write_atomically(_seal_of(file), _digest(file))
 
 
 def is_sealed(file: Path) -> bool:
-    """Whether a file is still what it was when it was sealed.
+    """Whether a file is unchanged since it was sealed.
 
-    A crash, a full disk or a careless cleaner can leave a part of it; what a damaged program
-    computes would be wrong without a word.
+    A crash, a full disk or a cleaning tool can leave a part of it, and a damaged program would
+    compute wrong results without any error.
     """
     try:
         return _seal_of(file).read_text(encoding="utf-8") == _digest(file)
