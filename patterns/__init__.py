@@ -1,1 +1,1 @@
-"""TVM's pattern language and the layers of `byoc_dory`: operators, reading, dispatch, regions."""
+"""TVM operators and the layers of `byoc_dory`: operator classes, reading, dispatch, regions."""

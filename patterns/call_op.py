@@ -1,4 +1,4 @@
-"""`CallOp`: an operator that is one call of Relax's own."""
+"""`CallOp`: an operator that is one call of a Relax operator."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["CallOp"]
 
 @dataclass(frozen=True, eq=False)
 class CallOp(Op):
-    """Base of operators that Relax has under a name of its own.
+    """Base of operators that correspond to one Relax operator.
 
     Attributes:
-        operation: that name, such as ``relax.reshape``.
+        operation: name of the Relax operator, such as ``relax.reshape``.
     """
 
     operation: ClassVar[str] = ""
 
     @abstractmethod
     def call(self, x: Expr) -> Call:
-        """The call, of one tensor."""
+        """Return the call, for one tensor."""
 
     @classmethod
     @abstractmethod
     def read(cls, call: Any) -> Self:
-        """The operator that a call is.
+        """Return the operator for a call.
 
         Raises:
-            IntegerFormError: if the call has attributes that the operator does not know.
+            IntegerFormError: the call has attributes that the operator does not support.
         """
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:

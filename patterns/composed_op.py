@@ -1,4 +1,4 @@
-"""`ComposedOp`: an operator that consists of several of Relax's calls, found by a pattern."""
+"""`ComposedOp`: an operator that consists of several Relax calls, found by a pattern."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["ComposedOp"]
 
 @dataclass(frozen=True, eq=False)
 class ComposedOp(Op):
-    """Base of operators that are written as a composition: what is written is what is matched."""
+    """Base of operators written as several calls; the class has the patterns that match them."""
 
     @classmethod
     @abstractmethod
     def matches(cls) -> tuple[Match, ...]:
-        """What the operator may look like."""
+        """Return the patterns of the forms that the operator may have."""
 
     @classmethod
     @abstractmethod
     def read(cls, slots: Mapping[str, Expr]) -> Op:
-        """The operator that was matched, which may be of a class that looks alike.
+        """Return the operator matched, which may be of another class with the same form.
 
         Args:
-            slots: the parts that a pattern of `matches` found, by name.
+            slots: the parts found by a pattern of `matches`, by name.
 
         Raises:
-            IntegerFormError: if its parameters are none of the integer form's.
+            IntegerFormError: its parameters are not allowed in the integer form.
         """

@@ -1,7 +1,8 @@
-"""Fields of operators as text, so that a Relax module can carry them and give them back equal.
+"""Fields of operators as text, so that a Relax module can store them and return equal ones.
 
 Numbers, strings and tuples become JSON; a frozen dataclass becomes an object with its class; an
-array that the operator passes as an argument is not repeated, the text says which argument it is.
+array that the operator passes as an argument is not repeated: the text only says which argument it
+is.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _CLASS, _ARRAY, _ARGUMENT = "class", "array", "argument"
 
 
 def encode(value: Any, arguments: Mapping[str, int]) -> str:
-    """The fields of a dataclass as text.
+    """Return the fields of a dataclass as text.
 
     Args:
         value: the dataclass.
         arguments: fields that are passed as arguments (``weight``, or ``function.weight`` inside
-            another dataclass), and at which place.
+            another dataclass) -> their position.
 
     Raises:
-        IntegerFormError: if a field named in ``arguments`` does not exist.
+        IntegerFormError: a field named in ``arguments`` does not exist.
     """
     missing = set(arguments)
     content = {
@@ -47,15 +48,15 @@ def encode(value: Any, arguments: Mapping[str, int]) -> str:
 
 
 def decode(cls: type[Any], text: str, arguments: Sequence[Any]) -> Any:
-    """The dataclass that `encode` wrote.
+    """Return the dataclass that `encode` wrote.
 
     Args:
         cls: its class.
         text: what `encode` returned.
-        arguments: the constants among the arguments of the call, by place; others are not asked.
+        arguments: the call's arguments by position; only those that are fields are used.
 
     Raises:
-        IntegerFormError: if the text does not belong to the class.
+        IntegerFormError: the text does not belong to the class.
     """
     try:
         content = json.loads(text)
@@ -69,7 +70,7 @@ def decode(cls: type[Any], text: str, arguments: Sequence[Any]) -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """Something hashable that is equal for equal values, arrays compared element for element."""
+    """A hashable key that is equal for equal values; arrays are compared element by element."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes()
     if is_dataclass(value) and not isinstance(value, type):
@@ -81,10 +82,10 @@ def key_of(value: Any) -> Any:
 
 
 def check_fields(cls: type[Any], where: str) -> None:
-    """Refuse a class whose fields would not come back equal.
+    """Refuse a class whose fields would not survive the round trip through a module.
 
     Raises:
-        IntegerFormError: naming the field.
+        IntegerFormError: the message names the field.
     """
     for name, hint in _hints(cls, where).items():
         if not _can_be_written(hint, where):
@@ -125,7 +126,7 @@ def _can_be_written(hint: Any, where: str) -> bool:
 
 @cache
 def _classes(cls: Any) -> Mapping[str, type[Any]]:
-    """The dataclasses that fields of a class may hold, by name, theirs included."""
+    """Return the dataclasses that a class's fields may hold, recursively, by name."""
     found: dict[str, type[Any]] = {}
     waiting = list(_hints(cls, cls.__name__).values())
     while waiting:

@@ -19,13 +19,13 @@ __all__ = ["Match", "find", "is_slice", "variables"]
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """How an operator looks in the integer form.
+    """The form of an operator in the integer form.
 
     Attributes:
         kind: name of the operator.
         pattern: matches the value of the operator's last binding.
-        slots: the parts a reader needs, by name; not all occur in every match.  They are what
-            ``FusionPattern`` takes as annotation patterns.
+        slots: the parts that a reader needs, by name; not all occur in every match.
+            ``FusionPattern`` takes them as annotation patterns.
     """
 
     kind: str
@@ -34,10 +34,10 @@ class Match:
 
 
 def find(match: Match, value: Expr, bindings: Mapping[Var, Expr]) -> dict[str, Expr] | None:
-    """The parts of ``value`` by slot name, or ``None`` where the pattern does not match.
+    """Return the parts of ``value`` by slot name; ``None`` if the pattern does not match.
 
     Args:
-        match: what to look for.
+        match: pattern to match.
         value: value of a binding.
         bindings: all bindings of the function (`tvm.relax.analysis.get_var2val`).
     """
@@ -48,9 +48,10 @@ def find(match: Match, value: Expr, bindings: Mapping[Var, Expr]) -> dict[str, E
 
 
 def _within(value: Expr, bindings: Mapping[Var, Expr]) -> dict[Var, Expr]:
-    """The bindings that an operator which ends in ``value`` may consist of.
+    """Return the bindings that an operator ending in ``value`` may consist of.
 
-    They are int32, slices, or other names of something; the matcher copies what it is given.
+    These are int32, slices, or renamings; restricting them saves time, because the matcher copies
+    them.
     """
     found: dict[Var, Expr] = {}
     waiting = [value]
@@ -66,12 +67,12 @@ def _within(value: Expr, bindings: Mapping[Var, Expr]) -> dict[Var, Expr]:
 
 
 def is_slice(value: Expr) -> bool:
-    """Whether it is a part of a tensor, as the passes of an operator over its channels read it."""
+    """Whether it is a slice of a tensor, as read by the passes of an operator over its channels."""
     return str(getattr(getattr(value, "op", None), "name", "")) == "relax.strided_slice"
 
 
 def variables(value: Expr) -> Iterator[Var]:
-    """The variables that a value reads, in order."""
+    """Yield the variables that a value reads, in order."""
     if isinstance(value, relax.Var):
         yield value
     elif isinstance(value, relax.Tuple):

@@ -1,8 +1,8 @@
 """Names of operators and tensors, carried through the compiler in ``Call.span``.
 
-Variables are renamed by almost every pass; the span of a call is not.  An operator that consists
-of several Relax calls puts its name into all of them.  The tensor an operator computes has the
-operator's name; an input of the model has its own.
+Almost every pass renames variables, but the span of a call is kept.  An operator that consists of
+several Relax calls puts its name into all of them.  The tensor that an operator computes has the
+operator's name; an input of the model has its own name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["NameCounter", "emit", "name_of", "tensor_name", "with_name"]
 
 
 class NameCounter:
-    """Hands out ``conv2d_0``, ``conv2d_1``, ``dense_0`` ... in the order asked for.
+    """Generates ``conv2d_0``, ``conv2d_1``, ``dense_0`` ... in order.
 
     Args:
-        taken: names that must not be given, e.g. those of the model's inputs.
+        taken: names that must not be generated, e.g. those of the model's inputs.
     """
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
@@ -33,7 +33,7 @@ class NameCounter:
         self._taken = set(taken)
 
     def fresh(self, kind: str) -> str:
-        """The next free name of this kind."""
+        """Return the next free name of this kind."""
         while True:
             name = f"{kind}_{self._next[kind]}"
             self._next[kind] += 1
@@ -43,13 +43,13 @@ class NameCounter:
 
 
 def with_name(call: Call, name: str) -> Call:
-    """The same call, belonging to the operator ``name``."""
+    """Return the same call as a part of the operator ``name``."""
     span = Span(SourceName(name), 0, 0, 0, 0)
     return relax.Call(call.op, call.args, call.attrs, call.ty_args, span)
 
 
 def name_of(expr: Expr) -> str | None:
-    """The operator a call belongs to, or ``None`` if it carries no name."""
+    """Return the operator that a call belongs to, or ``None`` if it carries no name."""
     span = getattr(expr, "span", None)
     if span is None or not isinstance(span, Span):
         return None
@@ -57,13 +57,13 @@ def name_of(expr: Expr) -> str | None:
 
 
 def tensor_name(expr: Expr) -> str:
-    """The name of the tensor that ``expr`` stands for.
+    """Return the name of the tensor that ``expr`` stands for.
 
     ``expr`` is a variable without a binding at hand (an input of the function), or the value
     bound to one, as the pattern matcher reports it.
 
     Raises:
-        IntegerFormError: if it is a call that carries no name.
+        IntegerFormError: it is a call that carries no name.
     """
     name = name_of(expr)
     if name is not None:

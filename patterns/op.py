@@ -1,13 +1,13 @@
-"""`Op`: an operator of the integer form, all there is about it in one frozen class.
+"""`Op`: an operator of the integer form; one frozen class has everything about it.
 
-A class has the operator's fields, its one definition, the range of its results, and traits that
-say how the rest of the house treats it: the kind of work (cost, code size), what it does with
-scales (retargeting), with layout, and with padding.  It writes itself into a Relax module, and the
-same object is read back from there (`patterns.reading`).  Nobody compares names of operators: they
-ask the class.
+A class has the operator's fields, its only definition, the range of its results, and traits that
+tell the other stages how to treat it: the kind of work (cost, code size), its effect on scales
+(retargeting), on layout, and on padding.  It writes itself into a Relax module, and an equal object
+is read back from there (`patterns.reading`).  No code compares operators' names; it uses these
+methods and traits instead.
 
 To add an operator, write its class in a file below `patterns/ops` and a handler in a frontend that
-returns it.  `patterns.ops.classes` finds the class by itself.
+returns it.  `patterns.ops.classes` finds the class automatically.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ INT8: Range = (-128, 127)
 
 
 def union(ranges: Sequence[Range]) -> Range:
-    """The range that all of these lie in; all of int8 if there are none."""
+    """Return the smallest range that contains all of these; all of int8 if there are none."""
     if not ranges:
         return INT8
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 class Scale(Enum):
-    """What an operator does with the scale and zero point of what it reads."""
+    """How an operator treats the scale and zero point of its inputs."""
 
     FREE = "free"
-    """It requantizes: the scale of its result can be chosen (retargeting does)."""
+    """It requantizes: the scale of its result can be chosen (by retargeting)."""
     PASSES = "passes"
     """The result has the scale and zero point of the inputs, which must be equal."""
     OWN = "own"
-    """It computes in its own quantization, which stays as the source has it."""
+    """It computes in its own quantization, which stays that of the source."""
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """Shape (batch included, in elements) and element type (numpy's name) of a tensor."""
+    """Shape (in elements, with the batch) and element type (numpy's name) of a tensor."""
 
     shape: tuple[int, ...]
     dtype: str = "int8"
@@ -67,14 +67,14 @@ class Op:
     """Base of all operators; subclasses are frozen dataclasses, marked with `operator`.
 
     Fields are numbers, strings, tuples of these, numpy arrays, and frozen dataclasses of
-    `byoc_dory.layers` (requantizations, functions of rows).  Two operators are equal if they are
-    of one class and all fields are, arrays element for element.
+    `byoc_dory.layers` (requantizations, functions of rows).  Two operators are equal if their class
+    and all fields are; arrays are compared element by element.
 
     Attributes:
-        kind: what the operator is called in reports and messages, and in the module; unique.
-        work: see `Work`.
-        scale: see `Scale`.
-        neutral: whether it neither knows nor changes the layout of its tensors.
+        kind: unique name of the operator in reports, messages and modules.
+        work: kind of work on a host; see `Work`.
+        scale: effect on scales; see `Scale`.
+        neutral: whether its definition does not depend on the layout of its tensors.
     """
 
     kind: ClassVar[str] = ""
@@ -82,69 +82,69 @@ class Op:
     scale: ClassVar[Scale] = Scale.OWN
     neutral: ClassVar[bool] = False
     checked: ClassVar[type[Op] | None] = None
-    """The class itself, once `operator` has checked it; a subclass must be checked again."""
+    """The class itself, set by `operator` after its checks; subclasses must be checked again."""
 
     @property
     def stem(self) -> str:
-        """What names of such operators begin with: ``conv2d`` for ``conv2d_0``."""
+        """Beginning of such operators' names: ``conv2d`` for ``conv2d_0``."""
         return self.kind
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """Write the operator inside a dataflow block and return the variable of its result.
 
         Args:
-            bb: where to write.
+            bb: builder to write with.
             inputs: the tensors it reads.
-            name: of the operator, carried by every call it consists of.
+            name: name of the operator, carried by every call it consists of.
 
         Raises:
-            IntegerFormError: if the inputs do not fit the fields.
-            UnsupportedError: if the result could not be computed exactly.
+            IntegerFormError: the inputs do not fit the fields.
+            UnsupportedError: the result could not be computed exactly.
         """
         raise NotImplementedError
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """The type of the result where the operator is applied to tensors of these types.
+        """Return the type of the operator's result for inputs of these types.
 
         Raises:
-            IntegerFormError: if the tensors do not fit the fields.
-            UnsupportedError: if the result could not be computed exactly.
+            IntegerFormError: the tensors do not fit the fields.
+            UnsupportedError: the result could not be computed exactly.
         """
         raise NotImplementedError
 
     def range(self, inputs: Sequence[Range]) -> Range:
-        """The range of the result, given those of the inputs: by default that of ``clip``."""
+        """The range of the result, given the ranges of the inputs: by default that of ``clip``."""
         clip = getattr(self, "clip", None)
         return (int(clip[0]), int(clip[1])) if clip is not None else INT8
 
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Layer | None:
-        """The layer that an accelerator may be offered; by default there is none.
+        """Return the layer to offer to accelerators; ``None`` by default.
 
         Args:
-            name: of the operator.
+            name: name of the operator.
             inputs: name and type of each tensor it reads.
             output: type of its result.
         """
         return None
 
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
-        """Elements read, each as often as it is read: by default every input once."""
+        """The number of elements read, counting repeated reads: by default each input once."""
         return sum(int(np.prod(tensor.shape)) for tensor in inputs)
 
     @property
     def zero_point(self) -> int | None:
-        """Integer of the result that stands for 0.0, where the operator knows it."""
+        """Integer of the result that represents 0.0; ``None`` if the operator does not know it."""
         return None
 
     @property
     def prescribed(self) -> Layout | None:
-        """The layout that it prescribes to its tensors, if it does."""
+        """The layout that it prescribes for its tensors; ``None`` if it prescribes none."""
         return None
 
     def in_channels_first(self) -> Op:
-        """The same operator where its tensors turn out to be NCHW, though it was read as NHWC."""
+        """Return the operator for NCHW tensors, if it was read as NHWC by mistake."""
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -161,8 +161,8 @@ def operator(cls: AnyOp) -> AnyOp:
     """Check a class of operators when it is defined, and return it.
 
     Raises:
-        IntegerFormError: if it is no frozen dataclass derived from `Op`, has no kind, or has a
-            field that would not come back equal from a Relax module.
+        IntegerFormError: it is not a frozen dataclass derived from `Op`, has no kind, or has a
+            field that would not survive the round trip through a Relax module.
     """
     where = f"operator class '{cls.__name__}'"
     own = vars(cls).get("__dataclass_params__")

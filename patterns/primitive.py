@@ -1,7 +1,7 @@
-"""PrimFuncs that say what they are: operators, and parts of operators, written as loop nests.
+"""PrimFuncs with attributes that identify them: operators, and parts of operators, as loop nests.
 
-A PrimFunc carries its kind as an attribute (``htvm.kind``), so that no reader has to understand its
-body.  One that is a whole operator (`PrimitiveOp`) carries the operator's fields as text, too
+A PrimFunc carries its kind as an attribute (``htvm.kind``), so that readers need not analyse its
+body.  One that is a whole operator (`PrimitiveOp`) also carries the operator's fields as text
 (``htvm.fields``, see `patterns.fields`); parts of operators carry their parameters one by one
 (``htvm.<parameter>``).
 """
@@ -37,10 +37,10 @@ _PREFIX = "htvm."
 
 
 def shape_of(expr: Expr) -> tuple[int, ...]:
-    """The static shape of a tensor expression.
+    """Return the static shape of a tensor expression.
 
     Raises:
-        IntegerFormError: if it is no tensor, or some size is not known.
+        IntegerFormError: it is not a tensor, or a size is unknown.
     """
     shape = expr.ty.shape if isinstance(expr.ty, relax.TensorType) else None
     if shape is None or not all(isinstance(size, tirx.IntImm) for size in shape):
@@ -51,17 +51,17 @@ def shape_of(expr: Expr) -> tuple[int, ...]:
 
 
 def dtype_of(expr: Expr) -> str:
-    """The element type of a tensor, or ``""`` if the expression is none."""
+    """Return the element type of a tensor, or ``""`` if the expression is not a tensor."""
     return str(expr.ty.dtype) if isinstance(expr.ty, relax.TensorType) else ""
 
 
 def sizes_of(tensor: te.Tensor) -> tuple[int, ...]:
-    """The static shape of a tensor expression of TE."""
+    """Return the static shape of a TE tensor."""
     return tuple(int(size) for size in tensor.shape)
 
 
 def extents(shape: tuple[int, ...]) -> list[Any]:
-    """The shape as TE wants it: 64 bits, as Relax's own operators have, which get fused with it."""
+    """Return the shape in 64 bits, like those of Relax's own operators, which it is fused with."""
     return [tirx.const(size, "int64") for size in shape]
 
 
@@ -71,7 +71,7 @@ def primitive(
     body: Callable[..., te.Tensor],
     parameters: Mapping[str, Parameter],
 ) -> tirx.PrimFunc:
-    """A PrimFunc computing ``body`` of placeholders.
+    """Return a PrimFunc that computes ``body`` of placeholders.
 
     Args:
         kind: name of the operator, kept as attribute ``htvm.kind``.
@@ -105,7 +105,7 @@ def call_primitive(
 
 
 def kind_of(module: IRModule, expr: Expr) -> str | None:
-    """The ``htvm.kind`` of the PrimFunc that ``expr`` calls, or ``None``."""
+    """Return the ``htvm.kind`` of the PrimFunc that ``expr`` calls, or ``None``."""
     func = _callee(module, expr)
     if func is None or func.attrs is None or f"{_PREFIX}kind" not in func.attrs:
         return None
@@ -113,7 +113,7 @@ def kind_of(module: IRModule, expr: Expr) -> str | None:
 
 
 def parameters_of(module: IRModule, expr: Expr) -> dict[str, Parameter]:
-    """The parameters of the PrimFunc that ``expr`` calls, by name without the prefix."""
+    """Return the parameters of the PrimFunc that ``expr`` calls, by name without the prefix."""
     func = _callee(module, expr)
     if func is None or func.attrs is None:
         return {}

@@ -1,4 +1,4 @@
-"""`PrimitiveOp`: an operator whose definition is a tensor expression, a loop nest of its own."""
+"""`PrimitiveOp`: an operator defined by a tensor expression, with a loop nest of its own."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Argument:
     """An argument of the operator's PrimFunc.
 
     Attributes:
-        name: of the parameter.
-        value: a tensor, or the array of a constant.
-        field: the field of the operator that the array is, ``""`` if it is made from fields.
+        name: name of the parameter.
+        value: a tensor, or a constant array.
+        field: the operator's field that holds the array; ``""`` if it is computed from fields.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Argument:
 
 
 def type_of(value: Expr | Array) -> TensorType:
-    """Shape and element type of a tensor or an array.
+    """Return the shape and element type of a tensor or an array.
 
     Raises:
-        IntegerFormError: if it is no tensor, or some size is not known.
+        IntegerFormError: it is not a tensor, or a size is unknown.
     """
     if isinstance(value, np.ndarray):
         return TensorType(value.shape, value.dtype.name)
@@ -60,9 +60,9 @@ class PrimitiveOp(Op):
     """Base of operators defined by a tensor expression.
 
     Attributes:
-        tag: what the PrimFunc is called in the module, ``kind`` unless said otherwise.
-        opaque: whether the PrimFunc must not be fused with its neighbours, because it reads an
-            element several times, and computing the element as often would be slow.
+        tag: name of the PrimFunc in the module; ``kind`` by default.
+        opaque: whether the PrimFunc must not be fused with its neighbours, because it reads
+            elements several times, and recomputing them each time would be slow.
     """
 
     tag: ClassVar[str] = ""
@@ -70,25 +70,25 @@ class PrimitiveOp(Op):
 
     @abstractmethod
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """The type of the result.
+        """Return the type of the result.
 
         Args:
-            inputs: types of the PrimFunc's arguments, constants included.
+            inputs: types of the PrimFunc's arguments, including constants.
 
         Raises:
-            IntegerFormError: if the inputs do not fit the fields.
-            UnsupportedError: if the result could not be computed exactly.
+            IntegerFormError: the inputs do not fit the fields.
+            UnsupportedError: the result could not be computed exactly.
         """
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """The PrimFunc's arguments: by default the inputs, called ``x``, or ``x0``, ``x1``..."""
+        """The PrimFunc's arguments: by default the inputs, named ``x``, or ``x0``, ``x1``..."""
         if len(inputs) == 1:
             return (Argument("x", inputs[0]),)
         return tuple(Argument(f"x{i}", value) for i, value in enumerate(inputs))
 
     @abstractmethod
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """The definition: the result as a tensor expression of the arguments."""
+        """Return the definition: the result as a tensor expression of the arguments."""
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `Op.result_of`."""
@@ -99,7 +99,7 @@ class PrimitiveOp(Op):
         return self.result([type_of(argument.value) for argument in self.arguments(variables)])
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`: a call of the operator's PrimFunc."""
+        """See `Op.write`: writes a call of the operator's PrimFunc."""
         try:
             arguments = self.arguments(inputs)
             result = self.result([type_of(argument.value) for argument in arguments])
@@ -127,15 +127,15 @@ class PrimitiveOp(Op):
 
 
 def read_primitive(cls: type[PrimitiveOp], parameters: Mapping[str, Any], call: Any) -> PrimitiveOp:
-    """The operator that a call of a PrimFunc is.
+    """Return the operator for a call of a PrimFunc.
 
     Args:
         cls: the class that writes such PrimFuncs.
-        parameters: of the PrimFunc.
+        parameters: parameters of the PrimFunc.
         call: the call.
 
     Raises:
-        IntegerFormError: if the fields do not fit the class.
+        IntegerFormError: the fields do not fit the class.
     """
     text = parameters.get(FIELDS)
     if not isinstance(text, str):

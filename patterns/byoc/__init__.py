@@ -1,1 +1,1 @@
-"""From placed operators to TVM's regions, and from a region to `byoc_dory`."""
+"""Building TVM's regions from placed operators, and passing regions to `byoc_dory`."""

@@ -1,8 +1,8 @@
-"""The ``relax.ext.*`` functions: how TVM's `RunCodegen` reaches `byoc_dory`.
+"""The ``relax.ext.*`` functions, through which TVM's `RunCodegen` calls `byoc_dory`.
 
 TVM calls one function per codegen with the regions' functions.  The context object that
-:func:`run_codegen` hands through TVM's options carries the regions in and their code out, so that
-there is no global state but TVM's own function registry.
+:func:`run_codegen` passes through TVM's options carries the regions in and their code out, so that
+the only global state is TVM's own function registry.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Generated:
 
 @dataclass(eq=False)
 class _Context:
-    """Travels through TVM: regions in, code out."""
+    """Passed through TVM: regions in, code out."""
 
     soc: Soc
     regions: Mapping[str, Region]
@@ -67,12 +67,12 @@ def run_codegen(
     Args:
         parts: the partitioned module.
         soc: the SoC the code is for.
-        accelerators: those ``parts`` was made with.
-        options: of the tiler.
+        accelerators: the accelerators that ``parts`` was made with.
+        options: options of the tiler.
         prefix: C prefix of all symbols (the model's name).
 
     Raises:
-        TargetError: the accelerator has no tiling objective of the name in ``options``.
+        TargetError: the accelerator has no tiling objective with the name in ``options``.
         TilingError: the smallest tile of a layer exceeds L1.
     """
     from tvm import relax
@@ -89,7 +89,7 @@ def run_codegen(
         try:
             module = relax.transform.RunCodegen(targets)(module)
         except RuntimeError as error:
-            # An exception that crosses TVM loses its type; the context has kept it.
+            # An exception that crosses TVM loses its type; the context still has it.
             for context in contexts.values():
                 if context.failure is not None:
                     raise context.failure from error
@@ -99,7 +99,7 @@ def run_codegen(
 
 
 def register_codegen(codegen: str) -> None:
-    """Make TVM know ``relax.ext.<codegen>``; registering again does nothing."""
+    """Register ``relax.ext.<codegen>`` in TVM; registering again does nothing."""
     import tvm_ffi
 
     name = f"relax.ext.{codegen}"
@@ -110,7 +110,7 @@ def register_codegen(codegen: str) -> None:
 def _generate(
     functions: Sequence[Function], options: Mapping[str, Any], _constants: Any
 ) -> list[Module]:
-    """Generate the code of the regions TVM asks for, one C source module each."""
+    """Generate the code of the regions that TVM passes, one C source module each."""
     import tvm_ffi
 
     source_module = tvm_ffi.get_global_func("runtime.CSourceModuleCreate")

@@ -1,8 +1,8 @@
-"""Patterns of operators as they were found: for layers that are calls of PrimFuncs, or several.
+"""Patterns made from the operators found: for layers of PrimFunc calls, or of several operators.
 
-A pattern that is written beside a builder says what an operator looks like.  Calls of PrimFuncs
-look alike, and groups of operators take many forms; so theirs are made from the bindings that were
-read.  What a match may be is decided by its name.
+Most operators have a pattern written beside their builder.  But all calls of PrimFuncs look alike,
+and groups of operators take many forms, so their patterns are made from the bindings that were
+read.  Names then decide which matches are accepted.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Shape", "shapes_of"]
 
 
 class Shape:
-    """What the bindings of some layers look like.
+    """The common form of the bindings of some layers.
 
     Attributes:
         pattern: matches the last binding.
-        names: the layers that look so.
+        names: the layers with this form.
     """
 
     def __init__(self, pattern: DFPattern) -> None:
@@ -38,10 +38,10 @@ class Shape:
 
 
 def shapes_of(layers: Mapping[str, Sequence[str]], values: Mapping[Var, Expr]) -> tuple[Shape, ...]:
-    """The patterns of some layers, those of most bindings first.
+    """Return the patterns of some layers, those with most bindings first.
 
     Args:
-        layers: name of each -> the operators it consists of, the last of that name.
+        layers: name of each layer -> the operators it consists of, the last of which has that name.
         values: all bindings of ``main``.
     """
     ends: dict[str, Var] = {}
@@ -60,7 +60,7 @@ def shapes_of(layers: Mapping[str, Sequence[str]], values: Mapping[Var, Expr]) -
 
 
 class _Tracer:
-    """Makes a pattern of bindings, and a text that is the same for the same pattern."""
+    """Makes a pattern from bindings, and a text that is the same for equal patterns."""
 
     def __init__(self, parts: frozenset[str], values: Mapping[Var, Expr]) -> None:
         self._parts = parts
@@ -71,11 +71,11 @@ class _Tracer:
 
     @property
     def text(self) -> str:
-        """What was traced; variables are numbered in the order in which they were met."""
+        """The pattern as text; variables are numbered in the order in which they were traced."""
         return " ".join(self._text)
 
     def of(self, var: Var) -> DFPattern:
-        """The pattern of a variable: of its binding, or of anything where that is outside."""
+        """A variable's pattern: that of its binding, or a wildcard if the binding is outside."""
         var = resolved(var, self._values)
         if var in self._known:
             number, pattern = self._known[var]
@@ -88,7 +88,7 @@ class _Tracer:
             pattern = wildcard()
         else:
             self.bindings += 1
-            # Numbered before its arguments are: these come after it in the text.
+            # Number it before its arguments, which come after it in the text.
             self._known[var] = (number, wildcard())
             pattern = self._call(value)
         self._known[var] = (number, pattern)

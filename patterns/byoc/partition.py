@@ -1,8 +1,8 @@
-"""Partitioning: the regions that follow from where each operator runs.
+"""Partitioning a module into regions, given where each operator runs.
 
-:func:`partition` lets TVM's pattern matcher group the operators that
-`patterns.dispatch.dispatching` placed into composites, and merges neighbouring composites of one
-family of accelerators into regions.
+:func:`partition` lets TVM's pattern matcher group the operators placed by
+`patterns.dispatch.dispatching` into composites, and merges neighbouring composites of one family of
+accelerators into regions.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Partition:
     """A module cut into regions.
 
     Attributes:
-        module: "main" calls one function per region (attribute "Codegen"); the rest is unchanged.
-        regions: by the name of the region's function, in execution order.
+        module: "main" calls one function per region (attribute "Codegen"); everything else is
+            unchanged.
+        regions: regions by the name of their function, in execution order.
     """
 
     module: IRModule
@@ -57,21 +58,21 @@ def partition(
     """Group the placed operators into regions.
 
     Args:
-        module: integer form; function "main".
+        module: module in the integer form, with the function "main".
         placed: result of `patterns.dispatch.dispatching.dispatch` for this module.
-        soc: gives the codegens their names.
-        accelerators: those of ``placed``.
+        soc: SoC that gives the codegens their names.
+        accelerators: the accelerators of ``placed``.
 
     Raises:
         IntegerFormError: an operator was placed on an accelerator, but its pattern does not match
-            (it is written in a form no builder writes).
+            (it has a form that no builder writes).
     """
     renamed = dict(placed.renamed)
     while True:
         parts, leaving = _partition(module, placed, renamed, soc, accelerators)
         if parts is not None:
             return parts
-        # Their results leave a region: these are tensors of their own.
+        # These results leave a region, so they need tensors of their own.
         renamed = {name: home for name, home in renamed.items() if name not in leaving}
 
 
@@ -82,7 +83,7 @@ def _partition(
     soc: Soc,
     accelerators: Sequence[Accelerator],
 ) -> tuple[Partition | None, Collection[str]]:
-    """The partition, or the names in ``renamed`` of tensors that would leave a region."""
+    """Return the partition, or the names in ``renamed`` of tensors that would leave a region."""
     from tvm import relax
 
     families = {entry.name: entry.family for entry in accelerators}
@@ -93,7 +94,7 @@ def _partition(
         if place in families
         if name not in placed.inner
     } | {**placed.absorbed, **renamed}
-    # A result that is also read would otherwise leave its region twice, under two names.
+    # Otherwise a result that is also read would leave its region twice, under two names.
     module = relax.transform.CanonicalizeBindings()(module)
     shapes = _shapes(module, placed, renamed)
     for codegen, family in codegens.items():
@@ -110,7 +111,7 @@ def _partition(
 
 
 def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tuple[Shape, ...]:
-    """What the layers look like that no pattern beside a builder describes."""
+    """Return the forms of the layers that no builder's pattern describes."""
     found: dict[str, tuple[str, ...]] = {name: (name,) for name in renamed}
     found |= {
         name: placed.groups.get(name, (name,))
@@ -124,7 +125,7 @@ def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tup
 
 
 def _taken_by(family: str, homes: Mapping[str, str]) -> Callable[[str], bool]:
-    """Whether the operator of a name belongs to a region of the family."""
+    """Return whether an operator, given by name, belongs to a region of the family."""
     return lambda name: homes.get(name) == family
 
 
@@ -236,7 +237,7 @@ class _RegionReader:
                         layers.append(_reading(self._layers[name], aliases))
         border = _border_tensors(layers)
         for entry in maps:
-            # A map keeps shape and layout; only layers say what they are.
+            # A map keeps shape and layout; only layers determine them.
             border.setdefault(entry.source, replace(border[entry.tensor], name=entry.source))
         return Region(
             name=f"region_{index}",
@@ -258,7 +259,7 @@ class _RegionReader:
 
 
 def _results(function: Function) -> list[Var]:
-    """What a region's function returns."""
+    """Return the variables that a region's function returns."""
     from tvm import relax
 
     body = function.body.body
@@ -266,7 +267,7 @@ def _results(function: Function) -> list[Var]:
 
 
 def _reading(layer: Layer, aliases: Mapping[str, str]) -> Layer:
-    """The layer, its inputs called what they are another name of."""
+    """Return the layer, with the original names of inputs that are read under another name."""
     if not any(tensor.name in aliases for tensor in layer.inputs):
         return layer
     inputs = (replace(t, name=aliases.get(t.name, t.name)) for t in layer.inputs)
@@ -274,7 +275,7 @@ def _reading(layer: Layer, aliases: Mapping[str, str]) -> Layer:
 
 
 def _border_tensors(layers: Sequence[Layer]) -> dict[str, Tensor]:
-    """Return every tensor the layers touch, with the layout the outside has it in."""
+    """Return every tensor that the layers touch, in its layout outside of the region."""
     tensors: dict[str, Tensor] = {}
     for layer in layers:
         for tensor in (*layer.inputs, replace(layer.output, name=layer.name)):

@@ -1,8 +1,8 @@
-"""The pattern table: which dataflow patterns are offered to an accelerator.
+"""The pattern table: the dataflow patterns offered to an accelerator.
 
-One entry per operator, each made from the pattern that stands beside the operator's builder, so
-that what is written is what is matched.  The table knows no SoC: it takes the accelerator's name
-as a prefix and a function that says whether a named layer goes there.
+One entry per operator, made from the pattern beside the operator's builder, so that exactly what is
+written is matched.  The table knows no SoC: it takes the accelerator's name as a prefix and a
+function that tells whether a named layer goes there.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LAYER_ATTRIBUTE = "layer"
 def pattern_table(
     prefix: str, takes: Callable[[str], bool], shapes: Sequence[Shape] = ()
 ) -> list[FusionPattern]:
-    """Return the fusion patterns of one family of accelerators.
+    """Return the fusion patterns for one family of accelerators.
 
     Args:
-        prefix: composites are called ``<prefix>.<operator>``; TVM makes the prefix their codegen.
-        takes: whether the operator of that name belongs to a region of this family.
-        shapes: of layers that have no pattern of their own, and those that look so.
+        prefix: composites are named ``<prefix>.<operator>``; TVM uses the prefix as their codegen.
+        takes: whether the operator with this name belongs to a region of this family.
+        shapes: patterns of layers without a builder's pattern, with the names of these layers.
     """
     special = {name for shape in shapes for name in shape.names}
     matches = [match for cls, match in compositions() if cls.scale is not Scale.OWN]

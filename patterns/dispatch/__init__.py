@@ -1,1 +1,1 @@
-"""Which operator runs where, and why; operators that an accelerator takes together."""
+"""Which operator runs where, and why; groups of operators that an accelerator takes together."""

@@ -1,7 +1,7 @@
-"""Where the elements of a tensor come from, through operators that only move them.
+"""Tracing where the elements of a tensor come from, through operators that only move them.
 
-What a chain of reshapes, transpositions, slices and concatenations does is not reasoned about: an
-array of numbers is sent through it.
+A chain of reshapes, transpositions, slices and concatenations is not analysed symbolically: it is
+run on an array of element indices.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["Arranged", "arranged", "is_arranged"]
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """The elements of a tensor.
+    """The elements of a tensor, and where they come from.
 
     Attributes:
-        origins: the tensors that the elements come from, which no such operator computes.
-        origin: which of these, for each element.
-        place: its index there, all axes taken together.
-        moves: names of the operators between.
+        origins: names of the tensors that the elements come from, which are not computed by moves.
+        origin: index of the origin, for each element.
+        place: index in the flattened origin, for each element.
+        moves: names of the operators in between.
     """
 
     origins: tuple[str, ...]
@@ -41,18 +41,18 @@ class Arranged:
     moves: frozenset[str]
 
     def reshaped(self, *shape: int) -> Arranged:
-        """The same in another shape."""
+        """Return the same elements in another shape."""
         origin, place = self.origin.reshape(shape), self.place.reshape(shape)
         return Arranged(self.origins, origin, place, self.moves)
 
     def swapped(self) -> Arranged:
-        """The same with the last two axes exchanged."""
+        """Return the same elements with the last two axes exchanged."""
         origin, place = self.origin.swapaxes(-1, -2), self.place.swapaxes(-1, -2)
         return Arranged(self.origins, origin, place, self.moves)
 
 
 def arranged(name: str, shape: tuple[int, ...], graph: Graph) -> Arranged:
-    """Where the elements of a tensor of this name and shape come from."""
+    """Trace the elements of a tensor with this name and shape."""
     numbers: dict[str, int] = {}
     moves: set[str] = set()
     labels = _labels(name, shape, graph, numbers, moves)
@@ -62,7 +62,7 @@ def arranged(name: str, shape: tuple[int, ...], graph: Graph) -> Arranged:
 def _labels(
     name: str, shape: tuple[int, ...], graph: Graph, numbers: dict[str, int], moves: set[str]
 ) -> Array:
-    """Number of the origin and place in it, of each element: [2, *shape]."""
+    """Return, for each element, the number of its origin and its index there: [2, *shape]."""
     node = graph.nodes.get(name)
     if node is not None and is_arranged(node) and _is_whole(node):
         read = zip(node.inputs, node.input_shapes, strict=True)
@@ -70,7 +70,7 @@ def _labels(
         moves.add(name)
         if isinstance(node.op, Reshape):
             return parts[0].reshape(2, *node.output_shape)
-        # The two labels of an element are moved one after the other.
+        # Move the two labels of an element one after the other.
         assert isinstance(node.op, Move)
         return np.stack([node.op.moved([part[i] for part in parts], -1) for i in (0, 1)])
     number = numbers.setdefault(name, len(numbers))
@@ -79,14 +79,14 @@ def _labels(
 
 
 def is_arranged(node: Node) -> bool:
-    """Whether the operator only moves elements, and fills in none."""
+    """Whether the operator only moves elements, without filling in any."""
     return isinstance(node.op, Reshape) or (
         isinstance(node.op, Move) and not isinstance(node.op, Filling)
     )
 
 
 def _is_whole(node: Node) -> bool:
-    """Whether the inputs are all parts of a concatenation; one that occurs twice is listed once."""
+    """Whether the inputs are all parts of a concatenation; a repeated part is listed only once."""
     if not isinstance(node.op, Concat):
         return True
     return sum(prod(shape) for shape in node.input_shapes) == prod(node.output_shape)

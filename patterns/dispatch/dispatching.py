@@ -1,8 +1,8 @@
-"""Dispatch: which operator runs where, and why.
+"""Dispatch: deciding where each operator runs, and why.
 
-:func:`dispatch` judges every operator by the rules of every accelerator and places it; the regions
-that follow are `patterns.byoc.partition`'s.  Nothing here knows a SoC: the rules judge a `Layer`,
-and accelerators are names.
+:func:`dispatch` checks every operator with the rules of every accelerator and places it;
+`patterns.byoc.partition` then builds the regions.  Nothing here depends on a SoC: rules take a
+`Layer`, and accelerators are names.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ __all__ = ["CPU", "Dispatch", "dispatch"]
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """Where each operator runs, and why.
+    """The place of each operator, and the reasons.
 
     Attributes:
         placement: operator name -> accelerator name or "cpu", in execution order.
-        verdicts: one per operator and accelerator, in execution order; one more where operators
-            were offered together and refused.
-        kinds: what each operator is: conv2d, depthwise, dense, add, softmax, ...
-        layers: the operators a pattern describes, by name, but for parts of others' layers.
-        groups: layers that consist of several operators: name -> these, in execution order; the
-            last has the layer's name.
-        renamed: reshapes that are another name of a tensor inside a region, so that nothing runs
-            for them: name -> family of accelerators of the region.
-        works: what the host spends its cycles on where it runs the operator.
-        elements: how many elements each operator reads (those of a window as often as they are
-            read) and writes.
-        absorbed: conversions between scales that the host does while their tensor enters a region:
-            name -> family of accelerators of the region.
-        tables: what each source byte becomes, for every absorbed conversion: uint8 [256].
+        verdicts: one per operator and accelerator, in execution order, and another one where
+            operators were offered together and refused.
+        kinds: kind of each operator: conv2d, depthwise, dense, add, softmax, ...
+        layers: layers of the operators described by a pattern, by name, without parts of other
+            layers.
+        groups: layers that consist of several operators: name -> their names in execution order;
+            the last one is the layer's name.
+        renamed: reshapes that are only another name of a tensor inside a region, so that no code
+            runs for them: name -> family of the region's accelerators.
+        works: kind of work of the operator on the host.
+        elements: number of elements that each operator reads (counting repeated reads of a window)
+            and writes.
+        absorbed: conversions between scales that the host does when their tensor enters a region:
+            name -> family of the region's accelerators.
+        tables: for every absorbed conversion, the result for each source byte: uint8 [256].
     """
 
     placement: Mapping[str, str]
@@ -64,7 +65,7 @@ class Dispatch:
 
     @property
     def inner(self) -> frozenset[str]:
-        """The operators that are part of another's layer."""
+        """The operators that are part of another operator's layer."""
         return frozenset(name for parts in self.groups.values() for name in parts[:-1])
 
 
@@ -75,15 +76,15 @@ def dispatch(
     wanted: Mapping[str, str] | None = None,
     binding: Container[str] = (),
 ) -> Dispatch:
-    """Judge every operator, and place it where it is wanted or on the first that accepts it.
+    """Check every operator; place it where it is wanted, or on the first core that accepts it.
 
     Args:
-        graph: the operators, and what the module returns.
-        soc: passed to the rules.
-        accelerators: in order of preference; none places everything on the CPU.
-        wanted: operator -> accelerator or "cpu", as a plan made before retargeting has it.  Where
-            that accelerator refuses what was written, the first that accepts gets the operator.
-        binding: operators of ``wanted`` that must not go elsewhere.
+        graph: the operators, and the tensors that the module returns.
+        soc: SoC passed to the rules.
+        accelerators: accelerators in order of preference; without any, everything runs on the CPU.
+        wanted: operator -> accelerator or "cpu", from a plan made before retargeting.  If that
+            accelerator refuses the written layer, the first one that accepts gets the operator.
+        binding: operators of ``wanted`` that must not run elsewhere.
 
     Raises:
         PolicyError: an operator that must run on an accelerator is refused by it.
@@ -139,14 +140,14 @@ def _of_renamed(verdict: OperatorVerdict, graph: Graph, renamed: Container[str])
 
 
 def _table_of(node: Node) -> Array | None:
-    """A conversion of int8 as a table, uint8 [256]; ``None`` for everything else."""
+    """Return a conversion of int8 as a table, uint8 [256]; ``None`` for other operators."""
     if not isinstance(node.op, Convert) or node.input_dtypes != ("int8",):
         return None
     return node.op.table()
 
 
 def _elements(node: Node) -> tuple[int, int]:
-    """Elements an operator reads and writes."""
+    """Return the number of elements that an operator reads and writes."""
     types = zip(node.input_shapes, node.input_dtypes, strict=True)
     inputs = [TensorType(shape, dtype) for shape, dtype in types]
     output = TensorType(node.output_shape, node.output_dtype)
@@ -159,9 +160,9 @@ def _home(
     placement: Mapping[str, str],
     families: Mapping[str, str],
 ) -> str | None:
-    """The family of accelerators into whose region a conversion can be absorbed.
+    """Return the family of accelerators into whose region a conversion can be absorbed.
 
-    All who read it must be there, and what it reads must come from outside.
+    All its readers must be in that region, and its input must come from outside.
     """
     if placement[node.name] != CPU or _table_of(node) is None:
         return None

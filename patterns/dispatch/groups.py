@@ -1,7 +1,7 @@
-"""Operators that an accelerator takes together, as one layer.
+"""Groups of operators that an accelerator takes together, as one layer.
 
-A group is offered to the accelerators before its operators are; where none takes it, they are
-dispatched one by one.  The last operator names it.
+A group is offered to the accelerators before its operators are; if none takes it, the operators are
+dispatched one by one.  A group has the name of its last operator.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Group:
     """Operators that make up one layer.
 
     Attributes:
-        kind: what reports call it: ``matmul``, ``gelu``, ``hard_swish``, ``linear``, ``mha``.
-        layer: what they compute together.
-        parts: their names in execution order; the last is the layer's.
+        kind: name in reports: ``matmul``, ``gelu``, ``hard_swish``, ``linear``, ``mha``.
+        layer: the layer that they compute together.
+        parts: their names in execution order; the last is the layer's name.
     """
 
     kind: str
@@ -51,9 +51,7 @@ class Group:
 
 
 def groups_of(graph: Graph) -> Iterator[Group]:
-    """The groups of two operators: a product or activation and what requantizes it, and a product
-    and its activation.
-    """
+    """Yield the groups of two: a product or activation to requantize, a product with activation."""
     for node in graph.nodes.values():
         match node.op:
             case Rescale(requantization=MulShift() as requant):
@@ -69,7 +67,7 @@ def groups_of(graph: Graph) -> Iterator[Group]:
 
 @dataclass(frozen=True, eq=False)
 class _Requantized:
-    """A requantization of one factor that is an operator by itself."""
+    """A requantization with one factor that is an operator of its own."""
 
     node: Node
     requant: MulShift
@@ -77,7 +75,7 @@ class _Requantized:
 
 
 def _scaled_product(after: _Requantized, graph: Graph) -> Group | None:
-    """A matmul and its requantization."""
+    """Return a matmul with its requantization."""
     node = after.node
     product = graph.nodes.get(node.inputs[0])
     if product is None or not isinstance(product.op, IntegerMatmul):
@@ -103,7 +101,7 @@ def _scaled_product(after: _Requantized, graph: Graph) -> Group | None:
 
 
 def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
-    """A function of bytes and its requantization: a table."""
+    """Return a function of bytes with its requantization, as a table."""
     node, requant = after.node, after.requant
     source = graph.nodes.get(node.inputs[0])
     if source is None or not isinstance(source.op, ElementWise) or not source.op.offered:
@@ -113,7 +111,7 @@ def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
     dtype = source.input_dtypes[0]
     if dtype not in ("int8", "uint8") or node.output_dtype not in ("int8", "uint8"):
         return None
-    # In Python's integers, which do not overflow.
+    # Computed in Python's integers, which do not overflow.
     scaled = [
         (value * requant.mul[0] + requant.add[0]) >> requant.shift[0]
         for value in source.op.tabulated(dtype)
@@ -127,7 +125,7 @@ def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
 
 
 def _activated_product(node: Node, function: ItaGelu, graph: Graph) -> Group | None:
-    """A product with a constant matrix and the accelerator's GELU."""
+    """Return a product with a constant matrix and the accelerator's GELU."""
     origin, passed = graph.behind_reshapes(node.inputs[0])
     product = graph.made_by(origin, Linear)
     if product is None or not isinstance(product.layer, Gemm):

@@ -1,4 +1,4 @@
-"""Heads of an attention: what is around a softmax, and the products it is made of."""
+"""Attention heads: a softmax, and the products before and after it."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ __all__ = [
 
 
 class Obstacle(Exception):
-    """What is in the way, in one sentence."""
+    """The reason why something is not an attention layer, as one sentence."""
 
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """A softmax and the products before and behind it, of one head or several.
+    """A softmax with the products before and after it, for one head or several.
 
     Attributes:
-        scores: requantizations and softmax.
-        batch, rows: heads, and rows of each.
-        query, key, value: elements of the operands, [batch, rows, head size].
-        context: the last of its operators.
-        parts: names of all of them.
+        scores: requantizations and softmax of the scores.
+        batch, rows: number of heads, and rows of each head.
+        query, key, value: elements of the operands, each [batch, rows, head size].
+        context: name of the last of its operators.
+        parts: names of all of its operators.
     """
 
     scores: Scores
@@ -65,12 +65,12 @@ class Core:
 
 
 def is_softmax(node: Node) -> bool:
-    """Whether the operator may be in the middle of attention."""
+    """Whether the operator may be the softmax of an attention."""
     return node.op.work is Work.SOFTMAX
 
 
 def product_of(softmax: Node, graph: Graph) -> Node | None:
-    """The product that reads the softmax, behind plain reshapes."""
+    """Return the product that reads the softmax, possibly through plain reshapes."""
     waiting = [softmax.name]
     while waiting:
         name = waiting.pop()
@@ -86,10 +86,10 @@ def product_of(softmax: Node, graph: Graph) -> Node | None:
 
 
 def core_of(softmax: Node, graph: Graph) -> Core:
-    """What lies around the softmax of some heads: their scores, context and operands.
+    """Return the scores, context and operands around the softmax of one or more heads.
 
     Raises:
-        Obstacle: it is no self-attention in ITA's arithmetic.
+        Obstacle: it is not a self-attention in ITA's arithmetic.
     """
     function = softmax.layer.function if isinstance(softmax.layer, Rows) else None
     if not isinstance(function, ItaSoftmax):
@@ -131,7 +131,7 @@ def core_of(softmax: Node, graph: Graph) -> Core:
 
 
 def _scaled_product(name: str, role: str, graph: Graph) -> tuple[tuple[int, int, int], Node, bool]:
-    """The factors of a requantization, the product it requantizes, and whether that transposes."""
+    """A requantization's factors, the product it requantizes, and whether that transposes."""
     node = graph.nodes.get(name)
     product = None
     if node is not None and isinstance(node.op, Rescale):
@@ -163,7 +163,7 @@ def _adds(node: Node) -> bool:
 def head_product(
     found: Arranged, head: int, role: str, graph: Graph
 ) -> tuple[Projection, list[Node]]:
-    """The product that one head's queries, keys or values are; what it is taken from."""
+    """Return the product for one head's queries, keys or values, and the nodes it comes from."""
     origin, place = found.origin[head], found.place[head]
     nodes = []
     for number in dict.fromkeys(origin[0].tolist()):
@@ -183,7 +183,7 @@ def head_product(
 
 
 def plain_layer(node: Node) -> Gemm:
-    """The layer of a product of int8 results, not clipped further."""
+    """Return the layer of a product with int8 results that are not clipped further."""
     layer = node.layer
     if not isinstance(layer, Gemm):
         raise Obstacle(f"'{node.name}' is no product of matrices")
@@ -193,7 +193,7 @@ def plain_layer(node: Node) -> Gemm:
 
 
 def of_rows(layer: Gemm, rows: Array, name: str) -> Projection:
-    """Some output columns of a product, which are rows of its weights."""
+    """Return some output columns of a product, which are rows of its weights."""
     requant = layer.requant
     if isinstance(requant, Shift):
         requant = MulShift((1,), (requant.shift,))
@@ -213,10 +213,10 @@ def of_rows(layer: Gemm, rows: Array, name: str) -> Projection:
 def columns_of_heads(
     node: Node, found: Arranged, cores: dict[str, Core]
 ) -> dict[tuple[str, int], Array]:
-    """Which columns of an output product's input are those of each head, in the head's order.
+    """Return which columns of an output product's input belong to each head, in the head's order.
 
     Raises:
-        Obstacle: rows or columns of a head are not all where they belong.
+        Obstacle: the rows or columns of a head are incomplete or out of place.
     """
     size = node.input_shapes[0][-1]
     found = found.reshaped(-1, size)

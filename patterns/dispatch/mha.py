@@ -1,10 +1,10 @@
-"""Multi-head attention in a graph of operators, found from its softmax outwards.
+"""Finding multi-head attention in a graph of operators, starting from its softmax.
 
-The scores are a product of queries and keys with one requantization, which the softmax reads; the
-context is a product of its result and the values, requantized.  Queries, keys and values are
-columns of products of one tensor with constants: of one product each, of one for all, of one for
-each head.  The contexts of all heads go into one product with a constant, or each into its own,
-whose results are accumulated.  Between these may be any operators that move elements.
+The scores are a product of queries and keys with one requantization, read by the softmax; the
+context is a product of the softmax and the values, requantized.  Queries, keys and values are
+columns of products of one tensor with constants: one product for each of the three, one for all, or
+one per head.  The contexts of all heads go into one product with a constant, or each into its own,
+with accumulated results.  Operators that move elements may occur anywhere in between.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ __all__ = ["NoAttention", "attentions"]
 
 @dataclass(frozen=True)
 class NoAttention:
-    """Something around a softmax that looks like attention and is none that a layer describes.
+    """A softmax whose surroundings look like attention but do not form a layer.
 
     Attributes:
-        softmax: name of the operator.
-        reason: one sentence with what is in the way.
+        softmax: name of the softmax.
+        reason: one sentence on what prevents it.
     """
 
     softmax: str
@@ -57,13 +57,13 @@ class NoAttention:
 
 
 def attentions(graph: Graph) -> Iterator[Group | NoAttention]:
-    """The attentions of a graph, and what prevents those that are none; in execution order."""
+    """Yield the attentions of a graph, and near misses with their reasons, in execution order."""
     covered: set[str] = set()
     for node in graph.nodes.values():
         if not is_softmax(node) or node.name in covered:
             continue
         if product_of(node, graph) is None:
-            continue  # a classifier's
+            continue  # a classifier's softmax
         try:
             group = _Finder(graph, node).group()
         except Obstacle as obstacle:
@@ -74,17 +74,17 @@ def attentions(graph: Graph) -> Iterator[Group | NoAttention]:
 
 
 class _Finder:
-    """Follows one softmax to the attention it is in."""
+    """Follows one softmax to the attention it belongs to."""
 
     def __init__(self, graph: Graph, softmax: Node) -> None:
         self._graph = graph
         self._softmax = softmax
 
     def group(self) -> Group:
-        """The attention.
+        """Return the attention.
 
         Raises:
-            Obstacle: there is none.
+            Obstacle: the softmax does not belong to an attention layer.
         """
         first = core_of(self._softmax, self._graph)
         end, outputs, passed = self._outputs(first.context)
@@ -114,7 +114,7 @@ class _Finder:
         return Group("mha", mha_layer(end.name, tensor, attention), ordered)
 
     def _other_core(self, name: str) -> Core:
-        """The core that the context of another head is of."""
+        """Return the core that computes the context of another head."""
         node = self._graph.made_by(name, Rescale)
         product = None if node is None else self._graph.made_by(node.inputs[0], IntegerMatmul)
         softmax = None
@@ -128,7 +128,7 @@ class _Finder:
     # -------------------------------------------------------------------------- output products
 
     def _outputs(self, context: Node) -> tuple[Node, list[Node], frozenset[str]]:
-        """The last operator, the output products, and the reshapes between these."""
+        """Return the last operator, the output products, and the reshapes in between."""
         found = self._products_behind(context)
         sums = {self._sum_behind(node) for node in found}
         total = self._graph.nodes.get(next(iter(sums)) or "") if len(sums) == 1 else None
@@ -145,7 +145,7 @@ class _Finder:
         return found[0], found, frozenset()
 
     def _products_behind(self, context: Node) -> list[Node]:
-        """The products with constants that read a context, through moves."""
+        """Return the products with constants that read a context, through moves."""
         waiting = [context.name]
         found: dict[str, Node] = {}
         if self._graph.is_result(context.name):
@@ -164,7 +164,7 @@ class _Finder:
         return list(found.values())
 
     def _sum_behind(self, product: Node) -> str | None:
-        """The accumulation that reads an output product, behind plain reshapes."""
+        """Return the accumulation that reads an output product, through plain reshapes."""
         name = product.name
         while len(readers := self._graph.read_by(name)) == 1:
             if isinstance(readers[0].op, Accumulate):
@@ -223,7 +223,7 @@ class _Finder:
         return attention, first.rows, list(products.values())
 
     def _source(self, products: list[Node]) -> tuple[str, frozenset[str]]:
-        """What all the products read, and plain reshapes between."""
+        """Return the tensor that all the products read, and plain reshapes in between."""
         direct = {node.inputs[0] for node in products}
         if len(direct) == 1:
             return direct.pop(), frozenset()

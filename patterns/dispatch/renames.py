@@ -1,8 +1,8 @@
-"""Reshapes inside regions: where they change no byte, they are another name of a tensor.
+"""Reshapes inside regions that do not move any byte: they only give a tensor another name.
 
-A reshape that only adds or drops leading axes of one element leaves a matrix as it is.  Files of
-transformers have one before and behind most products.  Where layers of matrices of one family read
-its result, it ends no region.
+A reshape that only adds or drops leading axes of size 1 leaves a matrix unchanged.  Files of
+transformers have one before and after most products.  If layers of matrices of one family read its
+result, it does not end a region.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def renames(
     layers: Mapping[str, Layer],
     inner: Collection[str],
 ) -> dict[str, str]:
-    """The reshapes that are part of a region, and its family.
+    """Return the reshapes that are part of a region, with the region's family.
 
     Args:
         graph: the operators.
-        families: of those that accelerators run, layers and parts of layers.
-        layers: by name.
-        inner: operators that are part of another's layer.
+        families: family of each layer, and part of a layer, that runs on an accelerator.
+        layers: layers by name.
+        inner: operators that are part of another operator's layer.
     """
     homes = dict(families)
     found: dict[str, str] = {}
@@ -50,7 +50,7 @@ def renames(
 def _are_rows(
     name: str, graph: Graph, home: str, homes: Mapping[str, str], layers: Mapping[str, Layer]
 ) -> bool:
-    """Whether the layers of the region around have the tensor row by row, one of them a matrix."""
+    """Whether the layers around store the tensor row by row, and one of them is a matrix layer."""
     origin, passed = graph.behind_reshapes(name)
     names = {origin, *passed} | _behind(name, graph)
     around = []
@@ -66,7 +66,7 @@ def _are_rows(
 
 
 def _behind(name: str, graph: Graph) -> set[str]:
-    """The plain reshapes of a tensor, and their reshapes."""
+    """Return the plain reshapes of a tensor, and their reshapes in turn."""
     found: set[str] = set()
     for node in graph.read_by(name):
         if is_plain_reshape(node):

@@ -1,4 +1,4 @@
-"""What accelerators' rules say of operators as they are written, and who then runs them."""
+"""Applying accelerators' rules to operators as written, and placing them accordingly."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["CPU", "Rules", "as_seen"]
 
 CPU = "cpu"
-"""Placement of an operator that no accelerator takes."""
+"""Place of an operator that no accelerator takes."""
 
 
 class Rules:
-    """Judges by the rules: the `patterns.dispatch.together.Judge` of dispatch.
+    """Decides by the rules: dispatch's implementation of `patterns.dispatch.together.Judge`.
 
     Args:
         graph: all operators.
-        soc: passed to the rules.
-        accelerators: in order of preference.
-        missed: what looks like attention and is none.
-        wanted: operator -> where it shall run.
+        soc: SoC passed to the rules.
+        accelerators: accelerators in order of preference.
+        missed: parts of the graph that look like attention but do not form a layer.
+        wanted: operator -> planned place.
         binding: operators of ``wanted`` that must not run elsewhere.
 
     Attributes:
         formed: the groups that an accelerator took.
-        verdicts: what the accelerators said of an operator, by its name.
+        verdicts: the accelerators' answers to an operator, by its name.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Rules:
         }
 
     def together(self, group: Group) -> dict[str, str]:
-        """The accelerator that takes a group, for all its operators; nothing if none does."""
+        """Return the accelerator that takes a group, for all its operators; empty if none does."""
         said = [
             _verdict(group.layer, group.kind, self._soc, entry, self._turned)
             for entry in self._accelerators
@@ -87,7 +87,7 @@ class Rules:
         return dict.fromkeys(group.parts, place)
 
     def alone(self, nodes: Sequence[Node]) -> dict[str, str]:
-        """Where each operator is wanted, or else the first accelerator that accepts it.
+        """Return each operator's wanted place, or else the first accelerator that accepts it.
 
         Raises:
             PolicyError: an operator that must run on an accelerator is refused by it.
@@ -104,9 +104,9 @@ class Rules:
         return places
 
     def _with_refusals(self, node: Node, said: list[OperatorVerdict]) -> list[OperatorVerdict]:
-        """The verdicts on an operator, and those on its group, which is refused.
+        """Return an operator's verdicts, with those of the refused groups that it belongs to.
 
-        Of an operator that no pattern describes by itself, only the latter tell something.
+        For an operator without a pattern of its own, only the latter are informative.
         """
         refusals = self._refused.get(node.name, [])
         return refusals if node.layer is None and refusals else [*said, *refusals]
@@ -125,8 +125,11 @@ class Rules:
 
 
 def as_seen(node: Node, accelerator: Accelerator | None) -> Node:
-    """The operator as an accelerator is offered it: a sum of matrices as one of vectors, unless
-    matrices lie row by row there, where rows are what cores share."""
+    """Return the operator as it is offered to an accelerator.
+
+    A sum of matrices is offered as a sum of vectors, except to accelerators that store matrices row
+    by row, whose cores share the rows.
+    """
     layer = node.layer
     if accelerator is None or accelerator.keeps_rows or not isinstance(layer, Add):
         return node
@@ -141,7 +144,7 @@ def as_seen(node: Node, accelerator: Accelerator | None) -> Node:
 
 
 def _taker(said: Sequence[OperatorVerdict], wanted: str | None) -> str | None:
-    """Who takes a group: the accelerator that is wanted, or else the first that accepts."""
+    """Return the accelerator that takes a group: the wanted one, or else the first that accepts."""
     names = [entry.accelerator for entry in said if entry.accepted]
     if wanted is not None:
         return wanted if wanted in names else None
@@ -149,7 +152,7 @@ def _taker(said: Sequence[OperatorVerdict], wanted: str | None) -> str | None:
 
 
 def _of_part(said: OperatorVerdict, name: str, group: Group, graph: Graph) -> OperatorVerdict:
-    """What was said to a group, about one of its operators."""
+    """Return a group's verdict as one about one of its operators."""
     if name == group.name:
         return said
     reason = f"part of {group.kind} '{group.name}'" if said.accepted else said.reason
@@ -157,7 +160,7 @@ def _of_part(said: OperatorVerdict, name: str, group: Group, graph: Graph) -> Op
 
 
 def _placed(said: Sequence[OperatorVerdict], wanted: str | None, binding: bool) -> str:
-    """Where an operator of these verdicts goes."""
+    """Return the place of an operator with these verdicts."""
     if wanted == CPU:
         return CPU
     for verdict in said:
@@ -175,7 +178,7 @@ def _placed(said: Sequence[OperatorVerdict], wanted: str | None, binding: bool) 
 
 
 def _channels_first(nodes: Iterable[Node]) -> frozenset[str]:
-    """The tensors that are maps with their channels first: no matrices of rows of channels."""
+    """The tensors that are maps with channels first, which are not matrices of channel rows."""
     return frozenset(
         tensor.name
         for node in nodes
@@ -198,7 +201,7 @@ def _judge(
 def _verdict(
     layer: Layer, kind: str, soc: Soc, accelerator: Accelerator, turned: Container[str]
 ) -> OperatorVerdict:
-    """What an accelerator says; a layer of matrices is refused where a tensor is in ``turned``."""
+    """Return an accelerator's verdict; matrix layers with a tensor in ``turned`` are refused."""
     accepted = OperatorVerdict(accelerator.name, True, layer=layer.name, kind=kind)
     verdict = accelerator.judge(layer, soc)
     if isinstance(verdict, Refused):

@@ -1,7 +1,7 @@
-"""One way through the operators of a graph: what can be taken together is offered first.
+"""Settling all operators of a graph: groups that can be taken together are offered first.
 
-Planning before retargeting and dispatch after it both go this way.  They differ in how an offer is
-judged, which is their `Judge`.
+Planning before retargeting and dispatch after it both use this.  They decide differently about an
+offer, which is their `Judge`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ __all__ = ["Judge", "Together", "settle", "together_in"]
 
 @dataclass(frozen=True)
 class Together:
-    """What accelerators may take together, in the order in which it is offered.
+    """Groups that accelerators may take together, in the order in which they are offered.
 
     Attributes:
         groups: operators that make up one layer, attentions first; they may overlap.
-        missed: what looks like attention and is none, with the reason.
+        missed: parts of the graph that look like attention but do not form a layer, with the
+            reason.
     """
 
     groups: tuple[Group, ...] = ()
@@ -34,7 +35,7 @@ class Together:
 
 
 def together_in(graph: Graph) -> Together:
-    """Find what accelerators may take together."""
+    """Find the groups that accelerators may take together."""
     found = tuple(attentions(graph))
     return Together(
         groups=(*(entry for entry in found if isinstance(entry, Group)), *groups_of(graph)),
@@ -46,22 +47,22 @@ class Judge(Protocol):
     """Decides where operators run."""
 
     def together(self, group: Group) -> Mapping[str, str]:
-        """Return where operators of a group run, by name; nothing leaves them to other offers."""
+        """Return the places of a group's operators by name; empty leaves them to other offers."""
 
     def alone(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return where operators run that no group settled, by name."""
+        """Return the places of operators that no group settled, by name."""
 
 
 def settle(graph: Graph, groups: Sequence[Group], judge: Judge) -> dict[str, str]:
-    """Offer groups, then the operators that they leave.
+    """Offer groups first, then the remaining operators.
 
     Args:
         graph: all operators.
-        groups: what is offered together; one of which an operator is settled is not offered.
-        judge: decides.
+        groups: groups to offer; a group with an operator that is already settled is not offered.
+        judge: decides about the offers.
 
     Returns:
-        Operator -> where it runs, in execution order, of those that the judge names.
+        Operator -> its place, in execution order, for the operators that the judge places.
     """
     places: dict[str, str] = {}
     for group in groups:

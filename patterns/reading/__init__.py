@@ -1,1 +1,1 @@
-"""From a Relax module in the integer form to typed nodes, in execution order."""
+"""Reading typed nodes from a Relax module in the integer form, in execution order."""

@@ -19,12 +19,12 @@ __all__ = ["module_sha256"]
 
 
 def module_sha256(module: IRModule) -> str:
-    """SHA-256 of what a module computes and how its operators are called, in hexadecimal.
+    """Return the SHA-256 of a module's computation and its operators' names, in hexadecimal.
 
-    It is taken of ``main`` as TVM prints it, of the names of its operators, of what the functions
-    that it calls say about themselves (all of them, where they say nothing), and of the bytes of
-    all constants.  Hence it is the same in every process and on every little-endian machine, but
-    may be another where TVM prints otherwise.
+    It covers ``main`` as TVM prints it, the names of its operators, the attributes of the functions
+    that it calls (the whole functions if they have no such attributes), and the bytes of all
+    constants.  So it is the same in every process and on every little-endian machine, but may
+    change if TVM changes how it prints.
     """
     main = main_of(module)
     parts = [tvm.IRModule({"main": main}).script(show_meta=False)]

@@ -1,4 +1,4 @@
-"""`Graph`: operators by name, and who reads what."""
+"""`Graph`: operators by name, and the readers of each tensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Graph:
 
     Attributes:
         in_order: the operators, in execution order.
-        results: names of the tensors the module returns, in order.
+        results: names of the tensors that the module returns, in order.
     """
 
     in_order: tuple[Node, ...]
@@ -37,7 +37,7 @@ class Graph:
 
     @cached_property
     def readers(self) -> Mapping[str, Sequence[Node]]:
-        """The operators that read a tensor, in execution order, by its name."""
+        """For each tensor name, the operators that read it, in execution order."""
         found: dict[str, list[Node]] = {}
         for node in self.in_order:
             for name in dict.fromkeys(node.inputs):
@@ -49,20 +49,20 @@ class Graph:
         return name in self.results
 
     def read_by(self, name: str) -> tuple[Node, ...]:
-        """The operators that read a tensor."""
+        """Return the operators that read a tensor."""
         return tuple(self.readers.get(name, ()))
 
     def is_inner(self, name: str, parts: frozenset[str] | set[str]) -> bool:
-        """Whether nobody but ``parts`` reads the tensor."""
+        """Whether only ``parts`` read the tensor."""
         return not self.is_result(name) and all(node.name in parts for node in self.read_by(name))
 
     def made_by(self, name: str, kind: type[Op]) -> Node | None:
-        """The operator that computes the tensor, if it is of this class."""
+        """Return the operator that computes the tensor, if it is of this class."""
         node = self.nodes.get(name)
         return node if node is not None and isinstance(node.op, kind) else None
 
     def behind_reshapes(self, name: str) -> tuple[str, tuple[str, ...]]:
-        """The tensor that plain reshapes made this one from, and these reshapes, last first."""
+        """Return the tensor before plain reshapes, and these reshapes, the last first."""
         passed = []
         while (node := self.nodes.get(name)) is not None and is_plain_reshape(node):
             passed.append(name)
@@ -91,13 +91,13 @@ class Graph:
 
 
 def is_plain_reshape(node: Node) -> bool:
-    """Whether it only adds or drops leading axes of one element."""
+    """Whether it only adds or drops leading axes of size 1."""
     if not isinstance(node.op, Reshape):
         return False
     return _without_ones(node.input_shapes[0]) == _without_ones(node.output_shape)
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape from its first axis of more than one element on; the last axis always stays."""
+    """Return the shape without leading axes of size 1; the last axis always stays."""
     first = next((at for at, size in enumerate(shape[:-1]) if size > 1), len(shape) - 1)
     return shape[max(first, 0) :]

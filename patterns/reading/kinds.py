@@ -1,4 +1,4 @@
-"""Which class writes a PrimFunc or a call of Relax's own, by what these are called."""
+"""Lookup of operator classes by the names of PrimFuncs and Relax operators."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _Class = TypeVar("_Class")
 
 @cache
 def primitives() -> Mapping[str, type[PrimitiveOp]]:
-    """The classes of operators that are PrimFuncs, by the PrimFunc's kind.
+    """Return the classes of operators that are PrimFuncs, by the PrimFunc's kind.
 
     Raises:
-        IntegerFormError: if two classes write PrimFuncs of one kind.
+        IntegerFormError: two classes write PrimFuncs of the same kind.
     """
     return _by_name((cls.tag or cls.kind, cls) for cls in _derived(PrimitiveOp))
 
 
 @cache
 def primitive_kinds() -> frozenset[str]:
-    """The kinds of operators that end in a PrimFunc."""
+    """Return the kinds of operators that end in a PrimFunc."""
     return frozenset(cls.kind for cls in primitives().values())
 
 
 @cache
 def calls() -> Mapping[str, type[CallOp]]:
-    """The classes of operators that are calls of Relax's own, by the name of what they call.
+    """Return the classes of operators that are Relax calls, by the name of the Relax operator.
 
     Raises:
-        IntegerFormError: if two classes call the same.
+        IntegerFormError: two classes write the same call.
     """
     return _by_name((cls.operation, cls) for cls in _derived(CallOp))
 

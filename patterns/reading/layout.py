@@ -1,8 +1,8 @@
-"""Which layout a tensor has that only operators without a layout of their own touch.
+"""Inferring layouts of tensors touched only by operators without a layout of their own.
 
-A sum does not say whether its four axes are NHWC or NCHW, and by itself need not.  Inside a region
-it must agree with the convolutions it is connected to, because there tensors have channels.  A
-padding of the third axis alone pads columns in NHWC and rows in NCHW.
+A sum does not tell whether its four axes are NHWC or NCHW, and need not know.  Inside a region it
+must agree with the convolutions it is connected to, because tensors there have channels.  A padding
+of only the third axis pads columns in NHWC and rows in NCHW.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["with_layouts"]
 
 
 def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The operators, sums and paddings read in the layout of the convolutions and pools around.
+    """The operators, with sums and paddings in the layout of the convolutions and pools around.
 
-    What is connected to none of these, or to some of either layout, keeps NHWC.
+    Operators connected to none of these, or to both layouts, keep NHWC.
 
     Args:
-        nodes: in execution order, all sums and ambiguous paddings read as NHWC.
+        nodes: operators in execution order, with all sums and ambiguous paddings read as NHWC.
     """
     channels_first = _channels_first_tensors(nodes)
     return tuple(_turned(node) if node.output in channels_first else node for node in nodes)
 
 
 def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
-    """The tensors that are NCHW beyond doubt, among those that neutral operators compute."""
+    """Return the tensors computed by neutral operators that are certainly NCHW."""
     homes: dict[str, str] = {}
 
     def home(tensor: str) -> str:
@@ -50,7 +50,7 @@ def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
 
 
 def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
-    """Tensors of an operator with the layout it prescribes."""
+    """Yield the tensors of an operator with the layout it prescribes."""
     layout = node.op.prescribed
     if layout is not None:
         for tensor in (*node.inputs, node.output):
@@ -58,7 +58,7 @@ def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def _turned(node: Node) -> Node:
-    """A neutral operator read as NHWC, read as NCHW instead."""
+    """Return a neutral operator that was read as NHWC as NCHW instead."""
     if isinstance(node.layer, Add):
         return replace(node, layer=_turned_sum(node.layer))
     return replace(node, op=node.op.in_channels_first())

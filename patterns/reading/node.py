@@ -1,4 +1,4 @@
-"""`Node`: an operator of the integer form as it is read, without the compiler's IR."""
+"""`Node`: an operator of the integer form, independent of the compiler's IR."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Node:
     """An operator of the integer form.
 
     Attributes:
-        name: unique in the module; also the name of the tensor it computes.
-        op: what it computes.
+        name: name of the operator, unique in the module; also the name of the tensor it computes.
+        op: the operator.
         inputs: names of the tensors it reads: inputs of the model or names of other nodes.
         output: name of the tensor it computes, equal to ``name``.
-        input_shapes, output_shape: in the source's layout, batch included, in elements.
+        input_shapes, output_shape: shapes in the source's layout, with the batch, in elements.
         input_dtypes, output_dtype: numpy names of the element types.
-        layer: of maps and vectors for ``conv2d``, ``depthwise``, ``dense`` and ``add``; of matrices
-            for ``linear``, ``accumulate``, functions of rows (softmax, norms and GELU in integers)
-            and a ``convert`` that is a table of bytes.
+        layer: the layer to offer: of maps and vectors for ``conv2d``, ``depthwise``, ``dense`` and
+            ``add``; of matrices for ``linear``, ``accumulate``, functions of rows (softmax, norms
+            and GELU in integers) and a ``convert`` that is a table of bytes.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """What the operator is called."""
+        """Name of the kind of operator."""
         return self.op.kind
 
     @property
@@ -50,5 +50,5 @@ class Node:
 
     @property
     def scaled(self) -> Layer | None:
-        """The layer of maps and vectors, which retargeting writes in a core's number scheme."""
+        """The layer of maps and vectors, which retargeting rewrites in a core's number scheme."""
         return self.layer if self.op.scale is Scale.FREE else None

@@ -1,8 +1,8 @@
-"""In which range a layer's inputs are known to lie, because of what made them.
+"""Proving ranges of layers' inputs from the operators that compute them.
 
-A core with fewer bits than eight takes a layer only if its inputs provably fit.  A clip bounds what
-it clips; the sums of a layer with one right shift are bounded by its weights, too, which often is
-less than its clip lets through.
+A core with fewer than eight bits takes a layer only if its inputs provably fit.  A clip bounds its
+result; the sums of a layer with one right shift are also bounded by its weights, often more tightly
+than by its clip.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["with_ranges"]
 
 
 def with_ranges(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The operators, their layers told the range of their inputs.
+    """Return the operators, with the ranges of their inputs in their layers.
 
     Args:
-        nodes: in execution order.
+        nodes: operators in execution order.
     """
     known: dict[str, Range] = {}
     result = []
@@ -34,7 +34,7 @@ def with_ranges(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _range_of(node: Node, inputs: Sequence[Range]) -> Range:
-    """The range of what an operator computes."""
+    """Return the range of an operator's result."""
     if node.scaled is not None and set(node.input_dtypes) != {"int8"}:
         return node.scaled.clip
     return node.op.range(inputs)

@@ -1,7 +1,7 @@
 """Reading a module in the integer form: one typed `Node` per operator, in execution order.
 
-`patterns.reading.walk` finds which bindings belong together, `patterns.reading.recognise` which
-operator they are.
+`patterns.reading.walk` finds which bindings belong together, `patterns.reading.recognise`
+determines the operator.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = [
 
 
 def read_graph(module: IRModule) -> tuple[Node, ...]:
-    """The operators of ``main``, in execution order.
+    """Return the operators of ``main``, in execution order.
 
     Raises:
-        IntegerFormError: if an operator is none of the integer form, or carries no name.
+        IntegerFormError: an operator is not part of the integer form, or carries no name.
     """
     values = dict(bindings_of(main_of(module)))
     nodes = [read_node(module, operator, values) for operator in operators(module)]
@@ -53,33 +53,33 @@ def read_graph(module: IRModule) -> tuple[Node, ...]:
 
 
 def graph_of(module: IRModule) -> Graph:
-    """The operators of ``main`` and what it returns.
+    """Return the operators of ``main`` and the names of its results.
 
-    Stages hand this on with the module, so that none reads the module again.
+    Stages pass this on with the module, so that none has to read the module again.
 
     Raises:
-        IntegerFormError: if an operator is none of the integer form, or carries no name.
+        IntegerFormError: an operator is not part of the integer form, or carries no name.
     """
     return Graph(read_graph(module), output_names(module))
 
 
 def output_names(module: IRModule) -> tuple[str, ...]:
-    """Names of the tensors ``main`` returns, in order."""
+    """Return the names of the tensors that ``main`` returns, in order."""
     func = main_of(module)
     values = dict(bindings_of(func))
     return tuple(_name_of_var(var, values) for var in results_of(func, values))
 
 
 def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) -> Node:
-    """One operator.  What does not say its layout is read as NHWC; `read_graph` knows better.
+    """Read one operator.  Without an own layout it is read as NHWC; `read_graph` infers the layout.
 
     Args:
-        module: the module it is in.
-        operator: as `operators` finds it.
+        module: the module that contains it.
+        operator: an operator found by `operators`.
         values: all bindings of ``main``.
 
     Raises:
-        IntegerFormError: if it is none of the integer form, or carries no name.
+        IntegerFormError: it is not part of the integer form, or carries no name.
     """
     name = _required_name(operator)
     variables = _read_variables(operator, values)
@@ -107,7 +107,7 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
 
 
 def _read_variables(operator: Operator, values: Mapping[Var, Expr]) -> tuple[Var, ...]:
-    """The tensors that an operator reads: those of a call as often as it reads them."""
+    """Return the tensors that an operator reads; those of a call as often as it reads them."""
     value = operator.value
     if isinstance(value, relax.Call) and isinstance(value.args[0], relax.GlobalVar):
         fields = value.args[1].fields
@@ -131,9 +131,9 @@ def _name_of_var(var: Var, values: Mapping[Var, Expr]) -> str:
 
 
 def kind_of_operator(module: IRModule, operator: Operator) -> str:
-    """The kind of an operator, which need not carry a name.
+    """Return the kind of an operator, which need not carry a name.
 
     Raises:
-        IntegerFormError: if it is none of the integer form.
+        IntegerFormError: it is not part of the integer form.
     """
     return recognised(module, operator.value, dict(bindings_of(main_of(module)))).kind

@@ -1,4 +1,4 @@
-"""Which operator a value ends."""
+"""Recognising the operator that a value belongs to."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["compositions", "recognised"]
 
 _ENDS = ("relax.astype", "relax.add")
-"""What the last call of a composition is."""
+"""Name of the operation or the PrimFunc of a composition's last call."""
 
 
 @cache
 def compositions() -> tuple[tuple[type[ComposedOp], Match], ...]:
-    """Every pattern of operators that consist of several calls, those of one form first."""
+    """Return every pattern of operators with several calls, those with a single form first."""
     found = [(cls, cls.matches()) for cls in classes() if issubclass(cls, ComposedOp)]
     found.sort(key=lambda entry: len(entry[1]))
     return tuple((cls, match) for cls, matches in found for match in matches)
 
 
 def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
-    """The operator that ends in ``value``.
+    """Return the operator that ends in ``value``.
 
     Args:
-        module: the module it is in.
-        value: what the operator's last variable is bound to.
+        module: the module that contains it.
+        value: the value of the operator's last binding.
         values: all bindings of ``main``.
 
     Raises:
-        IntegerFormError: if it is none of the integer form, or what it carries does not fit its
+        IntegerFormError: it is not part of the integer form, or its attributes do not fit its
             class.
     """
     if isinstance(value, relax.Call):

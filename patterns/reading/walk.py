@@ -1,8 +1,8 @@
-"""The operators of a module in the integer form: which bindings belong together.
+"""Grouping the bindings of a module in the integer form into operators.
 
-An operator ends in the binding of a tensor that other operators read: of any type but int32, or
-int32 where nothing of the same operator reads it.  What lies between it and the tensors it reads,
-all of it int32, belongs to it.
+An operator ends in the binding of a tensor that other operators read: of any type except int32, or
+int32 if nothing in the same operator reads it.  All int32 bindings between this and the tensors
+that the operator reads belong to it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Operator:
     """The bindings that make up one operator.
 
     Attributes:
-        var: the tensor it computes.
-        value: what it is bound to.
+        var: the variable of the tensor it computes.
+        value: the value of ``var``.
         parts: the variables bound inside, ``var`` last.
         inputs: the variables read, each once, in order of first use.
     """
@@ -44,10 +44,10 @@ class Operator:
 
 
 def main_of(module: IRModule) -> Function:
-    """The function ``main``.
+    """Return the function ``main``.
 
     Raises:
-        IntegerFormError: if there is none.
+        IntegerFormError: the module has no such function.
     """
     names = {str(var.name_hint): func for var, func in module.functions.items()}
     func = names.get("main")
@@ -60,10 +60,10 @@ def main_of(module: IRModule) -> Function:
 
 
 def bindings_of(func: Function) -> Iterator[tuple[Var, Expr]]:
-    """All (variable, value) pairs in execution order.
+    """Yield all (variable, value) pairs in execution order.
 
     Raises:
-        IntegerFormError: if a binding is not a plain one.
+        IntegerFormError: a binding is not a plain one.
     """
     for block in func.body.blocks:
         for binding in block.bindings:
@@ -77,7 +77,7 @@ def bindings_of(func: Function) -> Iterator[tuple[Var, Expr]]:
 
 
 def operators(module: IRModule) -> tuple[Operator, ...]:
-    """The operators of ``main``, in execution order, whatever they are."""
+    """Return the operators of ``main``, in execution order, of any kind."""
     func = main_of(module)
     values = dict(bindings_of(func))
     inner = _inner(module, func, values)
@@ -93,7 +93,7 @@ def operators(module: IRModule) -> tuple[Operator, ...]:
 
 
 def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[Var]:
-    """The variables inside operators: int32, or a part of what the operator reads."""
+    """The variables inside operators: int32, or slices of tensors that the operator reads."""
     readers: dict[Var, set[str | None]] = {}
     for value in values.values():
         for used in variables(value) if not isinstance(value, relax.Var) else ():
@@ -106,7 +106,7 @@ def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[
         name = name_of(value)
         if name is None and is_slice(value):
             ends = True
-        elif name is None:  # somebody else's module: what other operators read cannot be told
+        elif name is None:  # not our module: readers are unknown
             kind = kind_of(module, value)
             ends = var in returned or kind in primitives()
         else:
@@ -123,7 +123,7 @@ def _collect(
     parts: list[Var],
     inputs: list[Var],
 ) -> None:
-    """Add ``var`` after everything inner it is made of."""
+    """Add ``var`` after all inner variables that it depends on."""
     for used in variables(values[var]):
         used = resolved(used, values)
         if used in inner:
@@ -152,5 +152,5 @@ def _outputs(expr: Expr, values: Mapping[Var, Expr]) -> Iterator[Var]:
 
 
 def results_of(func: Function, values: Mapping[Var, Expr]) -> tuple[Var, ...]:
-    """The variables a function returns, in order; ``values`` are all its bindings."""
+    """Return the variables that a function returns, in order; ``values`` are all its bindings."""
     return tuple(resolved(var, values) for var in _outputs(func.body.body, values))
