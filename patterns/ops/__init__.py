@@ -1,4 +1,4 @@
-"""The operators of the integer form; whose arithmetic each has stands in its path."""
+"""The operators of the integer form; the path tells whose arithmetic they follow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["classes"]
 
 @cache
 def classes() -> tuple[type[Op], ...]:
-    """Every class of operators, found in the modules below this package.
+    """Return every class of operators in the modules below this package.
 
     Raises:
-        IntegerFormError: if one has not been checked when it was defined.
+        IntegerFormError: a class was not checked when it was defined.
     """
     from patterns.op import Op
 

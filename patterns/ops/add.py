@@ -1,4 +1,4 @@
-"""The sum of two 8-bit tensors of one shape and one scale."""
+"""The sum of two 8-bit tensors with the same shape and scale."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _BOUND = 510
 @operator
 @dataclass(frozen=True, eq=False)
 class Add(ComposedOp):
-    """``clip(requant(a + b))`` of two 8-bit tensors of one shape.
+    """``clip(requant(a + b))`` of two 8-bit tensors of the same shape.
 
     Attributes:
-        requant: how the sum becomes the output.
+        requant: requantization of the sum.
         clip: inclusive range of the output.
-        dtype: of the output.
+        dtype: type of the output.
     """
 
     kind = "add"

@@ -1,4 +1,4 @@
-"""Reading operands that are broadcast as numpy does."""
+"""Reading operands that are broadcast like in numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["broadcast_load"]
 
 
 def broadcast_load(source: te.Tensor, index: Sequence[Any]) -> Any:
-    """The element of an operand that numpy's broadcasting assigns to ``index`` of the result."""
+    """Return the operand's element that numpy's broadcasting assigns to ``index`` of the result."""
     rank = len(source.shape)
     own = index[len(index) - rank :]
     return source(

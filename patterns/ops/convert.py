@@ -1,4 +1,4 @@
-"""The conversion of one 8-bit tensor from one scale to another."""
+"""Conversion of an 8-bit tensor from one scale to another."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Convert(ComposedOp):
     """``clip(requant(x + offset))`` of an 8-bit tensor.
 
     Attributes:
-        requant: the change of scale.
+        requant: change of scale.
         clip: inclusive range of the output.
-        offset: added first, usually minus the input's zero point.
-        dtype: of the output.
+        offset: added first; usually minus the input's zero point.
+        dtype: type of the output.
     """
 
     kind = "convert"
@@ -62,14 +62,14 @@ class Convert(ComposedOp):
     def of_scales(
         cls, scales: tuple[float, float], zero_points: tuple[int, int], clip: Range = INT8
     ) -> Convert:
-        """The conversion of int8 as TFLite computes it.
+        """Return the conversion of int8 as TFLite computes it.
 
         Args:
-            scales, zero_points: of input and output.
+            scales, zero_points: those of input and output.
             clip: inclusive range of the output.
 
         Raises:
-            UnsupportedError: if the scales are too far apart.
+            UnsupportedError: the scales are too far apart.
         """
         multiplier, exponent = fixed_point(scales[0] / scales[1])
         requant = TfliteRequant((multiplier,), (exponent,), zero_points[1])
@@ -104,9 +104,11 @@ class Convert(ComposedOp):
         return cls(read_requantize(slots), read_clip(slots), offset, dtype_of(slots["cast"]))
 
     def table(self) -> Array | None:
-        """The same of int8 as a table: uint8 [256], by the input's byte in two's complement;
-        ``None`` where it differs from channel to channel, rounds otherwise than a shift, or the
-        output is no int8."""
+        """Return a conversion of int8 as a table: uint8 [256], indexed by the input's byte.
+
+        ``None`` if channels differ, if it does not round like a shift, or if the output is not
+        int8.
+        """
         requant = self.requant
         values = np.arange(256, dtype="uint8").view("int8").astype("int64") + self.offset
         if isinstance(requant, MulShift):
@@ -124,7 +126,7 @@ class Convert(ComposedOp):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Layer | None:
-        """See `Op.layer`: a table of bytes, row by row, where it is one."""
+        """See `Op.layer`: a table of bytes, row by row, if it can be one."""
         table = self.table()
         ((source, kind),) = inputs
         if table is None or kind.dtype != "int8":

@@ -1,4 +1,4 @@
-"""Convolutions, depthwise ones included: conv2d, bias, requantization, clip."""
+"""Convolutions, including depthwise ones: conv2d, bias, requantization, clip."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
 
 @dataclass(frozen=True)
 class Window:
-    """How a filter moves over maps.
+    """How a filter moves over feature maps.
 
     Attributes:
-        strides, dilation: (y, x).
-        padding: zeros (top, left, bottom, right); pad other values explicitly, before.
+        strides, dilation: strides and dilation (y, x).
+        padding: zeros at (top, left, bottom, right); padding with other values is a separate
+            operator.
         groups: 1, or for a depthwise convolution the number of channels.
-        layout: of the maps, ``"NHWC"`` or ``"NCHW"``.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     strides: tuple[int, int] = (1, 1)
@@ -68,7 +69,7 @@ class Window:
         return 3 if self.layout == "NHWC" else 1
 
     def call(self, x: Expr, weight: Array) -> Expr:
-        """The product of ``x`` with an int8 ``weight`` ``[K, C / groups, fy, fx]``: int32."""
+        """Return the int32 product of ``x`` with an int8 ``weight`` ``[K, C / groups, fy, fx]``."""
         kernel_layout = "OIHW"
         if self.layout == "NHWC":
             kernel_layout = "HWOI" if is_depthwise(weight, self.groups) else "HWIO"
@@ -87,10 +88,10 @@ class Window:
 
     @classmethod
     def read(cls, conv: Expr) -> Window:
-        """The window of a conv2d call.
+        """Return the window of a conv2d call.
 
         Raises:
-            IntegerFormError: if the layouts are none of the integer form's.
+            IntegerFormError: the layouts are not allowed in the integer form.
         """
         attrs = conv.attrs
         layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
@@ -105,10 +106,10 @@ class Window:
         return cls((sy, sx), (top, left, bottom, right), (dy, dx), int(attrs.groups), layout)
 
     def image(self, name: str, kind: TensorType) -> Tensor:
-        """Maps without their batch axis: (C, y, x).
+        """Return feature maps without their batch axis: (C, y, x).
 
         Raises:
-            IntegerFormError: if the batch is not 1.
+            IntegerFormError: the batch is not 1.
         """
         batch, *rest = kind.shape
         if batch != 1:
@@ -120,12 +121,12 @@ class Window:
 
 
 def is_depthwise(weight: Array, groups: int) -> bool:
-    """Whether every channel is filtered by itself into one output channel."""
+    """Whether every input channel is filtered separately into one output channel."""
     return groups > 1 and weight.shape[:2] == (groups, 1)
 
 
 def read_weight(conv: Expr, constant: Expr) -> Array:
-    """The weight of a conv2d call as ``[K, C / groups, fy, fx]``."""
+    """Return the weight of a conv2d call as ``[K, C / groups, fy, fx]``."""
     axes = KERNEL_AXES[str(conv.attrs.kernel_layout)]
     return np.ascontiguousarray(constant.value.numpy().transpose(np.argsort(axes)))
 
@@ -136,11 +137,11 @@ def _integers(values: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Convolution(ComposedOp):
-    """What convolutions with and without requantization have in common.
+    """Base of convolutions with and without requantization.
 
     Attributes:
         weight: int8 ``[K, C / groups, fy, fx]``.
-        bias: int32 ``[K]``, with the input's zero point already folded in.
+        bias: int32 ``[K]``, with the input's zero point folded in.
         window: strides, padding, dilation, groups, layout.
     """
 
@@ -164,9 +165,9 @@ class Conv2d(_Convolution):
     """A convolution of int8 or uint8 maps, requantized and clipped.
 
     Attributes:
-        requant: how sums become outputs, output zero point included.
+        requant: requantization of the sums, including the output's zero point.
         clip: inclusive range of the output.
-        dtype: of the output.
+        dtype: type of the output.
     """
 
     kind = "conv2d"
@@ -243,13 +244,13 @@ class Conv2d(_Convolution):
 @operator
 @dataclass(frozen=True, eq=False)
 class Depthwise(Conv2d):
-    """A convolution that filters each channel by itself into one output channel."""
+    """A convolution that filters each channel separately into one output channel."""
 
     kind = "depthwise"
 
     @classmethod
     def matches(cls) -> tuple[Match, ...]:
-        """See `ComposedOp.matches`: it looks like any convolution."""
+        """See `ComposedOp.matches`: it has the form of any convolution."""
         return ()
 
 
@@ -261,7 +262,7 @@ def conv2d_of(
     clip: Range = INT8,
     dtype: str = "int8",
 ) -> Conv2d:
-    """The convolution with these fields: a `Depthwise` if it is one."""
+    """Return the convolution with these fields: a `Depthwise` if it is one."""
     cls = Depthwise if is_depthwise(weight, window.groups) else Conv2d
     return cls(weight, bias, window, requant, clip, dtype)
 
@@ -276,10 +277,10 @@ def image_layer(
     requant: Requant,
     clip: Range,
 ) -> Convolution:
-    """The layer of a convolution, axes normalised.
+    """Return the layer of a convolution, with normalised axes.
 
     Raises:
-        IntegerFormError: if the batch is not 1.
+        IntegerFormError: the batch is not 1.
     """
     return Convolution(
         name=name,
@@ -299,7 +300,7 @@ def image_layer(
 @operator
 @dataclass(frozen=True, eq=False)
 class Conv2dSums(_Convolution):
-    """A convolution whose sums are not requantized, int32."""
+    """A convolution with int32 sums that are not requantized."""
 
     kind = "conv2d_sums"
 

@@ -41,11 +41,11 @@ __all__ = ["Dense", "Linear", "LinearSums"]
 
 @dataclass(frozen=True, eq=False)
 class _Product(ComposedOp):
-    """What products with and without requantization have in common.
+    """Base of products with and without requantization.
 
     Attributes:
-        weight: int8 ``[K, C]``; ``[K, C, 1, 1]`` is taken, too.
-        bias: int32 ``[K]``, with the input's zero point already folded in.
+        weight: int8 ``[K, C]``; ``[K, C, 1, 1]`` is accepted, too.
+        bias: int32 ``[K]``, with the input's zero point folded in.
     """
 
     work = Work.PRODUCT
@@ -69,9 +69,9 @@ class _Requantized(_Product):
     """A product of int8 or uint8 rows with a constant matrix, requantized and clipped.
 
     Attributes:
-        requant: how sums become outputs, output zero point included.
+        requant: requantization of the sums, including the output's zero point.
         clip: inclusive range of the output.
-        dtype: of the output.
+        dtype: type of the output.
     """
 
     requant: Scaling
@@ -94,7 +94,7 @@ class _Requantized(_Product):
 @operator
 @dataclass(frozen=True, eq=False)
 class Dense(_Requantized):
-    """A fully connected layer: one row, (1, C)."""
+    """A fully connected layer with one row, (1, C)."""
 
     kind = "dense"
     scale = Scale.FREE
@@ -111,7 +111,7 @@ class Dense(_Requantized):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Dense | Linear:
-        """See `ComposedOp.read`; of several rows it is a `Linear`."""
+        """See `ComposedOp.read`; with several rows it is a `Linear`."""
         rows = shape_of(slots["matmul"])[:-1]
         return (Dense if rows == (1,) else Linear)(
             np.ascontiguousarray(slots["weight"].value.numpy().T),
@@ -124,7 +124,7 @@ class Dense(_Requantized):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> DenseLayer:
-        """See `Op.layer`; the weight is ``[K, C, 1, 1]`` there."""
+        """See `Op.layer`; its weight is ``[K, C, 1, 1]``."""
         ((source, kind),) = inputs
         k, channels = self.weight.shape
         return DenseLayer(
@@ -139,10 +139,10 @@ class Dense(_Requantized):
 
 
 def vector(kind: TensorType) -> tuple[int, ...]:
-    """The shape (1, C) of what a fully connected layer reads.
+    """Return the shape (1, C) of a fully connected layer's input.
 
     Raises:
-        IntegerFormError: if it is of another shape.
+        IntegerFormError: it has another shape.
     """
     if len(kind.shape) != 2 or kind.shape[0] != 1:
         raise IntegerFormError(
@@ -168,7 +168,7 @@ class Linear(_Requantized):
 
     @classmethod
     def matches(cls) -> tuple[Match, ...]:
-        """See `ComposedOp.matches`: it looks like `Dense`."""
+        """See `ComposedOp.matches`: it has the form of `Dense`."""
         return ()
 
     @classmethod
@@ -196,7 +196,7 @@ class Linear(_Requantized):
 @operator
 @dataclass(frozen=True, eq=False)
 class LinearSums(_Product):
-    """A product with a constant matrix whose sums are not requantized, int32."""
+    """A product with a constant matrix and int32 sums that are not requantized."""
 
     kind = "linear_sums"
 

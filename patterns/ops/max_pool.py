@@ -1,4 +1,4 @@
-"""The maximum of windows."""
+"""The maximum over windows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["MaxPool"]
 @operator
 @dataclass(frozen=True, eq=False)
 class MaxPool(CallOp):
-    """The maximum of windows of any type; scale and zero point stay.
+    """The maximum over windows, for any type; scale and zero point stay the same.
 
     Attributes:
-        kernel, strides: (y, x).
-        padding: (top, left, bottom, right); positions outside do not count.
-        layout: ``"NHWC"`` or ``"NCHW"``.
+        kernel, strides: sizes (y, x).
+        padding: sizes (top, left, bottom, right); positions outside do not count.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     kind = "max_pool"
@@ -74,7 +74,7 @@ class MaxPool(CallOp):
         return union(inputs)
 
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
-        """See `Op.elements_read`: each window as a whole."""
+        """See `Op.elements_read`: all elements of each window."""
         return prod(self.kernel) * prod(output.shape)
 
 

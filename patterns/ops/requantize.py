@@ -1,14 +1,14 @@
-"""From int32 accumulators back to int8: the requantizations of the integer form.
+"""The requantizations of the integer form, from int32 accumulators to int8 outputs.
 
 * `Shift`: arithmetic right shift, which floors.
-* `MulShift`: ``(acc * mul + add) >> shift``, per tensor or per channel; in 64 bits where the bounds
-  of the accumulator do not exclude an overflow of 32.
+* `MulShift`: ``(acc * mul + add) >> shift``, per tensor or per channel; in 64 bits unless the
+  bounds of the accumulator exclude an overflow of 32 bits.
 * `TfliteRequant`: multiplication by a Q31 number and a rounding right shift, each with its own
   rounding, exactly as gemmlowp and TFLite Micro's reference kernels do ("double rounding").
-* `OnnxRequant`: what onnxruntime computes in float32, in integers (see
-`patterns.ops.onnxruntime.rounding`).
+* `OnnxRequant`: onnxruntime's float32 computation, in integers (see
+  `patterns.ops.onnxruntime.rounding`).
 
-Clip and cast follow in all of them.
+All are followed by clip and cast.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ __all__ = [
 _INT32_MAX = 2**31 - 1
 
 Scaling: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant
-"""Requantizations of one accumulator; that of an in-memory array follows its passes."""
+"""Requantizations of one accumulator; that of an in-memory array is written after its passes."""
 
 
 def fixed_point(real: float) -> tuple[int, int]:
-    """A non-negative real as ``multiplier * 2**(shift - 31)``, the way TFLite writes it.
+    """Return a non-negative real as ``multiplier * 2**(shift - 31)``, like TFLite.
 
     ``multiplier`` is in [2**30, 2**31), rounded half away from zero, or 0 for reals below 2**-32.
 
     Raises:
-        UnsupportedError: if the real is negative, not finite, or 2**30 and more.
+        UnsupportedError: the real is negative, not finite, or at least 2**30.
     """
     if not math.isfinite(real) or real < 0:
         raise UnsupportedError(f"a scale ratio of {real}", hint="scales must be positive, finite")
@@ -89,16 +89,16 @@ def fixed_point(real: float) -> tuple[int, int]:
 
 
 def rounding_high_multiply(value: Any, multiplier: Any) -> Any:
-    """``round(value * multiplier / 2**31)``, int32, ties upward (gemmlowp's, saturation aside).
+    """Return ``round(value * multiplier / 2**31)``, int32, ties upward, like gemmlowp.
 
-    Multipliers are below 2**31, so the one product that would saturate cannot occur.
+    Multipliers are below 2**31, so gemmlowp's only saturating product cannot occur.
     """
     product = tirx.Cast("int64", value) * tirx.Cast("int64", multiplier)
     return tirx.Cast("int32", (product + tirx.const(1 << 30, "int64")) >> tirx.const(31, "int64"))
 
 
 def rounding_right_shift(value: Any, amount: Any) -> Any:
-    """``value / 2**amount`` rounded half away from zero, for any int32 and 0 <= amount <= 31."""
+    """``value / 2**amount`` rounded half away from zero, for any int32, 0 <= amount <= 31."""
     one = tirx.const(1, "uint32")
     mask = tirx.Cast("int32", (one << tirx.Cast("uint32", amount)) - one)
     threshold = (mask >> 1) + tirx.Cast("int32", value < 0)
@@ -106,13 +106,13 @@ def rounding_right_shift(value: Any, amount: Any) -> Any:
 
 
 def short_rounding_right_shift(value: Any, amount: Any) -> Any:
-    """The same where 1 <= amount and ``abs(value) + 2**(amount - 1)`` fits int32."""
+    """Return the same for 1 <= amount, where ``abs(value) + 2**(amount - 1)`` must fit int32."""
     half = tirx.const(1, "int32") << (amount - 1)
     return (value + half + (value >> 31)) >> amount
 
 
 def left_shift(value: Any, amount: Any) -> Any:
-    """``value << amount``, wrapping: unsigned, because TFLite lets this wrap and C does not."""
+    """``value << amount``, wrapping: in unsigned, because TFLite wraps here and C does not."""
     shifted = tirx.Cast("uint32", value) << tirx.Cast("uint32", amount)
     return tirx.Cast("int32", shifted)
 
@@ -130,7 +130,7 @@ def _tflite_scale(acc: Any, multiplier: Any, shift: Any, left: bool, simple: boo
 
 
 def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = None) -> Expr:
-    """An int32 constant: a scalar, or a tensor of ``shape`` (default: one axis)."""
+    """Return an int32 constant: a scalar, or a tensor of ``shape`` (default: one axis)."""
     array = np.asarray(values, dtype="int64")
     if array.size and (array.min() < -(2**31) or array.max() > _INT32_MAX):
         raise UnsupportedError(f"the constant {values} does not fit int32")
@@ -139,7 +139,7 @@ def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = 
 
 
 def array_constant(values: Array) -> Expr:
-    """A constant of the array's own type and shape."""
+    """Return a constant with the array's own type and shape."""
     return relax.const(values, values.dtype.name)
 
 
@@ -157,14 +157,14 @@ def requantize(
     """Scale, clip and cast an int32 tensor, to int8 by default.
 
     Args:
-        bb: where to write.
+        bb: builder to write with.
         acc: the accumulator, int32.
-        requant: how to scale.
+        requant: requantization.
         clip: inclusive range of the output.
-        name: the operator this belongs to.
-        channel_axis: axis of ``acc`` that per-channel parameters follow.
-        bound: largest magnitude ``acc`` can have, if known; a smaller one gives shorter code.
-        dtype: of the output.
+        name: name of the operator that it belongs to.
+        channel_axis: axis of ``acc`` for per-channel parameters.
+        bound: largest possible magnitude of ``acc``, if known; a smaller one gives shorter code.
+        dtype: type of the output.
     """
     rank = len(shape_of(acc))
     axis = channel_axis % rank if rank else 0
@@ -191,7 +191,7 @@ def requantize(
 
 
 def multiply_shift(bb: BlockBuilder, acc: Expr, requant: MulShift, name: str, axis: int) -> Var:
-    """Write ``(acc * mul + add) >> shift`` in 32 bits; arguments as of `requantize`."""
+    """Write ``(acc * mul + add) >> shift`` in 32 bits; arguments as for `requantize`."""
     rank = len(shape_of(acc))
     scaled = emit(bb, R.multiply(acc, _per_channel(requant.mul, rank, axis)), name)
     scaled = emit(bb, R.add(scaled, _per_channel(requant.add, rank, axis)), name)
@@ -199,7 +199,7 @@ def multiply_shift(bb: BlockBuilder, acc: Expr, requant: MulShift, name: str, ax
 
 
 def _is_wide(requant: MulShift, bound: int) -> bool:
-    """Whether product and sum may leave 32 bits."""
+    """Whether product and sum may exceed 32 bits."""
     largest = bound * max(abs(mul) for mul in requant.mul)
     return largest + max(abs(add) for add in requant.add) > _INT32_MAX
 
@@ -221,7 +221,7 @@ def _wide_mul_shift(
             def of(values: te.Tensor) -> Any:
                 return tirx.Cast("int64", values[index[axis] if int(values.shape[0]) > 1 else 0])
 
-            # Bounds are written out: TVM takes variable amounts for possibly negative.
+            # Bounds are written out: TVM assumes that variable shift amounts may be negative.
             amount = tirx.max(tirx.min(of(shift), tirx.const(31, "int64")), tirx.const(0, "int64"))
             if uniform:
                 amount = tirx.const(requant.shift[0], "int64")
@@ -250,7 +250,7 @@ def _per_channel(values: tuple[int, ...], rank: int, axis: int) -> Expr:
 def _tflite_requantize(
     bb: BlockBuilder, acc: Expr, requant: TfliteRequant, name: str, axis: int, bound: int
 ) -> Var:
-    # A multiplier of zero gives zero whatever the shift; -1 keeps the layer in the simple form.
+    # A multiplier of zero gives zero with any shift; -1 keeps the layer in the simple form.
     shifts = tuple(
         shift if multiplier else -1
         for multiplier, shift in zip(requant.multiplier, requant.shift, strict=True)
@@ -281,7 +281,7 @@ def _tflite_requantize(
 
 
 def shifted(least: int, most: int, requant: Shift, clip: tuple[int, int]) -> tuple[int, int]:
-    """The range of a right shift and a clip of sums from ``least`` to ``most``."""
+    """Return the output range of a right shift and a clip, for sums from ``least`` to ``most``."""
     low, high = clip
     return (
         min(max(least >> requant.shift, low), high),
@@ -293,7 +293,7 @@ def shifted(least: int, most: int, requant: Shift, clip: tuple[int, int]) -> tup
 
 
 def requantize_pattern(acc: DFPattern) -> tuple[DFPattern, dict[str, DFPattern]]:
-    """The pattern of any requantization of ``acc``, and its slots."""
+    """Return the pattern of any requantization of ``acc``, and its slots."""
     shift = is_const()
     by_shift = is_op("relax.right_shift")(acc, shift)
 
@@ -336,10 +336,10 @@ def _integers(expr: Expr) -> tuple[int, ...]:
 
 
 def read_requantize(slots: Mapping[str, Expr]) -> Scaling:
-    """The requantization of a match of `requantize_pattern`.
+    """Return the requantization of a match of `requantize_pattern`.
 
     Raises:
-        IntegerFormError: if a per-tensor shift is given per channel.
+        IntegerFormError: a per-tensor shift is given per channel.
     """
     if "shift" in slots:
         shifts = _integers(slots["shift"])
@@ -366,6 +366,6 @@ def read_requantize(slots: Mapping[str, Expr]) -> Scaling:
 
 
 def read_clip(slots: Mapping[str, Expr]) -> tuple[int, int]:
-    """The inclusive range of the output."""
+    """Return the inclusive range of the output."""
     _, low, high = slots["clip"].args
     return int(low.value), int(high.value)

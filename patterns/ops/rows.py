@@ -1,6 +1,7 @@
-"""The layer of a function of each row of a matrix.
+"""Layers that apply a function to each row of a matrix.
 
-A tensor of any rank whose last axis is C is a matrix of rows of C elements, row by row.
+A tensor of any rank with C as its last axis is a matrix whose rows have C elements, stored row by
+row.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["matrix_of", "row_layer"]
 
 
 def matrix_of(name: str, kind: TensorType) -> Tensor:
-    """A tensor of this name and type as one matrix: all axes but the last are rows."""
+    """Return a tensor of this name and type as one matrix: all axes but the last are rows."""
     columns = kind.shape[-1] if kind.shape else 1
     return matrix(name, prod(kind.shape[:-1]), columns, kind.dtype)
 
@@ -26,12 +27,12 @@ def matrix_of(name: str, kind: TensorType) -> Tensor:
 def row_layer(
     name: str, source: tuple[str, TensorType], output: TensorType, function: RowFunction
 ) -> Rows:
-    """``function`` of each row of a tensor.
+    """Return the layer that applies ``function`` to each row of a tensor.
 
     Args:
-        name: of the operator, and of its result.
+        name: name of the operator, and of its result.
         source: name and type of the tensor it reads.
         output: type of its result.
-        function: of one row.
+        function: function of one row.
     """
     return rows_layer(name, matrix_of(*source), function, output.dtype)

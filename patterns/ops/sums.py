@@ -1,4 +1,4 @@
-"""The layer of a sum of tensors of one shape, whatever its arithmetic."""
+"""Layers of sums of tensors of the same shape, in any arithmetic."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def sum_layer(
     requant: Requant,
     clip: tuple[int, int],
 ) -> Add:
-    """The sum as an accelerator sees it.
+    """Return the sum as a layer.
 
-    Four axes are maps, read as NHWC until `patterns.reading.layout` knows better; several rows are
-    a matrix; everything else is a vector.
+    Four axes are maps, read as NHWC until `patterns.reading.layout` infers the layout; several rows
+    are a matrix; everything else is a vector.
 
     Args:
-        name: of the operator, and of its result.
+        name: name of the operator, and of its result.
         inputs: name and type of each operand.
         output: type of the result.
-        requant, clip: of the layer.
+        requant, clip: requantization and clip of the layer.
 
     Raises:
-        IntegerFormError: if the batch is not 1.
+        IntegerFormError: the batch is not 1.
     """
     shape = output.shape
     if len(shape) == 4 and shape[0] != 1:

@@ -1,8 +1,7 @@
-"""Functions of one eight-bit number: 256 possible arguments, so a table of 256 bytes.
+"""Functions of one 8-bit number: there are 256 possible arguments, so they are tables of 256 bytes.
 
-Logistic, tanh, hard swish, leaky ReLU: whatever a source computes element by element from one int8
-tensor is tabulated when the model is imported, with the source's own arithmetic, and looked up at
-run time.
+Logistic, tanh, hard swish, leaky ReLU: every element-wise function of one int8 tensor is tabulated
+when the model is imported, with the source's own arithmetic, and looked up at run time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ENTRIES = 256
 
 
 def tabulate(function: Callable[[int], int]) -> Array:
-    """The table of a function of an int8: int8 [256], its arguments from -128 to 127.
+    """Return the table of a function of an int8: int8 [256], for arguments from -128 to 127.
 
     Values outside int8 saturate.
     """
@@ -42,9 +41,9 @@ class Table(PrimitiveOp):
     """``table[x + 128]`` of each element of an int8 tensor of any shape.
 
     Attributes:
-        table: int8 [256], by the argument from -128 to 127; or one row per channel, [C, 256].
-        zero_point: integer of the output that stands for 0.0; retargeting asks for it.
-        axis: of the channels, if there are several rows.
+        table: int8 [256], for arguments from -128 to 127; or one row per channel, [C, 256].
+        zero_point: integer of the output that represents 0.0; retargeting uses it.
+        axis: channel axis, if there are several rows.
     """
 
     kind = "table"
@@ -57,7 +56,7 @@ class Table(PrimitiveOp):
 
     @property
     def rows(self) -> int:
-        """Number of tables: 1, or one for each channel."""
+        """Number of tables: 1, or one per channel."""
         return int(self.table.size) // _ENTRIES
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -89,5 +88,5 @@ class Table(PrimitiveOp):
         return te.compute(source.shape, element, name="looked_up")
 
     def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`: the least and the largest entry."""
+        """See `Op.range`: the smallest and the largest entry."""
         return int(self.table.min()), int(self.table.max())

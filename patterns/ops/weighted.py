@@ -1,4 +1,4 @@
-"""What weights and biases bound: the accumulators of products, and their shifted sums."""
+"""Bounds from weights and biases: accumulators of products, and their shifted sums."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["accumulator_bound", "weighted_range"]
 
 
 def accumulator_bound(weight: Array, bias: Array, dtype: str = "int8") -> int:
-    """Largest magnitude of any accumulator: |bias| + 128 * sum |w| (255 if unsigned), at worst.
+    """Return the largest possible |accumulator|: |bias| + 128 * sum |w| (255 if unsigned).
 
     Args:
-        weight: int8, one row (or filter) for each output channel.
-        bias: int32, one number for each.
-        dtype: of the input.
+        weight: int8 weights, one row (or filter) per output channel.
+        bias: int32, one number per output channel.
+        dtype: type of the input.
     """
     largest = {"int8": 128, "uint8": 255}[dtype]
     rows = np.abs(weight.astype("int64")).reshape(weight.shape[0], -1).sum(axis=1)
@@ -31,13 +31,13 @@ def accumulator_bound(weight: Array, bias: Array, dtype: str = "int8") -> int:
 def weighted_range(
     weight: Array, bias: Array, read: Range, padded: bool, requant: Shift, clip: Range
 ) -> Range:
-    """The range of the output of a product that is requantized by one right shift.
+    """Return the output range of a product that is requantized by one right shift.
 
     Args:
-        weight, bias: as above.
+        weight, bias: weight and bias as for `accumulator_bound`.
         read: range of the input.
-        padded: whether zeros are read, too.
-        requant, clip: of the operator.
+        padded: whether zeros are also read.
+        requant, clip: requantization and clip of the operator.
     """
     low, high = read
     if padded:

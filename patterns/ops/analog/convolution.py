@@ -28,7 +28,7 @@ class AnalogConv2d(InPasses):
     """A convolution of int8 maps in passes over an in-memory array.
 
     Attributes:
-        window: strides, padding, layout; one group.
+        window: strides, padding and layout, with one group.
     """
 
     kind = "conv2d"

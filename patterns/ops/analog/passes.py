@@ -1,13 +1,13 @@
 """Passes over an in-memory array, which sums a limited number of rows.
 
-A layer runs in *passes* over slices of its input channels.  Each pass is a product of its own,
-shifted right (the gain) and clipped to the range of the converter; the passes are added, and a
-multiplication, addition, shift and clip follow::
+A layer runs in *passes* over slices of its input channels.  Each pass is a product, shifted right
+(the gain) and clipped to the range of the converter; the passes are added, followed by a
+multiplication, addition, shift and clip::
 
     v = sum over passes of clip(product(x[channels]) >> gain, -32, 31)
     y = int8(clip((v * mul + add) >> shift))
 
-With one pass nothing is sliced.
+With one pass there is no slice.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 __all__ = ["MAX_PASSES", "InPasses", "read_passes"]
 
 MAX_PASSES = 8
-"""Passes a layer may have: a pattern has a fixed number of parts."""
+"""Largest number of passes of a layer: a pattern has a fixed number of parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class InPasses(ComposedOp):
     """Base of products of int8 with constant weights on an in-memory array.
 
-    What weights and inputs may be is for the core's rules to judge.
+    The core's rules decide which weights and inputs are allowed.
 
     Attributes:
         weight: int8 ``[K, C, fy, fx]``, or ``[K, C]``.
-        requant: gain, converter, factors; its rows say how many channels a pass takes.
+        requant: gain, converter and factors; its rows tell how many channels a pass takes.
         clip: inclusive range of the output.
     """
 
@@ -67,7 +67,7 @@ class InPasses(ComposedOp):
 
     @abstractmethod
     def product(self, part: Expr, weight: Array) -> Expr:
-        """One pass: the int32 product of some channels with their weights."""
+        """Return one pass: the int32 product of some channels with their weights."""
 
     @property
     @abstractmethod
@@ -78,8 +78,8 @@ class InPasses(ComposedOp):
         """See `Op.write`.
 
         Raises:
-            UnsupportedError: too many passes, a channel that has more rows than the array, or a
-                gain that is no power of two.
+            UnsupportedError: too many passes, a channel with more rows than the array has, or a
+                gain that is not a power of two.
         """
         axis, requant, channels = self.channel_axis, self.requant, self.weight.shape[1]
         each = self._channels_of_a_pass(name)
@@ -117,14 +117,14 @@ class InPasses(ComposedOp):
 
     @classmethod
     def matches_of(cls, call: str) -> tuple[Match, ...]:
-        """Layers of one pass, of two, and so on.
+        """Return the patterns of layers with one pass, two passes, and so on.
 
-        Slots ``x``, ``mul``, ``mul_add``, ``mul_shift``, ``clip``, ``cast``, and of every pass,
-        with its number behind: ``slice`` (of several passes), ``weight``, ``product``, ``gain``,
-        ``adc``.
+        Slots ``x``, ``mul``, ``mul_add``, ``mul_shift``, ``clip``, ``cast``, and for every pass,
+        with its number appended: ``slice`` (if there are several passes), ``weight``, ``product``,
+        ``gain``, ``adc``.
 
         Args:
-            call: what a pass calls, such as ``relax.matmul``.
+            call: name of the operation that a pass calls, such as ``relax.matmul``.
         """
         return tuple(_match(cls.kind, call, passes) for passes in range(1, MAX_PASSES + 1))
 
@@ -157,7 +157,7 @@ def _match(kind: str, call: str, passes: int) -> Match:
 
 
 def _parts(call: str, x: DFPattern, sliced: bool) -> tuple[DFPattern, dict[str, DFPattern]]:
-    """One pass, and its slots."""
+    """Return the pattern of one pass, and its slots."""
     part = x
     slots: dict[str, DFPattern] = {}
     if sliced:
@@ -175,7 +175,7 @@ def _parts(call: str, x: DFPattern, sliced: bool) -> tuple[DFPattern, dict[str, 
 
 
 def passes_of(slots: Mapping[str, Expr], role: str) -> list[Expr]:
-    """One role of all passes, in order."""
+    """Return the parts of all passes with one role, in order."""
     numbers = range(sum(key.startswith("product") for key in slots))
     return [slots[f"{role}{number}"] for number in numbers]
 
@@ -183,15 +183,15 @@ def passes_of(slots: Mapping[str, Expr], role: str) -> list[Expr]:
 def read_passes(
     slots: Mapping[str, Expr], weights: Sequence[Array], axis: int
 ) -> tuple[Array, AnalogRequant]:
-    """The weight ``[K, C, fy, fx]`` and the requantization of all passes.
+    """Return the weight ``[K, C, fy, fx]`` and the requantization of all passes.
 
     Args:
-        slots: of a match of `InPasses.matches_of`.
-        weights: of each pass, ``[K, C, fy, fx]``.
-        axis: of the input's channels.
+        slots: slots of a match of `InPasses.matches_of`.
+        weights: weights of each pass, ``[K, C, fy, fx]``.
+        axis: axis of the input's channels.
 
     Raises:
-        IntegerFormError: if the passes differ in more than their channels, or leave some out.
+        IntegerFormError: the passes differ in more than their channels, or leave some out.
     """
     sizes = [weight.shape[1] for weight in weights]
     source = slots["slice0"].args[0] if "slice0" in slots else slots["product0"].args[0]
@@ -201,7 +201,7 @@ def read_passes(
 
 
 def _read_requant(slots: Mapping[str, Expr], rows: int) -> AnalogRequant:
-    """Gain, converter and factors; ``rows`` are those of the first pass, which is the largest."""
+    """Return gain, converter and factors; ``rows`` are those of the first, largest pass."""
     gains = [_integers(part) for part in passes_of(slots, "gain")]
     ranges = [
         (int(part.args[1].value), int(part.args[2].value)) for part in passes_of(slots, "adc")
@@ -232,7 +232,7 @@ def check_alike(values: Sequence[object], what: str) -> None:
     """Refuse passes that differ in ``what``.
 
     Raises:
-        IntegerFormError: if they do.
+        IntegerFormError: the values differ.
     """
     if any(value != values[0] for value in values):
         raise IntegerFormError(

@@ -1,1 +1,1 @@
-"""Operators on float32 tensors, for what a network computes in reals."""
+"""Operators on float32 tensors, for the parts of a network that compute in reals."""

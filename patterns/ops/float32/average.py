@@ -28,7 +28,7 @@ class RealAverage(RealOp):
     """Averages over windows of float32 maps (N, C, y, x).
 
     Attributes:
-        kernel, strides: (y, x).
+        kernel, strides: sizes (y, x).
     """
 
     kind = "real_average"
@@ -49,7 +49,7 @@ class RealAverage(RealOp):
         return (*source[:2], *sizes)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the number of elements of a window."""
+        """See `PrimitiveOp.arguments`: the input and the number of elements in a window."""
         count = np.asarray([math.prod(self.kernel)], "float32")
         return Argument("x", inputs[0]), Argument("count", count)
 

@@ -1,4 +1,4 @@
-"""`RealOp`: what operators on float32 tensors have in common."""
+"""`RealOp`: the base of operators on float32 tensors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["RealOp", "RealPair", "check_reals"]
 
 
 def check_reals(inputs: Sequence[TensorType]) -> None:
-    """Refuse operands of another type than float32.
+    """Refuse operands with a type other than float32.
 
     Raises:
-        IntegerFormError: naming the type.
+        IntegerFormError: the message names the type.
     """
     for operand in inputs:
         if operand.dtype != "float32":
@@ -32,8 +32,10 @@ def check_reals(inputs: Sequence[TensorType]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RealOp(PrimitiveOp):
-    """Base of operators on float32 tensors, which run on the host; its floating point may be
-    software.  By default the result has the type of the first input."""
+    """Base of operators on float32 tensors, which run on the host, possibly in software.
+
+    By default, the result has the type of the first input.
+    """
 
     work = Work.REAL
 
@@ -48,15 +50,15 @@ class RealPair(RealOp):
     """Base of functions of two float32 tensors.
 
     Attributes:
-        a, b: the first or second operand where it is constant, float32 with at least one axis; at
-            most one is.
+        a, b: the first or second operand if it is constant, float32 with at least one axis; at most
+            one of them is.
     """
 
     a: Array | None = None
     b: Array | None = None
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands, a constant one at its place."""
+        """See `PrimitiveOp.arguments`: both operands, with a constant one in its place."""
         given = iter(inputs)
         return tuple(
             Argument(name, next(given))

@@ -1,4 +1,4 @@
-"""Functions of two float32 tensors, element by element; each rounds once, as IEEE 754 has it."""
+"""Functions of two float32 tensors, element by element; each rounds once, as in IEEE 754."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
     "subtract": lambda x, y: x - y,
     "multiply": lambda x, y: x * y,
     "divide": lambda x, y: x / y,
-    # A NaN in the first operand stays one.
+    # A NaN in the first operand is kept.
     "minimum": lambda x, y: tirx.Select(y < x, y, x),
     "maximum": lambda x, y: tirx.Select(y > x, y, x),
 }
@@ -33,10 +33,10 @@ _COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
 @operator
 @dataclass(frozen=True, eq=False)
 class RealCombine(RealPair):
-    """A function of two float32 tensors, broadcast as numpy does.
+    """A function of two float32 tensors, broadcast like in numpy.
 
     Attributes:
-        function: what is computed.
+        function: name of the function.
     """
 
     kind = "real"

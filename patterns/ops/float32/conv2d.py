@@ -1,7 +1,7 @@
 """Convolutions of float32 maps, for networks that are not quantized.
 
-Sums run over channels, then rows, then columns of a filter, in float32; they are as good as any
-other order, and another order gives other last bits.
+Sums run over channels, then rows, then columns of a filter, in float32.  This order is as good as
+any other, but another order would give different last bits.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class RealConv2d(RealOp):
     Attributes:
         weight: float32 ``[K, C / groups, fy, fx]``.
         bias: float32 ``[K]``.
-        strides, dilation: (y, x).
-        padding: (top, left, bottom, right), with zeros.
-        groups: of channels.
+        strides, dilation: strides and dilation (y, x).
+        padding: zeros at (top, left, bottom, right).
+        groups: number of groups of channels.
     """
 
     kind = "real_conv2d"
@@ -61,7 +61,7 @@ class RealConv2d(RealOp):
         return TensorType(self._shape(source), "float32")
 
     def _spans(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        """How far a filter can move, (y, x)."""
+        """Return how far a filter can move, (y, x)."""
         pad, sizes, filters = self.padding, source[2:], self.weight.shape[2:]
         return tuple(
             sizes[axis] + pad[axis] + pad[axis + 2] - self.dilation[axis] * (filters[axis] - 1) - 1
@@ -89,7 +89,7 @@ class RealConv2d(RealOp):
         )
 
     def _sums(self, source: te.Tensor, kernel: te.Tensor) -> te.Tensor:
-        """The products of every window with the filters, summed."""
+        """Return the sums of the products of every window with the filters."""
         shape, (k, each, fy, fx) = sizes_of(source), self.weight.shape
         sizes, padding = shape[2:], self.padding
         c, i, j = (

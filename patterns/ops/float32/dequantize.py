@@ -1,4 +1,4 @@
-"""8-bit tensors to float32, at the border of a network or where it computes in reals."""
+"""Conversion of 8-bit tensors to float32, at the border of a network or of its parts in reals."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Dequantize"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Dequantize(PrimitiveOp):
-    """``step * (x - input_zero_point)`` as float32 of an 8-bit tensor of any shape.
+    """``step * (x - input_zero_point)`` as float32, for an 8-bit tensor of any shape.
 
     Attributes:
-        step: scale of the input, taken as float32.
-        input_zero_point: integer of the input that stands for 0.0.
+        step: scale of the input, rounded to float32.
+        input_zero_point: integer of the input that represents 0.0.
     """
 
     kind = "dequantize"
@@ -41,8 +41,8 @@ class Dequantize(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the scale.
 
-        The scale is an argument, because TVM prints constants inside a function with seven digits
-        only.
+        The scale is an argument, because TVM prints constants inside a function with only seven
+        digits.
         """
         scale = np.asarray([self.step], "float32")
         return Argument("x", inputs[0]), Argument("scale", scale)

@@ -1,7 +1,7 @@
 """Exponentials of reals, for hosts without a mathematical library.
 
-They are sums and products of float32, so that every host computes the same bits; results are within
-a few units in the last place.
+It is computed with sums and products of float32, so that every host gives the same bits; results
+are within a few units in the last place.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["RealExp"]
 
-# exp(x) = 2**n * exp(r), |r| <= ln(2) / 2.  Figures: Cephes, expf.c; ln(2) is in two parts, the
-# first of which has so few bits that its product with n is exact.
+# exp(x) = 2**n * exp(r), |r| <= ln(2) / 2.  Coefficients: Cephes, expf.c; ln(2) is split in two
+# parts, the first of which has so few bits that its product with n is exact.
 _POLYNOMIAL = (
     1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
     5.0000001201e-1, 1.0, 1.0,
 )  # fmt: skip
 _EXP = (-104.0, 89.0, 1.44269504088896341, 0.693359375, -2.12194440e-4)
-_LEAST_POWER, _MOST_POWER = -77, 66  # halves of the exponents that results have
+_LEAST_POWER, _MOST_POWER = -77, 66  # halves of the results' possible exponents
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class RealExp(RealOp):
-    """The exponential of every element of a float32 tensor; beyond float32 it is infinite."""
+    """The exponential of every element of a float32 tensor; infinite above float32's range."""
 
     kind = "real_exp"
     opaque = True
@@ -59,7 +59,7 @@ class RealExp(RealOp):
             return block.around(within(block, source(*index), figures[0], figures[1]))
 
         clipped = te.compute(shape, inside, name="clipped")
-        # Positive before the cast, so that it floors.
+        # Make it positive before the cast, so that the cast floors.
         shift = tirx.const(160.5, "float32")
         exponent = te.compute(
             shape,
@@ -73,7 +73,7 @@ class RealExp(RealOp):
             rest = block.bind("rest", clipped(*index) - real * figures[3])
             rest = block.bind("rest", rest - real * figures[4])
             series = polynomial(rest, figures, len(_EXP), len(_POLYNOMIAL))
-            # In two factors, because results reach further than powers of two that are normal.
+            # Scale in two factors, because results reach beyond the normal powers of two.
             low, high = scales[(n >> 1) - _LEAST_POWER], scales[n - (n >> 1) - _LEAST_POWER]
             return block.around(series * low * high)
 

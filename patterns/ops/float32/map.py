@@ -1,7 +1,7 @@
 """Odd functions of reals as quotients of polynomials, for hosts without a mathematical library.
 
-They are sums, products and quotients of float32, so that every host computes the same bits; results
-are within a few units in the last place.
+They are computed with sums, products and quotients of float32, so that every host gives the same
+bits; results are within a few units in the last place.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Map", "RealMap"]
 
 Map: TypeAlias = Literal["erf", "tanh"]
 
-# Odd rational functions x * P(x**2) / Q(x**2), highest power first, and where they reach their
-# limits.  Figures: Eigen, ptanh_float and perf_float (MathFunctionsImpl.h).
+# Odd rational functions x * P(x**2) / Q(x**2), highest power first, and the arguments at which they
+# reach their limits.  Coefficients: Eigen, ptanh_float and perf_float (MathFunctionsImpl.h).
 _RATIONAL: Mapping[str, tuple[float, tuple[float, ...], tuple[float, ...]]] = {
     "tanh": (
         7.90531110763549805,
@@ -47,10 +47,10 @@ _RATIONAL: Mapping[str, tuple[float, tuple[float, ...], tuple[float, ...]]] = {
 @operator
 @dataclass(frozen=True, eq=False)
 class RealMap(RealOp):
-    """A function of every element of a float32 tensor; that of a NaN is its upper limit.
+    """A function of every element of a float32 tensor; a NaN gives its upper limit.
 
     Attributes:
-        function: which.
+        function: name of the function.
     """
 
     kind = "real_map"

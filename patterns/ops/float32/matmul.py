@@ -21,7 +21,7 @@ __all__ = ["RealMatmul"]
 @operator
 @dataclass(frozen=True, eq=False)
 class RealMatmul(RealPair):
-    """The product of two float32 tensors of matrices, broadcast as numpy does, summed in order."""
+    """The product of two float32 tensors of matrices, broadcast like in numpy, summed in order."""
 
     kind = "real_matmul"
 

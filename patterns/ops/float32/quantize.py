@@ -1,4 +1,4 @@
-"""float32 at the border of a network to the 8 bits inside, with TFLite Micro's rounding."""
+"""Conversion of float32 to 8 bits at the border of a network, with TFLite Micro's rounding."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["BEYOND", "Quantize"]
 
 BEYOND = 512.0
-"""Steps from zero from which on a byte saturates, whatever the zero point is."""
+"""Number of steps from zero at which any byte saturates, whatever the zero point is."""
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class Quantize(PrimitiveOp):
-    """``round(x / step) + zero_point`` of float32 of any shape, ties away from zero, saturated.
+    """``round(x / step) + zero_point`` for float32 of any shape, ties away from zero, saturated.
 
-    It fits hosts without a mathematical library; a NaN becomes the upper end.
+    It works on hosts without a mathematical library; a NaN gives the upper end.
 
     Attributes:
-        step: scale of the output, taken as float32.
-        zero_point: integer of the output that stands for 0.0.
-        dtype: of the output, int8 or uint8.
+        step: scale of the output, rounded to float32.
+        zero_point: integer of the output that represents 0.0.
+        dtype: type of the output, int8 or uint8.
     """
 
     kind = "quantize"
@@ -48,8 +48,8 @@ class Quantize(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the scale.
 
-        The scale is an argument, because TVM prints constants inside a function with seven digits
-        only.
+        The scale is an argument, because TVM prints constants inside a function with only seven
+        digits.
         """
         scale = np.asarray([self.step], "float32")
         return Argument("x", inputs[0]), Argument("scale", scale)
@@ -64,9 +64,9 @@ class Quantize(PrimitiveOp):
         return te.compute(source.shape, element, name="quantized")
 
     def _rounded(self, ratio: Any) -> Any:
-        """A float32 rounded, moved and saturated."""
+        """Return a float32 value rounded, shifted by the zero point and saturated."""
         limits = np.iinfo(self.dtype)
-        # Variables, because TVM would write the division anew wherever its result is used.
+        # Variables, because TVM would repeat the division wherever its result is used.
         low, value = tirx.Var("low", "float32"), tirx.Var("value", "float32")
         whole = tirx.Var("whole", "int32")
         rest = value - tirx.Cast("float32", whole)
@@ -75,7 +75,7 @@ class Quantize(PrimitiveOp):
         result = tirx.Cast(self.dtype, tirx.max(tirx.min(result, int(limits.max)), int(limits.min)))
         result = tirx.Let(whole, tirx.Cast("int32", value), result)
         result = tirx.Let(value, tirx.Select(low > _f32(-BEYOND), low, _f32(-BEYOND)), result)
-        # Asked so that a NaN, for which no comparison holds, goes to the upper end.
+        # Written so that a NaN, for which all comparisons are false, goes to the upper end.
         below = tirx.Var("ratio", "float32")
         result = tirx.Let(low, tirx.Select(below < _f32(BEYOND), below, _f32(BEYOND)), result)
         return tirx.Let(below, ratio, result)

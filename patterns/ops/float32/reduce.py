@@ -20,11 +20,11 @@ Reduction: TypeAlias = Literal["add", "maximum"]
 @operator
 @dataclass(frozen=True, eq=False)
 class RealReduce(RealOp):
-    """The sum or the maximum over some axes of a float32 tensor, which keep a size of 1.
+    """The sum or the maximum over some axes of a float32 tensor; these axes remain with size 1.
 
     Attributes:
-        function: which.
-        axes: negative ones count from the end.
+        function: name of the function.
+        axes: axes to reduce; negative ones count from the end.
     """
 
     kind = "real_reduce"
@@ -42,7 +42,7 @@ class RealReduce(RealOp):
         return tuple(1 if axis in axes else size for axis, size in enumerate(source))
 
     def _counted(self, rank: int) -> list[int]:
-        """The axes from 0 on, in order, each once."""
+        """Return the axes as non-negative numbers, sorted, without duplicates."""
         return sorted({axis % rank for axis in self.axes})
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:

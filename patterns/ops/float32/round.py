@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RealRound"]
 
-# From here on float32 has no fractions, and adding it rounds to integers, ties to even.
+# From this number on, float32 has no fractions, so adding it rounds to integers, ties to even.
 _FRACTIONS_END = float(2**23)
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class RealRound(RealOp):
-    """The nearest integers of a float32 tensor of any shape, ties to even."""
+    """The elements of a float32 tensor of any shape, rounded to integers, ties to even."""
 
     kind = "real_round"
     opaque = True
@@ -33,7 +33,7 @@ class RealRound(RealOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and two equal numbers.
 
-        They are two, because from one a compiler concludes that subtracting undoes adding.
+        There are two, because with one number a compiler would cancel the addition and subtraction.
         """
         ends = np.full(2, _FRACTIONS_END, "float32")
         return Argument("x", inputs[0]), Argument("ends", ends)

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RealSqrt"]
 
-_EXPONENTS = range(-148, 128, 4)  # of the powers of 16 that a number is compared with
-_NEWTON_STEPS = 5  # from a factor of two at most: 25 %, 2.5 %, 3e-4, 5e-8, 1e-15
+_EXPONENTS = range(-148, 128, 4)  # number of powers of 16 that a number is compared with
+_NEWTON_STEPS = 5  # the start is off by a factor of at most two: 25 %, 2.5 %, 3e-4, 5e-8, 1e-15
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class RealSqrt(RealOp):
-    """The square root of every element of a float32 tensor; that of negatives is 0.
+    """The square root of every element of a float32 tensor; negative elements give 0.
 
-    Newton's method, from the power of four that is nearest from below.
+    Newton's method, starting from the nearest power of four below.
     """
 
     kind = "real_sqrt"
     opaque = True
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, powers of 16 and where their roots start."""
+        """See `PrimitiveOp.arguments`: the input, powers of 16, and starting values of roots."""
         squares = np.asarray([2.0**k for k in _EXPONENTS], "float32")
         starts = np.asarray([2.0 ** (k // 2 + 1) for k in _EXPONENTS], "float32")
         return (

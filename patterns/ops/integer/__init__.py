@@ -1,1 +1,1 @@
-"""Operators on plain integers, which know no scales: the same in every source's arithmetic."""
+"""Operators on plain integers without scales, which are the same in every source's arithmetic."""

@@ -1,4 +1,4 @@
-"""The same integers in another type."""
+"""Conversion of integers to another integer type."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Cast"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Cast(PrimitiveOp):
-    """The same integers in another type, which must hold them.
+    """The same integers in another type, which must be able to hold them.
 
     Attributes:
-        dtype: of the result.
+        dtype: type of the result.
     """
 
     kind = "cast"

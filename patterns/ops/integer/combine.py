@@ -28,13 +28,13 @@ Function: TypeAlias = Literal["add", "subtract", "multiply"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Combine(PrimitiveOp):
-    """The sum, difference or product of two integer tensors, int32, broadcast as numpy does.
+    """The sum, difference or product of two integer tensors, int32, broadcast like in numpy.
 
-    Results that leave 32 bits wrap.
+    Results that exceed 32 bits wrap around.
 
     Attributes:
-        function: what is computed.
-        b: the second operand where it is constant, integers that fit int32.
+        function: name of the function.
+        b: the second operand if it is constant, with integers that fit int32.
     """
 
     kind = "combine"

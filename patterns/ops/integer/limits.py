@@ -1,4 +1,4 @@
-"""How large integers can get, and constants that must fit int32."""
+"""Bounds of integers, and constants that must fit int32."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ INT32_MAX = 2**31 - 1
 
 
 def magnitude(dtype: str) -> int:
-    """The largest magnitude that an integer of this type can have."""
+    """Return the largest magnitude that an integer of this type can have."""
     limits = np.iinfo(dtype)
     return max(-int(limits.min), int(limits.max))
 
 
 def wrapping_type(worst: int) -> str:
-    """The type to compute results of at most this magnitude in: int32, or uint32, which wraps."""
+    """Return the type for results of at most this magnitude: int32, or uint32, which wraps."""
     return "int32" if worst <= INT32_MAX else "uint32"
 
 
 def constant_of(values: Array, rank: int) -> Array:
-    """Integers as an int32 array of at least the given rank, axes of size 1 put in front.
+    """Return integers as an int32 array of at least the given rank, with leading axes of size 1.
 
     Raises:
-        UnsupportedError: if one does not fit.
+        UnsupportedError: an integer does not fit.
     """
     array = np.asarray(values)
     wide = array.astype("int64")

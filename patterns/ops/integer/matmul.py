@@ -1,4 +1,4 @@
-"""Products of matrices of integers, both computed at run time."""
+"""Products of integer matrices that are both computed at run time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["IntegerMatmul"]
 @operator
 @dataclass(frozen=True, eq=False)
 class IntegerMatmul(PrimitiveOp):
-    """The product of two tensors of matrices, int32; leading axes are broadcast.
+    """The int32 product of two tensors of matrices; leading axes are broadcast.
 
-    The tensors are (..., M, C) and (..., C, K), of any integer types.  Sums that leave 32 bits
-    wrap.
+    The tensors are (..., M, C) and (..., C, K), of any integer types.  Sums that exceed 32 bits
+    wrap around.
 
     Attributes:
         transpose_b: whether the second tensor is (..., K, C) instead.

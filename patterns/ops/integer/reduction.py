@@ -1,4 +1,4 @@
-"""`IntegerReduction`: what sums and means of integers over axes have in common."""
+"""`IntegerReduction`: the base of sums and means of integers over axes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class IntegerReduction(PrimitiveOp):
     """Base of functions of the sums of integers over some axes.
 
     Attributes:
-        axes: to sum over; negative ones count from the end.
-        keepdims: whether they stay, of size 1.
+        axes: axes to sum over; negative ones count from the end.
+        keepdims: whether these axes remain, with size 1.
     """
 
     work = Work.WINDOW
@@ -33,25 +33,25 @@ class IntegerReduction(PrimitiveOp):
 
     @abstractmethod
     def accumulator(self, worst: int) -> str:
-        """The type of sums of at most this magnitude."""
+        """Return the type for sums of at most this magnitude."""
 
     @abstractmethod
     def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
-        """The result, given a sum.
+        """Return the result, given a sum.
 
         Args:
             total: the sum, of type ``accumulator``.
-            count: of its elements.
-            accumulator: see above.
-            dtype: of the elements.
+            count: number of elements in the sum.
+            accumulator: type of the sum.
+            dtype: type of the elements.
         """
 
     def count(self, shape: tuple[int, ...]) -> int:
-        """How many elements of a tensor of this shape each sum is of."""
+        """Return the number of elements in each sum, for a tensor of this shape."""
         return math.prod(shape[axis] for axis in self.axes)
 
     def shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the result for a tensor of this shape."""
+        """Return the shape of the result for a tensor of this shape."""
         reduced = self._reduced(len(source))
         return tuple(1 if axis in reduced else source[axis] for axis in self._kept(len(source)))
 
@@ -59,7 +59,7 @@ class IntegerReduction(PrimitiveOp):
         return sorted(axis % rank for axis in self.axes)
 
     def _kept(self, rank: int) -> list[int]:
-        """The axes of the input that the result has, too."""
+        """Return the axes of the input that remain in the result."""
         reduced = self._reduced(rank)
         return [axis for axis in range(rank) if self.keepdims or axis not in reduced]
 

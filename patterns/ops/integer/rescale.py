@@ -1,8 +1,8 @@
-"""Requantization of a tensor by itself: ``clip((x * mul + add) >> shift)``, with any broadcasting.
+"""Requantization as a separate operator: ``clip((x * mul + add) >> shift)``, with broadcasting.
 
-A requantization that follows a layer belongs to it (`patterns.ops.requantize`), and one of int8 to
-int8 is a conversion (`patterns.ops.elementwise.convert`); this is for everything else: wide
-tensors, factors per row, other types.
+A requantization that follows a layer is part of that layer (`patterns.ops.requantize`), and one
+from int8 to int8 is a conversion (`patterns.ops.convert`); this operator is for all other cases:
+wide tensors, factors per row, other types.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Rescale(PrimitiveOp):
     """``clip((x * mul + add) >> shift)`` of any integers, with a shift that floors.
 
     Attributes:
-        mul, add: integers that broadcast to the shape of the input; they fit int32.
-        shift: from 0 to 31.
+        mul, add: integers that fit int32 and broadcast to the shape of the input.
+        shift: number of bits, 0 to 31.
         clip: inclusive range of the output.
-        dtype: of the output.
-        bound: largest magnitude of the input, where that is smaller than its type allows.
+        dtype: type of the output.
+        bound: largest magnitude of the input, if smaller than its type allows.
     """
 
     kind = "rescale"
@@ -54,19 +54,19 @@ class Rescale(PrimitiveOp):
 
     @classmethod
     def moving(cls, offset: int, clip: Range, dtype: str) -> Rescale:
-        """The sum of the integers and an offset, in a type that may be another."""
+        """Return the operator that adds an offset to integers, possibly changing their type."""
         return cls(np.ones((), "int32"), np.full((), offset, "int32"), 0, clip, dtype)
 
     @property
     def offset(self) -> int | None:
-        """What it adds, where it does nothing else; ``None`` otherwise."""
+        """The offset, if it does nothing else than add one; ``None`` otherwise."""
         if self.shift or self.mul.size != 1 or self.add.size != 1 or self.mul.item() != 1:
             return None
         return int(self.add.item())
 
     @property
     def requantization(self) -> MulShift | None:
-        """The same as the requantization of a layer; ``None`` where the factors vary."""
+        """The equivalent requantization of a layer; ``None`` if the factors vary."""
         if self.mul.size != 1 or self.add.size != 1:
             return None
         return MulShift((int(self.mul.item()),), (self.shift,), (int(self.add.item()),))

@@ -18,7 +18,7 @@ __all__ = ["Total"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Total(IntegerReduction):
-    """The sum over some axes, int32; sums that leave 32 bits wrap."""
+    """The int32 sum over some axes; sums that exceed 32 bits wrap around."""
 
     kind = "total"
     tag = "integer_total"

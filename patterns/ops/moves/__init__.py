@@ -1,1 +1,1 @@
-"""Operators that only move elements; all keep scale and zero point."""
+"""Operators that only move elements; scale and zero point stay the same."""

@@ -1,4 +1,4 @@
-"""`Move` and `Filling`: what operators that only move elements have in common."""
+"""`Move` and `Filling`: the bases of operators that only move elements."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ __all__ = ["Filling", "Move", "y_axis"]
 
 
 def y_axis(layout: str) -> int:
-    """The axis of the rows of maps in ``"NHWC"`` or ``"NCHW"``; that of the columns follows."""
+    """The axis of the rows of maps in ``"NHWC"`` or ``"NCHW"``; the columns are the next axis."""
     return layout.index("H")
 
 
 @dataclass(frozen=True, eq=False)
 class Move(Op):
-    """Base of operators whose results are some of their inputs' elements."""
+    """Base of operators that only move elements of their inputs."""
 
     work = Work.MOVE
     scale = Scale.PASSES
 
     @abstractmethod
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """What happens to arrays of any element type, in the layout of the operator's tensors.
+        """Arrays of any element type after the move, in the layout of the operator's tensors.
 
-        Run on the numbers of elements, it tells which element goes where.
+        Run on element indices, it tells which element goes where.
 
         Args:
-            parts: one array for each input, of its shape.
-            fill: what stands in places that no element goes to.
+            parts: one array per input, with the input's shape.
+            fill: value for places that no element is moved to.
         """
 
     def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`: what the inputs span."""
+        """See `Op.range`: the union of the inputs' ranges."""
         return union(inputs)
 
 
 @dataclass(frozen=True, eq=False)
 class Filling(Move):
-    """Base of moves whose results hold a constant, too.
+    """Base of moves whose results also contain a constant.
 
     Attributes:
         value: the constant, usually the zero point.
@@ -51,5 +51,5 @@ class Filling(Move):
     value: int
 
     def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`: what the inputs and the constant span."""
+        """See `Op.range`: the union of the inputs' ranges and the constant."""
         return union([*inputs, (self.value, self.value)])

@@ -1,4 +1,4 @@
-"""Concatenation: tensors one after the other along an axis."""
+"""Concatenation of tensors along an axis."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["Concat"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Concat(Move, PrimitiveOp):
-    """The inputs one after the other along ``axis``; of one type, scale and zero point.
+    """The inputs concatenated along ``axis``; all have the same type, scale and zero point.
 
     Attributes:
-        axis: 0 is the batch; negative counts from the end.
+        axis: axis of the tensors; 0 is the batch; negative ones count from the end.
     """
 
     kind = "concat"

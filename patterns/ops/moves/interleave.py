@@ -1,4 +1,4 @@
-"""Maps spread over larger ones, with which a transposed convolution is a convolution."""
+"""Spreading maps over larger ones, which turns a transposed convolution into a convolution."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["Interleave"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Interleave(Filling, PrimitiveOp):
-    """A map of ``value`` with the elements of an int8 map spread over it.
+    """A map filled with ``value``, with the elements of an int8 map spread over it.
 
-    With it a transposed convolution is a convolution: the sum over the elements that a filter tap
-    is added to becomes a sum over the taps that reach an element.
+    It turns a transposed convolution into a convolution: instead of adding every element times the
+    filter to the output, one sums over the filter taps that reach an output element.
 
     Attributes:
-        value: of all places between, usually the zero point.
-        size: (y, x) of the result.
-        start: place (y, x) of the first element.
-        strides: distance (y, x) of the elements; those beyond ``size`` are left out.
-        layout: ``"NHWC"`` or ``"NCHW"``.
+        value: value of all places in between, usually the zero point.
+        size: size (y, x) of the result.
+        start: position (y, x) of the first element.
+        strides: distance (y, x) between elements; those beyond ``size`` are left out.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     kind = "interleave"
@@ -60,7 +60,7 @@ class Interleave(Filling, PrimitiveOp):
         def element(*index: Any) -> Any:
             places, inside = [], []
             for axis in (0, 1):
-                # Numbered from a multiple of the stride, so that nothing divided is negative.
+                # Counted from a multiple of the stride, so that no dividend is negative.
                 shift = math.ceil(start[axis] / strides[axis])
                 distance = index[y + axis] + (shift * strides[axis] - start[axis])
                 place = tirx.floordiv(distance, strides[axis]) - shift

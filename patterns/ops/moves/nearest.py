@@ -1,4 +1,4 @@
-"""Maps of another size, each element copied from one of the source."""
+"""Resizing maps by copying each element from the source."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["Nearest"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Nearest(Move, PrimitiveOp):
-    """A map whose element (y, x) is the source's (``rows[y]``, ``columns[x]``).
+    """A map whose element (y, x) is the source's element (``rows[y]``, ``columns[x]``).
 
     Attributes:
-        rows, columns: row and column of the source for each of the result.
-        layout: ``"NHWC"`` or ``"NCHW"``.
+        rows, columns: the source's row and column for each row and column of the result.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     kind = "nearest"

@@ -1,4 +1,4 @@
-"""A border around each map; `patterns.ops.moves.pad_axes` has that of any axes."""
+"""Padding of maps in height and width; `patterns.ops.moves.pad_axes` pads any axes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Pad"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Pad(Filling, CallOp):
-    """An int8 map with a border of ``value`` in height and width.
+    """An int8 map padded with ``value`` in height and width.
 
     Attributes:
-        value: the border's, usually the zero point.
-        padding: elements (top, left, bottom, right).
-        layout: ``"NHWC"`` or ``"NCHW"``.
+        value: value of the padding, usually the zero point.
+        padding: number of elements (top, left, bottom, right).
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     kind = "pad"
@@ -54,7 +54,7 @@ class Pad(Filling, CallOp):
 
     @classmethod
     def read(cls, call: Any) -> Pad:
-        """See `CallOp.read`; a padding of the third axis alone is read as that of NHWC."""
+        """See `CallOp.read`; a padding of only the third axis is read as NHWC."""
         widths = [int(width) for width in call.attrs.pad_width]
         if str(call.attrs.pad_mode) != "constant":
             raise IntegerFormError(f"a padding in mode {call.attrs.pad_mode}")
@@ -67,7 +67,7 @@ class Pad(Filling, CallOp):
         return cls(value=value, padding=(top, left, bottom, right), layout=layout)
 
     def in_channels_first(self) -> Pad:
-        """See `Op.in_channels_first`: columns of NHWC are rows of NCHW."""
+        """See `Op.in_channels_first`: the columns of NHWC are rows of NCHW."""
         top, left, bottom, right = self.padding
         if self.layout == "NHWC" and top == 0 == bottom:
             return replace(self, padding=(left, 0, right, 0), layout="NCHW")

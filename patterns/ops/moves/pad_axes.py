@@ -1,4 +1,4 @@
-"""A border around any axes; `patterns.ops.shape` has that of height and width."""
+"""Padding of any axes; `patterns.ops.moves.pad` pads height and width."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["PadAxes"]
 @operator
 @dataclass(frozen=True, eq=False)
 class PadAxes(Filling, PrimitiveOp):
-    """An int8 tensor of any rank with a border of ``value``.
+    """An int8 tensor of any rank, padded with ``value``.
 
     Attributes:
-        value: the border's, usually the zero point.
-        widths: elements (before, after) of each axis.
+        value: value of the padding, usually the zero point.
+        widths: number of elements (before, after) per axis.
     """
 
     kind = "pad_axes"

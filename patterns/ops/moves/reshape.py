@@ -1,4 +1,4 @@
-"""Another shape, the same order of elements."""
+"""A change of shape that keeps the order of elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Reshape"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Reshape(CallOp):
-    """The same elements in the same order, in another shape (batch included)."""
+    """The same elements in the same order, in another shape (including the batch)."""
 
     kind = "reshape"
     operation = "relax.reshape"

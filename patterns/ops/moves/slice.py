@@ -24,7 +24,7 @@ __all__ = ["Slice"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Slice(Move, PrimitiveOp):
-    """``sizes`` elements from ``begin`` on, every ``strides``-th, along each axis.
+    """``sizes`` elements starting at ``begin``, every ``strides``-th one, along each axis.
 
     Attributes:
         begin, sizes, strides: one number per axis; strides may be negative, not zero.
@@ -38,7 +38,7 @@ class Slice(Move, PrimitiveOp):
 
     @classmethod
     def every(cls, begin: Sequence[int], sizes: Sequence[int]) -> Slice:
-        """The slice that leaves nothing out between its ends."""
+        """Return the slice that skips nothing between its ends."""
         return cls(tuple(begin), tuple(sizes), (1,) * len(begin))
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:

@@ -1,4 +1,4 @@
-"""A tensor with its axes in another order."""
+"""A permutation of a tensor's axes."""
 
 from __future__ import annotations
 

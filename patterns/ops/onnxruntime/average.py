@@ -1,6 +1,6 @@
-"""Averages of int8 windows as onnxruntime's CPU kernels mean them, which is in float32.
+"""Averages of int8 windows as onnxruntime's CPU kernels define them, in float32.
 
-An average has one term, and is exact (see `patterns.ops.onnxruntime.rounding`).
+An average has a single term, so it is exact (see `patterns.ops.onnxruntime.rounding`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class OnnxAverage(PrimitiveOp):
     """Averages of int8 windows: the centred sum times s_in / (s_out * count).
 
     Attributes:
-        requant: its scale has the number of elements of a window in it.
-        kernel, strides: (y, x).
-        padding: (top, left, bottom, right); positions outside count as 0.0.
+        requant: requantization, whose scale includes the number of elements in a window.
+        kernel, strides: sizes (y, x).
+        padding: sizes (top, left, bottom, right); positions outside count as 0.0.
         clip: inclusive range of the output.
-        layout: ``"NHWC"`` or ``"NCHW"``.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     kind = "onnx_average"
@@ -58,7 +58,7 @@ class OnnxAverage(PrimitiveOp):
 
     @property
     def zero_point(self) -> int:
-        """Integer of the output that stands for 0.0."""
+        """Integer of the output that represents 0.0."""
         return self.requant.output_zero_point
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -66,7 +66,7 @@ class OnnxAverage(PrimitiveOp):
         return TensorType(self._shape(inputs[0].shape))
 
     def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a result with one element for each window."""
+        """Return the shape of a result with one element per window."""
         y = y_axis(self.layout)
         maps, sizes = source[y : y + 2], []
         for axis in (0, 1):
@@ -99,7 +99,7 @@ class OnnxAverage(PrimitiveOp):
         return te.compute(total.shape, element, name="average")
 
     def _sums(self, source: te.Tensor) -> te.Tensor:
-        """The sum of each window, centred; positions outside count as nothing."""
+        """Return the centred sum of each window; positions outside do not contribute."""
         shape, at, kernel = sizes_of(source), y_axis(self.layout), self.kernel
         sizes, (zero,) = shape[at : at + 2], self.requant.input_zero_points
         ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")

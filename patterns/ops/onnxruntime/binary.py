@@ -1,10 +1,10 @@
-"""Sums, differences and products of two int8 tensors as onnxruntime's CPU kernels mean them.
+"""Sums, differences and products of two int8 tensors as onnxruntime's CPU kernels define them.
 
 Its kernels compute in float32 and round once, ties to even; each kernel and each instruction set
-adds the same few terms in another order.  Here the float32 factors are taken as the exact numbers
-they are, the terms are summed exactly in 64 bits, and the sum is rounded once, ties to even: what
-all of them approximate.  It differs where a float32 sum happens to be rounded onto a tie or across
-it.
+adds the same few terms in another order.  Here the float32 factors are taken as exact numbers, the
+terms are summed exactly in 64 bits, and the sum is rounded once, ties to even, which is what all
+kernels approximate.  The results differ only where a float32 sum happens to be rounded onto a tie
+or across it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["Function", "OnnxAdd", "OnnxBinary", "aligned"]
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 
 _FINEST = 40
-"""Most fraction bits of a sum; factors of more are rounded to it."""
+"""Largest number of fraction bits of a sum; factors with more are rounded."""
 
 
 def aligned(requant: OnnxRequant) -> tuple[tuple[int, ...], int]:
-    """The factors of a sum as integers in steps of 2**-exponent, and the exponent (1 to 40).
+    """Return a sum's factors as integers in steps of 2**-exponent, and the exponent (1 to 40).
 
     Exact for factors of at least 2**-17; smaller ones keep 40 fraction bits.
     """
@@ -52,11 +52,11 @@ def aligned(requant: OnnxRequant) -> tuple[tuple[int, ...], int]:
 
 @dataclass(frozen=True, eq=False)
 class _Pair(PrimitiveOp):
-    """What sums of two tensors and all other functions of two operands have in common.
+    """Base of functions of two operands.
 
     Attributes:
-        requant: scales and zero points.  A sum or difference scales each operand by its own entry,
-            s_i / s_out; a product has one, s_a * s_b / s_out.
+        requant: scales and zero points.  A sum or difference scales each operand by its own factor,
+            s_i / s_out; a product has one factor, s_a * s_b / s_out.
         clip: inclusive range of the output.
     """
 
@@ -65,12 +65,12 @@ class _Pair(PrimitiveOp):
 
     @property
     def computes(self) -> Function:
-        """What is computed of the two operands."""
+        """The function of the two operands."""
         return "add"
 
     @property
     def zero_point(self) -> int:
-        """Integer of the output that stands for 0.0."""
+        """Integer of the output that represents 0.0."""
         return self.requant.output_zero_point
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -88,7 +88,7 @@ class _Pair(PrimitiveOp):
         return a, b, Argument("factors", np.asarray(factors, "int64"))
 
     def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
-        """The two operands."""
+        """Return the two operands."""
         a, b = inputs if len(inputs) == 2 else (inputs[0], inputs[0])
         return Argument("a", a), Argument("b", b)
 
@@ -113,7 +113,7 @@ class _Pair(PrimitiveOp):
 @operator
 @dataclass(frozen=True, eq=False)
 class OnnxAdd(_Pair):
-    """The sum of two int8 tensors of one shape, which accelerators know."""
+    """The sum of two int8 tensors of the same shape, which can be a layer."""
 
     kind = "add"
     tag = "onnx_add"
@@ -122,7 +122,7 @@ class OnnxAdd(_Pair):
     neutral = True
 
     def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
-        """See `Op.layer`; its requantization has one multiplier and shift for each operand."""
+        """See `Op.layer`; its requantization has one multiplier and shift per operand."""
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
         return sum_layer(name, operands, output, self.requant, self.clip)
 
@@ -130,11 +130,11 @@ class OnnxAdd(_Pair):
 @operator
 @dataclass(frozen=True, eq=False)
 class OnnxBinary(_Pair):
-    """A sum, difference or product of two int8 tensors, broadcast as numpy does.
+    """A sum, difference or product of two int8 tensors, broadcast like in numpy.
 
     Attributes:
-        function: what is computed.
-        a, b: the first or second operand where it is constant, int8; at most one is.
+        function: name of the function.
+        a, b: the first or second operand if it is constant, int8; at most one of them is.
     """
 
     kind = "onnx_binary"
@@ -150,11 +150,11 @@ class OnnxBinary(_Pair):
 
     @property
     def computes(self) -> Function:
-        """What is computed of the two operands."""
+        """The function of the two operands."""
         return self.function
 
     def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
-        """The two operands, a constant one at its place."""
+        """Return the two operands, with a constant one in its place."""
         if self.a is not None:
             return Argument("a", self.a, "a"), Argument("b", inputs[0])
         if self.b is not None:
@@ -177,8 +177,8 @@ def _exact(function: Function, a: Any, b: Any, factor: te.Tensor) -> Any:
 
 
 def _rounded(exact: Any, exponent: int, zero_point: int, clip: tuple[int, int]) -> Any:
-    """``exact / 2**exponent + zero_point``, ties to even, clipped to int8."""
-    # The zero point belongs to what is rounded: whether a tie is even depends on it.
+    """Return ``exact / 2**exponent + zero_point``, ties to even, clipped to int8."""
+    # Round together with the zero point: whether a tie is even depends on it.
     value = exact + tirx.const(zero_point << exponent, "int64")
     amount, one = tirx.const(exponent, "int64"), tirx.const(1, "int64")
     odd = (value >> amount) & one

@@ -1,4 +1,4 @@
-"""float32 to 8 bits as onnxruntime's CPU kernels do it: ties to even."""
+"""Conversion of float32 to 8 bits as in onnxruntime's CPU kernels: ties to even."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from patterns.ops.float32.quantize import BEYOND, Quantize
 
 __all__ = ["OnnxQuantize"]
 
-_COARSE = 1.2e7  # float32 numbers around it lie 1 apart; it is even, and printed exactly
+_COARSE = 1.2e7  # near this number float32 values are 1 apart; it is even and printed exactly
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class OnnxQuantize(Quantize):
-    """``rint(x / step) + zero_point``, ties to even, saturated; a NaN becomes the upper end.
+    """``rint(x / step) + zero_point``, ties to even, saturated; a NaN gives the upper end.
 
     Attributes:
-        step, zero_point, dtype: of the output, as in `patterns.ops.float32.quantize.Quantize`.
+        step, zero_point, dtype: as in `patterns.ops.float32.quantize.Quantize`.
     """
 
     tag = "onnx_quantize"
@@ -33,18 +33,18 @@ class OnnxQuantize(Quantize):
         limits = np.iinfo(self.dtype)
 
         def element(*index: Any) -> Any:
-            # Variables, because TVM would write the division anew wherever its result is used, and
-            # would take what is added and subtracted for nothing.
+            # Variables, because TVM would repeat the division wherever its result is used, and
+            # would cancel the addition and subtraction.
             ratio, below, value, moved = (
                 tirx.Var(part, "float32") for part in ("ratio", "below", "value", "moved")
             )
-            # Where float32 numbers lie 1 apart, every sum is rounded to an integer, ties to even.
+            # Where float32 values are 1 apart, every sum is rounded to an integer, ties to even.
             coarse = tirx.const(_COARSE, "float32")
             result = tirx.Cast("int32", moved - coarse) + self.zero_point
             result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
             result = tirx.Let(moved, value + coarse, tirx.Cast(self.dtype, result))
             end = tirx.const(BEYOND, "float32")
-            # Asked so that a NaN, for which no comparison holds, goes to the upper end.
+            # Written so that a NaN, for which all comparisons are false, goes to the upper end.
             result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
             result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)
             return tirx.Let(ratio, source(*index) / step[0], result)

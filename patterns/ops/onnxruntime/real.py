@@ -1,4 +1,4 @@
-"""int32 sums as reals, as onnxruntime's kernels hand them on."""
+"""Conversion of int32 sums to float32 as in onnxruntime's kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OnnxReal(PrimitiveOp):
     """``float32(x) * factors`` of int32 sums of any shape.
 
     Attributes:
-        factors: float32, of the rank of ``x``; sizes of 1 are broadcast.
+        factors: float32 factors with the rank of ``x``; axes of size 1 are broadcast.
     """
 
     kind = "onnx_real"

@@ -1,14 +1,15 @@
-"""onnxruntime's requantization, which is float32 arithmetic, in exact integer arithmetic.
+"""onnxruntime's requantization, which uses float32, in exact integer arithmetic.
 
 Its CPU kernels compute ``rint(float32(acc) * scale)`` with a float32 scale: the accumulator is
-rounded to 24 bits, the product is, and the result is rounded to an integer, each time to nearest,
-ties to even.  A host without floating-point unit needs some hundred instructions for that.
+rounded to 24 bits, then the product is, and the result is rounded to an integer, each time to
+nearest, ties to even.  A host without a floating-point unit needs about a hundred instructions for
+this.
 
-A float32 is ``mantissa * 2**-shift`` with a mantissa of 24 bits; ``acc * mantissa`` fits 64 bits
-exactly.  What the rounding of the product can still change is whether the result is a tie: it pulls
-products onto ``f + 1/2`` which lie as close to it as half a unit in the last of 24 bits.  That
-distance follows from the magnitude of ``f + 1/2``, so the test for a tie takes it into account, and
-the integers equal the floats for every accumulator.
+A float32 is ``mantissa * 2**-shift`` with a 24-bit mantissa; ``acc * mantissa`` fits 64 bits
+exactly.  The rounding of the product can only affect whether the result is a tie: it moves products
+onto ``f + 1/2`` that are within half a unit of the last of 24 bits.  This distance depends on the
+magnitude of ``f + 1/2``; the test for a tie takes it into account, so the integers equal the floats
+for every accumulator.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ __all__ = [
 ]
 
 EXACT_BELOW = 1 << 24
-"""Magnitudes below this are float32 numbers as they are."""
+"""Integers with smaller magnitudes are exact in float32."""
 
 _LARGEST_SHIFT = 62
-"""Scales whose shift is above give 0 for every accumulator."""
+"""Scales with a larger shift give 0 for every accumulator."""
 
 
 def float_scale(scale: float) -> tuple[int, int]:
-    """A positive float32 as ``mantissa * 2**-shift``, the mantissa in [2**23, 2**24).
+    """Return a positive float32 as ``mantissa * 2**-shift``, with the mantissa in [2**23, 2**24).
 
-    Scales so small that they take every int32 to zero become (0, 62).
+    Scales that take every int32 to zero become (0, 62).
 
     Raises:
-        UnsupportedError: if the scale is not positive and finite, or 2**23 and more.
+        UnsupportedError: the scale is not positive and finite, or is at least 2**23.
     """
     if not math.isfinite(scale) or scale <= 0:
         raise UnsupportedError(f"a scale ratio of {scale}", hint="scales must be positive, finite")
@@ -74,21 +75,21 @@ def _constant(value: int) -> Any:
 
 
 def float_product(acc: Any, mantissa: Any, shift: Any, *, large: bool, saturate: bool) -> Any:
-    """``rint(float32(acc) * float32(mantissa * 2**-shift))`` as int32, without floats.
+    """Return ``rint(float32(acc) * float32(mantissa * 2**-shift))`` as int32, without floats.
 
-    Exact where the result is below 2**22 in magnitude, which a clip to 8 or 16 bits leaves nothing
-    of beyond.
+    Exact where the result's magnitude is below 2**22; a clip to 8 or 16 bits saturates all others.
 
     Args:
         acc: int32.
-        mantissa, shift: int32, as `float_scale` gives them.
+        mantissa, shift: int32, as returned by `float_scale`.
         large: whether ``acc`` can reach 2**24.
-        saturate: whether the result can leave int32; it is then kept within 2**30.
+        saturate: whether the result can exceed int32; it is then kept within 2**30.
     """
-    # The one conversion that is cheaper left to the compiler's library: few layers are so large.
+    # The only conversion that is cheaper when left to the compiler's library, because few layers
+    # are so large.
     value = _wide(tirx.Cast("float32", acc)) if large else _wide(acc)
     product, shift = value * _wide(mantissa), _wide(shift)
-    # Twice the tie nearest to the product: an odd number.
+    # Twice the tie nearest to the product, an odd number.
     tie = (product >> (shift - _constant(1))) | _constant(1)
     result = _pulled(product, tie, shift)
     if saturate:
@@ -98,10 +99,10 @@ def float_product(acc: Any, mantissa: Any, shift: Any, *, large: bool, saturate:
 
 
 def _pulled(product: Any, tie: Any, shift: Any) -> Any:
-    """The integer on that side of the tie on which the float32 product is; the even one on it."""
+    """Return the integer on the float32 product's side of the tie, or the even one for a tie."""
     distance = product - (tie << (shift - _constant(1)))
-    # In units of 2**(shift - 25), in which the rounding of the product moves it as far as the
-    # leading bit of ``tie`` says; less one, so that the bounds belong to the tie.
+    # In units of 2**(shift - 25), in which the leading bit of ``tie`` tells how far the rounding
+    # moves the product; minus one, so that the bounds belong to the tie.
     outside = tirx.max(tirx.abs(distance) - _constant(1), _constant(0))
     outside = outside << tirx.max(_constant(25) - shift, _constant(0))
     outside = outside >> tirx.max(shift - _constant(25), _constant(0))
@@ -109,7 +110,7 @@ def _pulled(product: Any, tie: Any, shift: Any) -> Any:
     # Whether the leading bit of ``outside`` is below that of ``size``.
     on_tie = _wide(outside < size) & _wide(outside < (outside ^ size))
     below, above = tie >> _constant(1), _wide(distance > _constant(0))
-    # No selection, whose condition TVM's simplifier would pursue for minutes.
+    # Not written as a selection, whose condition TVM's simplifier would work on for minutes.
     return below + (below & on_tie) + (above & (on_tie ^ _constant(1)))
 
 
@@ -119,17 +120,17 @@ def _pulled(product: Any, tie: Any, shift: Any) -> Any:
 def onnx_requantize(
     bb: BlockBuilder, acc: Expr, requant: OnnxRequant, name: str, axis: int, bound: int
 ) -> Var:
-    """Scale an int32 tensor; its zero point, clip and cast follow.
+    """Scale an int32 tensor; zero point, clip and cast come afterwards.
 
     The constant ``factors`` is int32 ``[2, channels]``: the multipliers, then the shifts.
 
     Args:
-        bb: where to write.
+        bb: builder to write with.
         acc: the accumulator, int32.
-        requant: how to scale.
-        name: the operator this belongs to.
-        axis: of ``acc`` that the channels follow.
-        bound: largest magnitude ``acc`` can have.
+        requant: requantization.
+        name: name of the operator that it belongs to.
+        axis: channel axis of ``acc``.
+        bound: largest possible magnitude of ``acc``.
     """
     shape, channels = shape_of(acc), len(requant.multiplier)
     large = bound >= EXACT_BELOW
@@ -151,6 +152,6 @@ def onnx_requantize(
 
 
 def read_factors(factors: Array, output_zero_point: int) -> OnnxRequant:
-    """The requantization whose constant is ``factors``."""
+    """Return the requantization with these constant ``factors``."""
     multipliers, shifts = (tuple(int(value) for value in row) for row in factors)
     return OnnxRequant(multipliers, shifts, output_zero_point)

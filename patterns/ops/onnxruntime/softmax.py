@@ -1,8 +1,8 @@
-"""Softmax of int8 rows with a table of exponentials, as onnxruntime's quantized kernel has it.
+"""Softmax of int8 rows with a table of exponentials, as in onnxruntime's quantized kernel.
 
-``y = round(e[max - x] / (s_y * sum(e[max - x]))) + zero_point``; the kernel keeps the exponentials
-of all 256 distances from the maximum as float32, here they are integers of as many bits as the sum
-of a row leaves.
+``y = round(e[max - x] / (s_y * sum(e[max - x]))) + zero_point``; the kernel has the exponentials of
+all 256 distances from the maximum in float32; here they are integers with as many bits as the sum
+of a row allows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxSoftmax", "exponentials"]
 
-_BITS = 30  # of a sum, and of an exponential in output steps
+_BITS = 30  # bits of a sum, and of an exponential in output steps
 
 
 def exponentials(scale: float, row: int) -> Array:
-    """``exp(-d * scale)`` for d from 0 to 255, int32 [256]; rows of that length sum to 2**30."""
+    """``exp(-d * scale)`` for d from 0 to 255, int32 [256]; sums of such rows are at most 2**30."""
     bits = _BITS - math.ceil(math.log2(max(row, 1)))
     distances = np.arange(256, dtype="float64") * float(np.float32(scale))
     return np.rint(np.exp(-distances) * 2.0**bits).astype("int32")
@@ -44,7 +44,7 @@ class OnnxSoftmax(PrimitiveOp):
     Attributes:
         input_step: scale of the input.
         output_step: scale of the result, at least 2**-15.
-        zero_point: integer of the result that stands for 0.0.
+        zero_point: integer of the result that represents 0.0.
         clip: inclusive range of the result.
     """
 
@@ -63,7 +63,7 @@ class OnnxSoftmax(PrimitiveOp):
 
     @property
     def _steps(self) -> int:
-        """Steps of the result in 1, in units of 2**-16: scales need be no power of two."""
+        """Steps of the result in 1.0, in units of 2**-16: scales need not be powers of two."""
         return round(2.0**16 / float(np.float32(self.output_step)))
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:

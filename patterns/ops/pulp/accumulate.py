@@ -1,4 +1,4 @@
-"""The sum of the heads of an attention, requantized once more."""
+"""The sum of the heads of an attention, with its own requantization."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ __all__ = ["Accumulate"]
 class Accumulate(PrimitiveOp):
     """``clip((sum of all inputs * mul + add) >> shift)`` to int8; the shift floors.
 
-    The inputs are two and more different int8 tensors of one shape.
+    The inputs are two or more different int8 tensors of the same shape.
 
     Attributes:
-        mul, add: fit int32.
-        shift: from 0 to 31.
+        mul, add: integers that fit int32.
+        shift: number of bits, 0 to 31.
         clip: inclusive range of the output.
 
     Raises:
-        UnsupportedError: if a number is out of range.
+        UnsupportedError: a number is out of range.
     """
 
     kind = "accumulate"

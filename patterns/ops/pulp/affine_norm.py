@@ -1,4 +1,4 @@
-"""Scaling and shifting by column in integers, as the PULP flow defines it: MobileBERT's NoNorm."""
+"""Scaling and shifting by column in integers, as in the PULP flow: MobileBERT's NoNorm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["PulpAffineNorm"]
 @operator
 @dataclass(frozen=True, eq=False)
 class PulpAffineNorm(Norm):
-    """Each row scaled and shifted by column; no statistics."""
+    """Each row scaled and shifted by column, without statistics."""
 
     kind = "affine_norm"
     tag = "integer_affine_norm"
@@ -32,15 +32,15 @@ class PulpAffineNorm(Norm):
 
     @classmethod
     def of(cls, weight: Array, bias: Array, mul: int, divisor: int) -> Self:
-        """From what files give.
+        """Return the operator for the parameters in a file.
 
         Args:
-            weight, bias: an integer for each column that fits int32.
-            mul: a factor of all columns.
+            weight, bias: one integer per column that fits int32.
+            mul: a factor for all columns.
             divisor: a power of two.
 
         Raises:
-            UnsupportedError: if a number is none of these.
+            UnsupportedError: a number is not allowed.
         """
         return cls(AffineNorm(vector(weight), vector(bias), mul, exponent_of(divisor)))
 

@@ -1,4 +1,4 @@
-"""Division of integers by a constant, as the PULP flow defines it."""
+"""Division of integers by a constant, as in the PULP flow."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PulpDivide(ElementWise):
     """``(numerator * x) // denominator``, which floors; int32.
 
     Attributes:
-        numerator: below 2**62 in magnitude with the input.
-        denominator: positive, fits int32.
+        numerator: its product with the input is below 2**62 in magnitude.
+        denominator: positive integer that fits int32.
     """
 
     kind = "divide"
@@ -51,6 +51,6 @@ class PulpDivide(ElementWise):
         working = str(value.ty.dtype)
         divisor, one = tirx.const(self.denominator, working), tirx.const(1, working)
         product = value * tirx.const(self.numerator, working)
-        # What C's division rounds toward zero is lowered before.
+        # TVM lowers this before C's division, which rounds toward zero.
         lowered = tirx.Select(product < 0, product - (divisor - one), product)
         return tirx.truncdiv(lowered, divisor)

@@ -1,4 +1,4 @@
-"""`ElementWise`: what the PULP flow's functions of one integer have in common."""
+"""`ElementWise`: the base of the PULP flow's functions of one integer."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ __all__ = ["ElementWise", "check_fits"]
 
 @dataclass(frozen=True, eq=False)
 class ElementWise(PrimitiveOp):
-    """Base of functions of each element of a tensor of any integers; the results are int32.
+    """Base of functions of each element of an integer tensor; the results are int32.
 
     Attributes:
-        offered: whether accelerators are offered it, as a table of bytes, together with the
-            requantization behind it.
+        offered: whether it is offered to accelerators as a table of bytes, together with the
+            requantization after it.
     """
 
     offered: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, largest: int) -> None:
-        """Refuse inputs of up to this magnitude if the results may be wrong.
+        """Refuse inputs of up to this magnitude if results could be wrong.
 
         Raises:
-            UnsupportedError: if a result may not fit int32, or a field is out of range.
+            UnsupportedError: a result may not fit int32, or a field is out of range.
         """
 
     @abstractmethod
     def of(self, value: Any) -> Any:
-        """The function of an expression of the type `working` names."""
+        """Return the function of an expression with the type that `working` returns."""
 
     def working(self, largest: int) -> str:
-        """The type to compute in, for inputs of up to this magnitude."""
+        """Return the type to compute in, for inputs of up to this magnitude."""
         return "int32"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -62,10 +62,10 @@ class ElementWise(PrimitiveOp):
         return te.compute(source.shape, element, name=self.tag)
 
     def tabulated(self, dtype: str) -> tuple[int, ...]:
-        """What the function makes of each byte of ``dtype``, int8 or uint8.
+        """Return the function's result for each byte of ``dtype``, int8 or uint8.
 
         Returns:
-            256 integers, by the byte of the argument in two's complement.
+            256 integers, indexed by the byte of the argument in two's complement.
         """
         return _tabulated(self, dtype)
 
@@ -82,10 +82,10 @@ def check_fits(worst: int, what: str) -> None:
 
     Args:
         worst: largest magnitude of a result.
-        what: it is of, for the message.
+        what: name of the function, for the message.
 
     Raises:
-        UnsupportedError: if it does not fit.
+        UnsupportedError: the results may not fit.
     """
     if worst > INT32_MAX:
         raise UnsupportedError(

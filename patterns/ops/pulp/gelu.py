@@ -1,4 +1,4 @@
-"""GELU in integers, as the PULP flow defines it: a polynomial of second degree."""
+"""GELU in integers, as in the PULP flow: a polynomial of second degree."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PulpGelu(ElementWise):
     """``x * ((one + L) >> 1)``, ``L = sgn(x) * (one - (min(|x|, -b) + b)**2)``; int32.
 
     Attributes:
-        b: where the error function is flat, not positive.
-        one: the integer that stands for 1.0.
+        b: negated argument where the error function becomes flat; not positive.
+        one: the integer that represents 1.0.
     """
 
     kind = "gelu"

@@ -1,4 +1,4 @@
-"""Hard swish in integers, as the PULP flow defines it."""
+"""Hard swish in integers, as in the PULP flow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PulpHardSwish(ElementWise):
     """``x * clip(x + three, 0, six) * sixth``, int32.
 
     Attributes:
-        three, six, sixth: the integers that stand for 3.0, 6.0 and 1 / 6.
+        three, six, sixth: the integers that represent 3.0, 6.0 and 1 / 6.
     """
 
     kind = "hard_swish"

@@ -35,14 +35,14 @@ _LIMITS = {
 @operator
 @dataclass(frozen=True, eq=False)
 class ItaActivation(PrimitiveOp):
-    """The accelerator's GELU and the requantization behind it, as a table of all int8.
+    """The accelerator's GELU and the requantization after it, as a table for all int8 values.
 
     Attributes:
-        function: of an element.  Its ``c`` is negative, and so are the results where the input is
-            positive: the step of the output has the other sign.
+        function: function of one element.  Its ``c`` is negative, so the results for positive
+            inputs are negative, too: the step of the output has the opposite sign.
 
     Raises:
-        UnsupportedError: if a parameter is out of range.
+        UnsupportedError: a parameter is out of range.
     """
 
     kind = "ita_gelu"
@@ -64,7 +64,7 @@ class ItaActivation(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the table."""
-        # The table of a `TableMap` is indexed by bytes, from 0 to 127 and then from -128 to -1.
+        # The table of a `TableMap` is indexed by bytes: 0 to 127, then -128 to -1.
         table = np.roll(self.function.table().table.view("int8"), 128)
         return Argument("x", inputs[0]), Argument("table", table)
 

@@ -1,6 +1,6 @@
-"""Softmax of powers of two, as the Integer Transformer Accelerator computes it (ITAMax).
+"""Softmax with powers of two, as the Integer Transformer Accelerator computes it (ITAMax).
 
-It runs over the last axis and adds powers of two in groups of a row;
+It works along the last axis and adds powers of two in groups of a row;
 `byoc_dory.layers.rowwise.ItaSoftmax` has the formula.
 """
 
@@ -25,22 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["ItaMax"]
 
-_ONE = 256  # what the maximum of a row adds to its sum
+_ONE = 256  # contribution of a row's maximum to its sum
 _STEP_BITS = 7
-_AMOUNT_BITS = 5  # of a shift of 32 bits
+_AMOUNT_BITS = 5  # largest shift of 32 bits
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class ItaMax(PrimitiveOp):
-    """The softmax of powers of two of each row of an int8 or uint8 tensor.
+    """The softmax with powers of two of each row of an int8 or uint8 tensor.
 
     Attributes:
-        function: of a row; where that is no whole number of groups, its last one is shorter.
-        dtype: of the output, uint8 or int8.
+        function: function of a row; if a row is not a whole number of groups, its last group is
+            shorter.
+        dtype: type of the output, uint8 or int8.
 
     Raises:
-        UnsupportedError: if a parameter is out of range, or the result does not fit ``dtype``.
+        UnsupportedError: a parameter is out of range, or the result does not fit ``dtype``.
     """
 
     kind = "ita_softmax"
@@ -64,7 +65,7 @@ class ItaMax(PrimitiveOp):
             )
 
     def _width(self, length: int) -> int:
-        """Elements of a group in rows of this length."""
+        """Return the number of elements per group in rows of this length."""
         return min(self.function.group or length, length)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -106,17 +107,17 @@ def _softmax(source: te.Tensor, parameters: ItaSoftmax, width: int, dtype: str) 
 
 
 def _steps(distance: Any, bits: int) -> Any:
-    """How many times this distance from the maximum halves a probability: at most 31."""
+    """Return how often this distance from the maximum halves a probability: at most 31 times."""
     half = (1 << bits) >> 1
     steps = (
         (distance + tirx.const(half, "int32")) >> tirx.const(bits, "int32") if bits else distance
     )
-    # Both bounds are written out: TVM takes variable amounts for possibly negative.
+    # Both bounds are written out: TVM assumes that variable shift amounts may be negative.
     return tirx.max(tirx.min(steps, tirx.const(31, "int32")), tirx.const(0, "int32"))
 
 
 def _in_group(source: te.Tensor, width: int, name: str) -> tuple[Any, Callable[..., Any]]:
-    """An axis over a group, and the column it means; a last group that is shorter is guarded."""
+    """Return an axis over a group, and the column it refers to; a shorter last group is guarded."""
     length = int(source.shape[-1])
     axis = te.reduce_axis((0, tirx.const(width, "int64")), name)
 
@@ -131,7 +132,7 @@ def _in_group(source: te.Tensor, width: int, name: str) -> tuple[Any, Callable[.
 
 
 def _maxima(source: te.Tensor, width: int) -> te.Tensor:
-    """The maximum of a row up to and including each group, int32."""
+    """Return the maximum of a row up to and including each group, int32."""
     rows, length = source.shape[:-1], int(source.shape[-1])
     grid = [*rows, tirx.const(-(-length // width), "int64")]
     lowest = int(np.iinfo(str(source.dtype)).min)
@@ -156,7 +157,7 @@ def _maxima(source: te.Tensor, width: int) -> te.Tensor:
 
 
 def _sums(source: te.Tensor, maxima: te.Tensor, width: int, bits: int) -> te.Tensor:
-    """The sum of a row after its last group, int32; the maximum itself adds 256."""
+    """Return the sum of a row after its last group, int32; the maximum itself adds 256."""
     axis, guarded = _in_group(source, width, "j")
     rows, one = source.shape[:-1], tirx.const(_ONE, "int32")
 
@@ -173,7 +174,8 @@ def _sums(source: te.Tensor, maxima: te.Tensor, width: int, bits: int) -> te.Ten
     if int(maxima.shape[-1]) == 1:
         return te.compute(rows, lambda *i: terms(*i, 0), name="total")
 
-    # A reduction has one operand: a group's own sum, and how far it shifts what came before.
+    # The reduction has a pair as its operand: a group's own sum, and the shift of the previous
+    # groups.
     def updated(total: Any, update: Any) -> Any:
         amount = update & tirx.const((1 << _AMOUNT_BITS) - 1, "int32")
         return (total >> amount) + (update >> tirx.const(_AMOUNT_BITS, "int32"))

@@ -1,4 +1,4 @@
-"""Layer normalization in integers, as the PULP flow defines it."""
+"""Layer normalization in integers, as in the PULP flow."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["PulpLayerNorm"]
 
 _SPREAD = 255
-"""The largest distance of bytes from their mean."""
+"""The largest distance of a byte from a mean."""
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class PulpLayerNorm(Norm):
-    """Each row less its mean, divided by its deviation, scaled and shifted by column."""
+    """Each row minus its mean, divided by its deviation, scaled and shifted by column."""
 
     kind = "layer_norm"
     tag = "integer_layer_norm"
@@ -34,14 +34,14 @@ class PulpLayerNorm(Norm):
 
     @classmethod
     def of(cls, weight: Array, bias: Array, divisor: int) -> Self:
-        """From what files give.
+        """Return the operator for the parameters in a file.
 
         Args:
-            weight, bias: an integer for each column that fits int32.
+            weight, bias: one integer per column that fits int32.
             divisor: a power of two.
 
         Raises:
-            UnsupportedError: if a number is none of these.
+            UnsupportedError: a number is not allowed.
         """
         return cls(LayerNorm(vector(weight), vector(bias), exponent_of(divisor)))
 

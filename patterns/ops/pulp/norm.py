@@ -1,7 +1,7 @@
-"""`Norm`: what the PULP flow's normalizations of rows have in common.
+"""`Norm`: the base of the PULP flow's normalizations of rows.
 
-``trunc`` rounds toward zero, ``//`` down, ``isqrt`` is the integer square root.  Divisors are
-powers of two.  Results saturate at the bounds of int8.
+``trunc`` rounds toward zero, ``//`` rounds down, ``isqrt`` is the integer square root.  Divisors
+are powers of two.  Results saturate at the bounds of int8.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Norm(PrimitiveOp):
     """Base of normalizations over the last axis of int8 or uint8 tensors; the results are int8.
 
     Attributes:
-        function: of a row; its arrays are int32 and have an entry for each column.
+        function: function of a row; its arrays are int32 with one entry per column.
     """
 
     function: LayerNorm | RmsNorm | AffineNorm
 
     def _vectors(self) -> dict[str, Array]:
-        """The arrays among the function's parameters."""
+        """Return the arrays among the function's parameters."""
         parts = {item.name: getattr(self.function, item.name) for item in fields(self.function)}
         return {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
 
@@ -59,7 +59,7 @@ class Norm(PrimitiveOp):
         return TensorType(shape)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, and an entry of each vector for each column."""
+        """See `PrimitiveOp.arguments`: the input, and vectors with one entry per column."""
         vectors = self._vectors().items()
         constants = [Argument(role, values, f"function.{role}") for role, values in vectors]
         return Argument("x", inputs[0]), *constants
@@ -72,19 +72,19 @@ class Norm(PrimitiveOp):
 
 
 def vector(values: Array) -> Array:
-    """Numbers of any shape as an int32 array of one axis.
+    """Return numbers of any shape as an int32 vector.
 
     Raises:
-        UnsupportedError: if one does not fit.
+        UnsupportedError: a number does not fit.
     """
     return constant_of(np.asarray(values).reshape(-1), 1)
 
 
 def exponent_of(divisor: int) -> int:
-    """The power of two that a divisor is.
+    """Return the exponent of a divisor that is a power of two.
 
     Raises:
-        UnsupportedError: if it is none.
+        UnsupportedError: the divisor is not a power of two.
     """
     if divisor < 1 or divisor & (divisor - 1):
         raise UnsupportedError(f"a division by {divisor}", hint="give a power of two")
@@ -92,18 +92,18 @@ def exponent_of(divisor: int) -> int:
 
 
 def sum_type(worst: int) -> str:
-    """The type that holds everything up to this magnitude: int32 or int64."""
+    """Return the type that holds everything up to this magnitude: int32 or int64."""
     return "int32" if worst <= INT32_MAX else "int64"
 
 
 def saturated(value: Any, kind: str) -> Any:
-    """A value of type ``kind`` as int8, saturated."""
+    """Return a value of type ``kind`` as int8, saturated."""
     low, high = (tirx.const(limit, kind) for limit in INT8)
     return tirx.Cast("int8", tirx.max(tirx.min(value, high), low))
 
 
 def row_sum(source: te.Tensor, term: Any, kind: str, name: str) -> te.Tensor:
-    """The sum of ``term`` over each row, of type ``kind``."""
+    """Return the sum of ``term`` over each row, of type ``kind``."""
     k = te.reduce_axis((0, source.shape[-1]), "k")
     return te.compute(
         source.shape[:-1], lambda *i: te.sum(tirx.Cast(kind, term(*i, k)), axis=k), name=name
@@ -111,10 +111,10 @@ def row_sum(source: te.Tensor, term: Any, kind: str, name: str) -> te.Tensor:
 
 
 def roots(squares: te.Tensor, worst: int, kind: str) -> te.Tensor:
-    """``isqrt`` of each element, none of which exceeds ``worst``.
+    """Return ``isqrt`` of each element; no element exceeds ``worst``.
 
-    It is how many k from 1 on have a square not above the element.  Rows of bytes need at most 255
-    of them, which is little beside the row itself.
+    It counts the k from 1 on whose square does not exceed the element.  Rows of bytes need at most
+    255 of them, which is little compared with the row itself.
     """
     k = te.reduce_axis((0, tirx.const(math.isqrt(worst), "int64")), "r")
 

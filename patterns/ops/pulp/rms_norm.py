@@ -1,4 +1,4 @@
-"""Normalization by the root of the mean square in integers, as the PULP flow defines it."""
+"""Normalization by the root of the mean square in integers, as in the PULP flow."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class PulpRmsNorm(Norm):
 
     @classmethod
     def of(cls, weight: Array, divisor: int) -> Self:
-        """From what files give.
+        """Return the operator for the parameters in a file.
 
         Args:
-            weight: an integer for each column that fits int32.
+            weight: one integer per column that fits int32.
             divisor: a power of two.
 
         Raises:
-            UnsupportedError: if a number is none of these.
+            UnsupportedError: a number is not allowed.
         """
         return cls(RmsNorm(vector(weight), exponent_of(divisor)))
 

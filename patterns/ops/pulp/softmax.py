@@ -1,6 +1,6 @@
-"""Softmax in integers, as the PULP flow defines it: a polynomial.
+"""Softmax in integers, as in the PULP flow: a polynomial.
 
-`patterns.ops.pulp.ita_softmax` has the one of powers of two.
+`patterns.ops.pulp.ita_softmax` has the one with powers of two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["PulpSoftmax", "exponentials"]
 def exponentials(
     coefficients: tuple[int, int, int], log2: int, distances: int = 256
 ) -> tuple[int, ...]:
-    """``(A * (p + B)**2 + C) >> z`` for each distance d from the maximum.
+    """Return ``(A * (p + B)**2 + C) >> z`` for each distance d from the maximum.
 
     ``z = min(d // log2, 31)`` and ``p = z * log2 - d``.
     """
@@ -45,18 +45,18 @@ def exponentials(
 @operator
 @dataclass(frozen=True, eq=False)
 class PulpSoftmax(PrimitiveOp):
-    """``e * (levels - 1) // sum(e)`` of each row, e its polynomial exponentials; uint8.
+    """``e * (levels - 1) // sum(e)`` of each row, with polynomial exponentials e; uint8.
 
-    Rows are those of the last axis of int8 or uint8 tensors.  Distances from the maximum are below
+    Rows are along the last axis of int8 or uint8 tensors.  Distances from the maximum are below
     256, so the exponential is a table.
 
     Attributes:
         coefficients: A, B and C of the polynomial ``A * (p + B)**2 + C``.
-        log2: steps of the input that halve the exponential.
-        levels: of the output, 2 to 256.
+        log2: number of input steps that halve the exponential.
+        levels: number of output levels, 2 to 256.
 
     Raises:
-        UnsupportedError: if the exponential is negative, zero at the maximum, or too large.
+        UnsupportedError: the exponential is negative, zero at the maximum, or too large.
     """
 
     kind = "integer_softmax"

@@ -1,4 +1,4 @@
-"""The sum of two int8 tensors of one shape in TFLite's arithmetic."""
+"""The sum of two int8 tensors of the same shape in TFLite's arithmetic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["TfliteAdd"]
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteAdd(PrimitiveOp):
-    """The sum of two int8 tensors of one shape, which accelerators know.
+    """The sum of two int8 tensors of the same shape, which can be a layer.
 
     Attributes:
         factors: scales and zero points.
@@ -53,7 +53,7 @@ class TfliteAdd(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multipliers.
 
-        The multipliers are an argument, because TVM multiplies known ones out, into three wide
+        The multipliers are an argument, because TVM would multiply out known ones, into three wide
         products instead of one.
         """
         multipliers = np.asarray(self.factors.multipliers, "int32")
@@ -66,7 +66,7 @@ class TfliteAdd(PrimitiveOp):
         factors, (low, high) = self.factors, self.clip
 
         def operand(value: Any, index: int) -> Any:
-            # (centred << 20) * multiplier >> 31 with rounding, the common factor left out.
+            # (centred << 20) * multiplier >> 31 with rounding, with the common factor cancelled.
             centred = tirx.Cast("int32", value) - factors.zero_points[index]
             product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
             drop = 31 - ADD_LEFT_SHIFT
@@ -82,7 +82,7 @@ class TfliteAdd(PrimitiveOp):
         return te.compute(first.shape, element, name="sum")
 
     def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
-        """See `Op.layer`; the requantization has three multipliers, those of `AddFactors`."""
+        """See `Op.layer`; the requantization has the three multipliers of `AddFactors`."""
         a, b, zero_point = self.factors.zero_points
         requant = TfliteRequant(
             multiplier=self.factors.multipliers,
@@ -95,5 +95,5 @@ class TfliteAdd(PrimitiveOp):
 
 
 def _divided(value: Any, shift: int) -> Any:
-    # Operands are below 2**28 and only shrink, so that the short form never overflows.
+    # Operands are below 2**28 and only shrink, so the short form never overflows.
     return short_rounding_right_shift(value, -shift) if shift < 0 else value

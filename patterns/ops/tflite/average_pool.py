@@ -24,13 +24,13 @@ __all__ = ["AveragePool"]
 @operator
 @dataclass(frozen=True, eq=False)
 class AveragePool(PrimitiveOp):
-    """Sum over count of int8 windows, rounded half away from zero; scale and zero point stay.
+    """Averages of int8 windows, rounded half away from zero; scale and zero point stay the same.
 
     Attributes:
-        kernel, strides: (y, x).
-        padding: (top, left, bottom, right); positions outside are not counted.
+        kernel, strides: sizes (y, x).
+        padding: sizes (top, left, bottom, right); positions outside are not counted.
         clip: inclusive range of the output.
-        layout: ``"NHWC"`` or ``"NCHW"``.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
     """
 
     kind = "average_pool"
@@ -50,7 +50,7 @@ class AveragePool(PrimitiveOp):
         return "NHWC" if self.layout == "NHWC" else "NCHW"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`; no window may lie outside the input altogether."""
+        """See `PrimitiveOp.result`; no window may lie completely outside the input."""
         shape, y = inputs[0].shape, y_axis(self.layout)
         out = self._shape(shape)
         for axis in (0, 1):
@@ -110,10 +110,10 @@ class AveragePool(PrimitiveOp):
         return te.compute(out, average, name="average")
 
     def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`: a mean lies between its inputs."""
+        """See `Op.range`: a mean lies within the range of its inputs."""
         low, high = union(inputs)
         return max(self.clip[0], low), min(self.clip[1], high)
 
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
-        """See `Op.elements_read`: each window as a whole."""
+        """See `Op.elements_read`: all elements of each window."""
         return prod(self.kernel) * prod(output.shape)

@@ -1,7 +1,8 @@
 """Sums, differences and products of two int8 tensors in TFLite's arithmetic, broadcast.
 
-The sum of two tensors of one shape is `patterns.ops.tflite.add`, because accelerators know it;
-what is here has operands of different shapes, constants among them, or other functions.
+The sum of two tensors of the same shape is in `patterns.ops.tflite.add`, because accelerators
+support it; the operators here have operands of different shapes, possibly constant, or other
+functions.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ Function: TypeAlias = Literal["add", "subtract", "multiply"]
 
 
 def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
-    """The shape of a result of operands of these shapes.
+    """Return the shape of the result for operands of these shapes.
 
     Raises:
-        IntegerFormError: if the shapes do not fit.
+        IntegerFormError: the shapes do not fit.
     """
     try:
         return tuple(int(size) for size in np.broadcast_shapes(tuple(first), tuple(second)))
@@ -50,13 +51,13 @@ def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteBinary(PrimitiveOp):
-    """A sum, difference or product of two int8 tensors, broadcast as numpy does.
+    """A sum, difference or product of two int8 tensors, broadcast like in numpy.
 
     Attributes:
-        function: what is computed.
+        function: name of the function.
         parameters: scales and zero points; a `MultiplyFactors` for a product.
         clip: inclusive range of the output.
-        a, b: the first or second operand where it is constant, int8; at most one is.
+        a, b: the first or second operand if it is constant, int8; at most one of them is.
     """
 
     kind = "tflite_binary"
@@ -74,7 +75,7 @@ class TfliteBinary(PrimitiveOp):
 
     @property
     def zero_point(self) -> int:
-        """Integer of the output that stands for 0.0."""
+        """Integer of the output that represents 0.0."""
         return self.parameters.zero_points[2]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -84,7 +85,7 @@ class TfliteBinary(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multipliers.
 
-        The multipliers are an argument, because TVM multiplies known ones out.
+        The multipliers are an argument, because TVM would multiply out known ones.
         """
         twice = self.a is None and self.b is None and len(inputs) == 1
         given = iter([*inputs, *inputs] if twice else inputs)
@@ -118,7 +119,7 @@ class TfliteBinary(PrimitiveOp):
 
 
 def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any:
-    """The element of an operand that belongs to an element of the result, int32."""
+    """Return the operand's element for an element of the result, int32."""
     own = index[len(index) - len(shape) :]
     place = [
         at if size > 1 else tirx.const(0, "int64") for at, size in zip(own, shape, strict=True)
@@ -127,10 +128,10 @@ def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any
 
 
 def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
-    """As in `patterns.ops.tflite.add`; a difference negates what was scaled."""
+    """Return the sum as in `patterns.ops.tflite.add`; a difference negates the scaled operand."""
 
     def operand(index: int) -> Any:
-        # (centred << 20) * multiplier >> 31 with rounding, the common factor left out.
+        # (centred << 20) * multiplier >> 31 with rounding, with the common factor cancelled.
         centred = pair[index] - parameters.zero_points[index]
         product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
         drop = 31 - ADD_LEFT_SHIFT
@@ -153,7 +154,10 @@ def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -
 
 
 def divided(value: Any, shift: int) -> Any:
-    """A value of less than 2**30 shifted right by ``-shift``, rounded as TFLite does; as it is
-    where the shift is to the left, which comes before the multiplication."""
-    # Everything that gets here is below 2**30, so that the short form never overflows.
+    """Return a value below 2**30 shifted right by ``-shift``, rounded like TFLite.
+
+    With a positive ``shift`` the value is returned unchanged: a left shift comes before the
+    multiplication.
+    """
+    # All values here are below 2**30, so the short form never overflows.
     return short_rounding_right_shift(value, -shift) if shift < 0 else value

@@ -10,7 +10,7 @@ from patterns.ops.requantize import fixed_point
 __all__ = ["ADD_LEFT_SHIFT", "AddFactors", "MultiplyFactors"]
 
 ADD_LEFT_SHIFT = 20
-"""Fraction bits TFLite gives the operands of an add before scaling them."""
+"""Number of fraction bits that TFLite gives the operands of an add before scaling them."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class AddFactors:
     """TFLite's add: both operands scaled to a common step, summed, scaled to the output.
 
     Attributes:
-        multipliers, shifts: of first operand, second operand and output.
-        zero_points: likewise.
+        multipliers, shifts: those of first operand, second operand and output.
+        zero_points: those of first operand, second operand and output.
     """
 
     multipliers: tuple[int, int, int]
@@ -30,10 +30,10 @@ class AddFactors:
     def from_scales(
         cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
     ) -> AddFactors:
-        """From the real scales of first operand, second operand and output.
+        """Return the factors for the real scales of first operand, second operand and output.
 
         Raises:
-            UnsupportedError: if the output's step is absurdly fine.
+            UnsupportedError: the output's step is absurdly small.
         """
         first, second, output = scales
         twice_largest = 2.0 * max(first, second)
@@ -58,8 +58,8 @@ class MultiplyFactors:
     """TFLite's product: the centred operands multiplied, scaled to the output.
 
     Attributes:
-        multiplier, shift: Q31 and exponent of s_a * s_b / s_out.
-        zero_points: of first operand, second operand and output.
+        multiplier, shift: Q31 multiplier and exponent of s_a * s_b / s_out.
+        zero_points: those of first operand, second operand and output.
     """
 
     multiplier: int
@@ -70,10 +70,10 @@ class MultiplyFactors:
     def from_scales(
         cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
     ) -> MultiplyFactors:
-        """From the real scales of first operand, second operand and output.
+        """Return the factors for the real scales of first operand, second operand and output.
 
         Raises:
-            UnsupportedError: if the product would leave int32 before it is rounded.
+            UnsupportedError: the product would exceed int32 before it is rounded.
         """
         multiplier, shift = fixed_point(scales[0] * scales[1] / scales[2])
         if shift > 14:  # a product of two centred bytes is below 2**16

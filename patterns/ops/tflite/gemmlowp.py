@@ -1,8 +1,8 @@
 """gemmlowp's fixed-point functions on Python integers, for tables made when a model is imported.
 
-Fixed-point numbers are written Qm.n: m integer and n fraction bits beside the sign; raw values are
+Fixed-point numbers are written Qm.n: m integer and n fraction bits besides the sign; raw values are
 int32.  The polynomial and its constants are those of TFLite Micro's reference kernels, so that a
-table made here equals what the kernel computes.
+table made here equals the kernel's results.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ _INT32_MAX = 2**31 - 1
 
 
 def high_multiply(a: int, b: int) -> int:
-    """The high half of 2ab, rounded to nearest, ties upward; saturated."""
+    """Return the high half of 2ab, rounded to nearest, ties upward; saturated."""
     return min((a * b + (1 << 30)) >> 31, _INT32_MAX)
 
 
 def rounding_shift(value: int, amount: int) -> int:
-    """``value / 2**amount``, rounded half away from zero."""
+    """Return ``value / 2**amount``, rounded half away from zero."""
     remainder = value & ((1 << amount) - 1)
     threshold = ((1 << amount) - 1 >> 1) + (value < 0)
     return (value >> amount) + (remainder > threshold)
 
 
 def scaled(value: int, multiplier: int, shift: int) -> int:
-    """TFLite's requantization of one number: Q31 multiplier, two roundings, wrapping left shift."""
+    """TFLite's requantization of a number: Q31 multiplier, two roundings, wrapping left shift."""
     left, right = max(shift, 0), max(-shift, 0)
     wrapped = ((value << left) + 2**31) % 2**32 - 2**31
     return rounding_shift(high_multiply(wrapped, multiplier), right)
 
 
 def exp_of_non_positive(a: int, integer_bits: int) -> int:
-    """exp(a) in Q0.31 for a <= 0 of so many integer bits.
+    """Return exp(a) in Q0.31 for a <= 0 with this number of integer bits.
 
-    A fraction in [-1/4, 0) goes through a polynomial, the rest is powers exp(-2**k).
+    A fraction in [-1/4, 0) is computed with a polynomial, the rest as a product of powers
+    exp(-2**k).
     """
     if a == 0:
         return _INT32_MAX
@@ -59,7 +60,7 @@ def exp_of_non_positive(a: int, integer_bits: int) -> int:
 
 
 def _exp_near_zero(a: int) -> int:
-    """exp(a) in Q0.31 for a in [-1/4, 0): the Taylor polynomial of degree 4 around -1/8."""
+    """Return exp(a) in Q0.31 for a in [-1/4, 0): the Taylor polynomial of degree 4 around -1/8."""
     x = a + (1 << 28)
     x2 = high_multiply(x, x)
     x3 = high_multiply(x2, x)
@@ -89,7 +90,7 @@ def _saturated(value: int) -> int:
 
 
 def logistic(a: int, integer_bits: int) -> int:
-    """1 / (1 + exp(-a)) in Q0.31 for a of so many integer bits."""
+    """Return 1 / (1 + exp(-a)) in Q0.31 for a with this number of integer bits."""
     if a == 0:
         return 1 << 30
     above = _saturated(_two_over_one_plus(exp_of_non_positive(-abs(a), integer_bits)) << 1)
@@ -97,10 +98,10 @@ def logistic(a: int, integer_bits: int) -> int:
 
 
 def tanh(a: int, integer_bits: int) -> int:
-    """tanh(a) in Q0.31 for a of so many integer bits."""
+    """Return tanh(a) in Q0.31 for a with this number of integer bits."""
     if a == 0:
         return 0
-    # exp(-2|a|): the same raw number with one integer bit more.
+    # exp(-2|a|): the same raw number with one more integer bit.
     ratio = _two_over_one_plus(exp_of_non_positive(-abs(a), integer_bits + 1))
     magnitude = _saturated((ratio - (1 << 29)) << 2)
     return magnitude if a > 0 else -magnitude

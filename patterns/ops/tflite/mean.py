@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["TfliteMean", "mean_factor"]
 
 _MOST = 1 << 22
-"""Elements whose centred bytes, 9 bits each, may not leave int32 when they are summed."""
+"""Largest number of elements whose centred bytes, 9 bits each, can be summed in int32."""
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteMean(PrimitiveOp):
-    """TFLite's MEAN of int8, any rank: the count is part of the multiplier.
+    """TFLite's MEAN of int8 tensors of any rank; the count is part of the multiplier.
 
     Attributes:
-        axes: to sum over, counted from 0.
-        multiplier, shift: of `mean_factor`.
-        zero_points: of input and output.
-        keep_dims: whether the axes stay, of size 1.
+        axes: axes to sum over, counted from 0.
+        multiplier, shift: factor as returned by `mean_factor`.
+        zero_points: those of input and output.
+        keep_dims: whether the axes remain, with size 1.
     """
 
     kind = "tflite_mean"
@@ -54,7 +54,7 @@ class TfliteMean(PrimitiveOp):
 
     @property
     def zero_point(self) -> int:
-        """Integer of the output that stands for 0.0."""
+        """Integer of the output that represents 0.0."""
         return self.zero_points[1]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -67,7 +67,7 @@ class TfliteMean(PrimitiveOp):
         return TensorType(tuple(sizes))
 
     def _kept(self, rank: int) -> list[int]:
-        """The axes of the input that the result has, too."""
+        """Return the axes of the input that remain in the result."""
         return [axis for axis in range(rank) if self.keep_dims or axis not in self.axes]
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
@@ -96,7 +96,7 @@ class TfliteMean(PrimitiveOp):
 def _sums(
     source: te.Tensor, shape: tuple[int, ...], axes: Sequence[int], kept: Sequence[int]
 ) -> te.Tensor:
-    """The sums over ``axes``, int32; the result has the axes ``kept``, those summed of size 1."""
+    """Int32 sums over ``axes``; the result has the axes ``kept``, those summed with size 1."""
     reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in axes}
 
     def total(*index: Any) -> Any:
@@ -109,11 +109,11 @@ def _sums(
 
 
 def mean_factor(scales: tuple[float, float], count: int) -> tuple[int, int]:
-    """Multiplier and exponent of a mean over ``count`` elements, divided and cut as TFLite does.
+    """Return multiplier and exponent of a mean over ``count`` elements, computed like TFLite.
 
     Args:
-        scales: of input and output.
-        count: of the elements.
+        scales: those of input and output.
+        count: number of elements.
     """
     multiplier, shift = fixed_point(scales[0] / scales[1])
     bits = max(min(count.bit_length() - 1, 32, 31 + shift), 0)

@@ -1,10 +1,10 @@
 """Softmax of int8 vectors in gemmlowp's fixed point, as TFLite Micro computes it.
 
-For eight-bit inputs the exponential has 256 possible arguments, ``max - x``; it is tabulated when
-the model is imported.  What remains at run time is a maximum, two sweeps over the row and one
-Newton reciprocal, all in int32 with widening products.
+For 8-bit inputs the exponential has 256 possible arguments, ``max - x``; it is tabulated when the
+model is imported.  At run time there remain a maximum, two sweeps over the row and one Newton
+reciprocal, all in int32 with widening products.
 
-Fixed-point numbers are written Qm.n: m integer and n fraction bits beside the sign.
+Fixed-point numbers are written Qm.n: m integer and n fraction bits besides the sign.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TfliteSoftmax", "exponential_table", "softmax_multiplier"]
 
-_INTEGER_BITS = 5  # of the scaled difference, Q5.26
-_SUM_INTEGER_BITS = 12  # of the sum of exponentials, Q12.19
+_INTEGER_BITS = 5  # integer bits of the scaled difference, Q5.26
+_SUM_INTEGER_BITS = 12  # integer bits of the sum of exponentials, Q12.19
 _LONGEST_ROW = (1 << _SUM_INTEGER_BITS) - 1
 _INT32_MAX = 2**31 - 1
 
@@ -42,10 +42,10 @@ _INT32_MAX = 2**31 - 1
 
 
 def softmax_multiplier(scale: float, beta: float = 1.0) -> tuple[int, int]:
-    """Multiplier and left shift that bring a difference of inputs to Q5.26.
+    """Return multiplier and left shift that convert a difference of inputs to Q5.26.
 
     Raises:
-        UnsupportedError: if the scale is too small for TFLite's arithmetic.
+        UnsupportedError: the scale is too small for TFLite's arithmetic.
     """
     real = min(beta * scale * 2.0 ** (31 - _INTEGER_BITS), float(_INT32_MAX))
     if real <= 1.0:
@@ -58,7 +58,7 @@ def softmax_multiplier(scale: float, beta: float = 1.0) -> tuple[int, int]:
 
 
 def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:
-    """``exp(-d * scale)`` in Q0.31 for d = max - x from 0 to 255; 0 where TFLite drops the term."""
+    """``exp(-d * scale)`` in Q0.31 for d = max - x from 0 to 255; 0 where TFLite drops it."""
     largest = math.floor(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS - left_shift))
     return tuple(
         exp_of_non_positive(high_multiply(-(d << left_shift), multiplier), _INTEGER_BITS)
@@ -74,10 +74,10 @@ def exponential_table(multiplier: int, left_shift: int) -> tuple[int, ...]:
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteSoftmax(PrimitiveOp):
-    """The softmax of int8 rows, the last axis; output scale 1/256, zero point -128.
+    """The softmax of int8 rows along the last axis; output scale 1/256, zero point -128.
 
     Attributes:
-        multiplier, left_shift: of `softmax_multiplier`.
+        multiplier, left_shift: factor as returned by `softmax_multiplier`.
     """
 
     kind = "softmax"
@@ -91,14 +91,14 @@ class TfliteSoftmax(PrimitiveOp):
 
     @classmethod
     def of_scale(cls, scale: float, beta: float = 1.0) -> TfliteSoftmax:
-        """The softmax of an input of this scale (its zero point does not matter).
+        """Return the softmax for an input of this scale (its zero point does not matter).
 
         Args:
-            scale: of the input.
+            scale: scale of the input.
             beta: factor of the exponent.
 
         Raises:
-            UnsupportedError: if the scale is too small for TFLite's arithmetic.
+            UnsupportedError: the scale is too small for TFLite's arithmetic.
         """
         return cls(*softmax_multiplier(scale, beta))
 
@@ -149,9 +149,9 @@ def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
     def element(*index: Any) -> Any:
         row = index[:-1]
         product = rounding_high_multiply(_doubled(root(*row)), term(*index))
-        # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 is 0.
-        # Both bounds are written out: from shifts it finds possibly negative, TVM's range analysis
-        # concludes nonsense, and then drops the saturation below.
+        # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 gives 0.
+        # Both bounds are written out: for shifts that may be negative, TVM's range analysis draws
+        # wrong conclusions, and drops the saturation below.
         amount = tirx.max(tirx.min(22 + _SUM_INTEGER_BITS - zeros(*row), 31), 0)
         result = (((product >> amount) + 1) >> 1) - 128
         return tirx.Cast("int8", tirx.min(result, 127))
@@ -160,7 +160,7 @@ def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
 
 
 def _leading_zeros(value: Any) -> Any:
-    """Leading zeros of a sum: it is at least 1.0 (bit 19) and below 2**12 (bit 31)."""
+    """The leading zeros of a sum, which is at least 1.0 (bit 19) and below 2**12 (bit 31)."""
     count = tirx.const(1, "int32")
     for bit in range(30, 19, -1):
         count = count + tirx.Cast("int32", value < tirx.const(1 << bit, "int32"))
@@ -168,20 +168,20 @@ def _leading_zeros(value: Any) -> Any:
 
 
 def _half_denominator(value: Any, zeros: Any) -> Any:
-    """(1 + a) / 2 in Q0.31, where 1 + a in [1, 2) is the sum shifted to the top."""
+    """Return (1 + a) / 2 in Q0.31, where 1 + a in [1, 2) is the sum shifted to the top."""
     top = tirx.Cast("uint32", value) << tirx.Cast("uint32", zeros)
     fraction = tirx.Cast("int32", top - tirx.const(1 << 31, "uint32"))
     return (fraction >> 1) + tirx.const(1 << 30, "int32")
 
 
 def _first_guess(half: Any) -> Any:
-    """48/17 - 32/17 * half in Q2.29, the best linear guess of 1 / half."""
+    """Return 48/17 - 32/17 * half in Q2.29, the best linear approximation of 1 / half."""
     slope = tirx.const(-round(32 / 17 * 2**29), "int32")
     return tirx.const(round(48 / 17 * 2**29), "int32") + rounding_high_multiply(half, slope)
 
 
 def _newton_step(guess: te.Tensor, half: te.Tensor) -> Any:
-    """x + x * (1 - half * x) in Q2.29; no product saturates, because the error is below 1/16."""
+    """Return x + x * (1 - half * x) in Q2.29; no product saturates: the error is below 1/16."""
 
     def step(*index: Any) -> Any:
         x = guess(*index)
@@ -192,9 +192,9 @@ def _newton_step(guess: te.Tensor, half: te.Tensor) -> Any:
 
 
 def _doubled(root: Any) -> Any:
-    """1 / (1 + a) in Q0.31 from 2 / (1 + a) in Q2.29: twice the number, saturated."""
+    """Return 1 / (1 + a) in Q0.31 from 2 / (1 + a) in Q2.29: twice the number, saturated."""
     highest = tirx.const(1 << 30, "int32")
-    # A shift: TVM would take the factor of a product into the sum that `root` may stand for, whose
-    # constants it does not fit.
+    # A shift: TVM would move a factor into the sum that `root` may stand for, where its constants
+    # would overflow.
     doubled = left_shift(root, tirx.const(1, "int32"))
     return tirx.Select(root >= highest, tirx.const(_INT32_MAX, "int32"), doubled)
