@@ -97,8 +97,8 @@ class _Generator:
         self.prefix = c_identifier(prefix)
         used = {home.name: home for home in homes.values()}
         self._emitters = {name: home.emitter(soc) for name, home in used.items()}
-        # The layout of border tensors is the family's, so any of its emitters can convert them.
-        self.border = self._emitters[homes[region.layers[0].name].name]
+        # All are of one family, and so have one layout.
+        self.layout = homes[region.layers[0].name].layout(soc)
         self._symbols: set[str] = set()
 
     def run(self) -> RegionCode:
@@ -109,7 +109,7 @@ class _Generator:
         renamed = {
             tensor.name: tensor.name + _COPY
             for tensor in (*entering, *region.outputs)
-            if not self.border.native(tensor)
+            if not self.layout.native(tensor)
         }
         renamed |= {tensor.name: tensor.name + _COPY for tensor in region.mapped}
         kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
@@ -120,7 +120,7 @@ class _Generator:
             for layer, plan in zip(region.layers, planned.layers, strict=True)
         ]
         kernels += [
-            self.border.epilogue(
+            self.layout.epilogue(
                 tensor, renamed[tensor.name], self._symbol(f"{tensor.name}_from_core")
             )
             for tensor in region.outputs
@@ -156,7 +156,7 @@ class _Generator:
         # Another region may read the map's result as it is, and convert it with its own function.
         suffix = "to_core" if mapped is None else "mapped_to_core"
         symbol = self._symbol(f"{tensor.name}_{suffix}")
-        return self.border.prologue(tensor, renamed[tensor.name], symbol, mapped)
+        return self.layout.prologue(tensor, renamed[tensor.name], symbol, mapped)
 
     def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
         emitter = self._emitters[plan.accelerator]
@@ -181,7 +181,7 @@ class _Generator:
             *(layer.output for layer in self.region.layers),
         ]
         return tuple(
-            Buffer(renamed.get(tensor.name, tensor.name), self.border.stored_bytes(tensor))
+            Buffer(renamed.get(tensor.name, tensor.name), self.layout.stored_bytes(tensor))
             for tensor in tensors
             if tensor.name in renamed or tensor.name not in outside | resident
         )

@@ -248,7 +248,7 @@ class _Budget:
             # Asked for by name, the latency is not traded for room in L2.
             options=self.options if objective else replace(self.options, objective=LATENCY),
         )
-        stored = {output.name: self.accelerator.emitter(self.soc).stored_bytes(output)}
+        stored = {output.name: self.accelerator.layout(self.soc).stored_bytes(output)}
         region = plan_jointly([self.layer], [tiler], stored, [output.name], self.layer.name)
         return region.layers[0]
 

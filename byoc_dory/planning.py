@@ -53,7 +53,7 @@ def plan_region(
     if options.schedule == "published":
         return _one_by_one(region.layers, homes, soc, options)
     stored = {
-        layer.output.name: homes[layer.name].emitter(soc).stored_bytes(layer.output)
+        layer.output.name: homes[layer.name].layout(soc).stored_bytes(layer.output)
         for layer in region.layers
     }
     tilers = [_tiler(layer, homes[layer.name], soc, options) for layer in region.layers]

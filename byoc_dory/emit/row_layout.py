@@ -1,7 +1,7 @@
 """The simplest layout an accelerator can have: bytes row by row, channels innermost, no padding.
 
 Tensors of NHWC networks and vectors lie like that already; for others this makes the C of the
-host's conversions.  An emitter that derives from `RowLayout` has all of it.
+host's conversions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.emit.tensor_layout import TensorLayout
 from byoc_dory.emit.text import environment
 from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
@@ -89,14 +90,19 @@ def _conversion(
 
 
 @dataclass(frozen=True)
-class RowLayout:
-    """What an emitter says of layout, of an accelerator that has this one (see `Emitter`).
+class RowLayout(TensorLayout):
+    """The layout of an accelerator that says nothing else.
 
     Attributes:
         byte_cycles: host cycles of converting a byte, for predictions (`HostCost.layout_byte`).
     """
 
     byte_cycles: float
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Yes."""
+        return True
 
     def native(self, tensor: Tensor) -> bool:
         """Whether a border tensor lies row by row already."""

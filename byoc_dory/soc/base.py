@@ -26,6 +26,7 @@ from byoc_dory.verdict import Accepted, Refused, Verdict, statement
 
 if TYPE_CHECKING:
     from byoc_dory.emit import Emitter
+    from byoc_dory.emit.tensor_layout import TensorLayout
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
@@ -106,12 +107,6 @@ class Accelerator(ABC):
     def scheme(self) -> NumberScheme:
         """The arithmetic it executes; retargeting writes its layers in that form."""
         return ShiftScheme()
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether matrices lie row by row in its layout.  Elsewhere a sum of matrices, which does
-        not care, is offered as one of vectors."""
-        return False
 
     def configured(self, options: TilingOptions) -> Accelerator:
         """Return the accelerator as these options want it used."""
@@ -206,6 +201,15 @@ class Accelerator(ABC):
         return self.plan_cost(layer, plan, soc, TilingOptions(schedule=schedule))
 
     # ------------------------------------------------------------------ C
+
+    def layout(self, soc: Soc) -> TensorLayout:
+        """Return the layout of tensors, the same for all accelerators of its family.
+
+        By default rows of channels without padding.
+        """
+        from byoc_dory.emit.row_layout import RowLayout
+
+        return RowLayout(soc.host.cost.layout_byte)
 
     @abstractmethod
     def emitter(self, soc: Soc) -> Emitter:

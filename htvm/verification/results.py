@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.emit import Locating
-
 if TYPE_CHECKING:
     from byoc_dory.layers import Tensor
     from byoc_dory.region import Kernel, RegionCode
@@ -165,9 +163,8 @@ class _Finder:
         if kernel.layer is None:
             name = next(other.accelerator for other in code.kernels if other.kind == "layer")
         accelerator = soc.accelerator(name)
-        emitter = accelerator.emitter(soc)
         expected = None if tensor is None else self._normalised(tensor)
-        if tensor is None or expected is None or not isinstance(emitter, Locating):
+        if tensor is None or expected is None:
             return None
         plan = kernel.plan
         resident = plan is not None and plan.resident_output
@@ -180,7 +177,7 @@ class _Finder:
             last = self.lives.get(step.args[-1].name, len(self.steps))
         return Result(
             index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
-            address, accelerator.l1 if resident else "L2", emitter.offsets(tensor),
+            address, accelerator.l1 if resident else "L2", accelerator.layout(soc).offsets(tensor),
             kernel.program,
         )  # fmt: skip
 

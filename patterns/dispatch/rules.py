@@ -95,7 +95,7 @@ class Rules:
         places = {}
         for node in nodes:
             said = [
-                _judge(as_seen(node, entry), self._soc, entry, self._turned)
+                _judge(as_seen(node, entry, self._soc), self._soc, entry, self._turned)
                 for entry in self._accelerators
             ]
             said = self.verdicts[node.name] = self._with_refusals(node, said)
@@ -124,16 +124,18 @@ class Rules:
                 self._refused.setdefault(name, []).extend(renamed)
 
 
-def as_seen(node: Node, accelerator: Accelerator | None) -> Node:
+def as_seen(node: Node, accelerator: Accelerator | None, soc: Soc) -> Node:
     """Return the operator as it is offered to an accelerator.
 
     A sum of matrices is offered as a sum of vectors, except to accelerators that store matrices row
     by row, whose cores share the rows.
     """
     layer = node.layer
-    if accelerator is None or accelerator.keeps_rows or not isinstance(layer, Add):
+    if accelerator is None or not isinstance(layer, Add):
         return node
     if len(node.output_shape) == 4 or len(layer.output.shape) == 1:
+        return node
+    if accelerator.layout(soc).keeps_rows:
         return node
 
     def vector(tensor: Tensor) -> Tensor:

@@ -191,17 +191,17 @@ def test_tensors_that_stay_in_l1(update_golden: bool) -> None:
 
 def test_borders_of_a_region(update_golden: bool) -> None:
     """From and to channels first: whole, and in parts where the map is larger than L1's room."""
-    emitter = SNITCH_ITA.accelerator("cluster").emitter(SNITCH_ITA)
+    stored = SNITCH_ITA.accelerator("cluster").layout(SNITCH_ITA)
     table = BorderMap("mapped", "x", reversed_bytes().table)
     parts = []
     for shape, layout in (((5, 6, 7), "NCHW"), ((3, 150, 190), "NCHW"), ((5, 6, 7), "NHWC")):
         tensor = Tensor("x", shape, layout=layout)  # type: ignore[arg-type]
         mapped = replace(tensor, name="mapped")
-        kernels = [emitter.prologue(mapped, "mapped.core", "net_x_mapped_to_core", table)]
+        kernels = [stored.prologue(mapped, "mapped.core", "net_x_mapped_to_core", table)]
         if layout == "NCHW":
             kernels += [
-                emitter.prologue(tensor, "x.core", "net_x_to_core"),
-                emitter.epilogue(tensor, "x.core", "net_x_from_core"),
+                stored.prologue(tensor, "x.core", "net_x_to_core"),
+                stored.epilogue(tensor, "x.core", "net_x_from_core"),
             ]
         parts += [kernel.source.strip() + "\n" for kernel in kernels]
     check_golden("snitch_ita/borders.c", "\n".join(parts), update_golden)

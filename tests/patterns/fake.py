@@ -26,10 +26,6 @@ class Fake(Accelerator):
     form: NumberScheme = MulShiftScheme()
 
     @property
-    def keeps_rows(self) -> bool:
-        return True
-
-    @property
     def rules(self) -> tuple[Rule, ...]:
         return (operator_is_taken,)
 

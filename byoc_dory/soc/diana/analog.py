@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.diana.analog_emit import AnalogEmitter
+    from byoc_dory.soc.diana.borders import PaddedLayout
     from byoc_dory.tileloop.cycles import Costs
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
@@ -58,6 +59,12 @@ class AnalogAccelerator(AnalogCore):
         from byoc_dory.soc.diana.cost import costs_of
 
         return costs_of(self, soc, options.schedule == "published")
+
+    def layout(self, soc: Soc) -> PaddedLayout:
+        """Return the layout of tensors, the same for both cores."""
+        from byoc_dory.soc.diana.borders import PaddedLayout
+
+        return PaddedLayout(self)
 
     def emitter(self, soc: Soc) -> AnalogEmitter:
         """Return what turns plans into C."""

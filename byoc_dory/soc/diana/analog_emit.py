@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.emit.text import Expr
-from byoc_dory.layers import Array, Layer, Tensor
+from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.diana import borders
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import pack_weights, tile_bytes
 from byoc_dory.soc.diana.analog_program import analog_loop, analog_program, unroll_of
 from byoc_dory.soc.diana.cost import costs_of
 from byoc_dory.soc.diana.layer_text import MapWriter, map_kernel
-from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
@@ -26,26 +24,11 @@ __all__ = ["AnalogEmitter"]
 
 @dataclass(frozen=True)
 class AnalogEmitter:
-    """The emitter of the analog core (see `byoc_dory.emit.Emitter`).
-
-    Tensors have the digital core's layout, so the conversions at a region's borders are its, too.
-    """
+    """The emitter of the analog core (see `byoc_dory.emit.Emitter`)."""
 
     core: AnalogCore
     soc: Soc
     headers: tuple[str, ...] = ("diana_driver.h", "diana_analog_driver.h")
-
-    def native(self, tensor: Tensor) -> bool:
-        """Whether a border tensor lies in the accelerator's layout."""
-        return tensor.layout == "CHW"
-
-    def stored_bytes(self, tensor: Tensor) -> int:
-        """Bytes of a tensor in the accelerator's layout."""
-        return stored_bytes(tensor.shape, self.core.row_pitch)
-
-    def offsets(self, tensor: Tensor) -> Array:
-        """Where each element of a tensor lies in the accelerator's layout."""
-        return stored_offsets(tensor.shape, self.core.row_pitch, self.core.group)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile.
@@ -65,16 +48,6 @@ class AnalogEmitter:
         return map_kernel(
             loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol
         )
-
-    def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
-    ) -> Kernel:
-        """The function that converts a source tensor into the accelerator's layout."""
-        return borders.prologue(tensor, target, self.core, symbol, mapped)
-
-    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """The function that converts a result into the layout of ``tensor``."""
-        return borders.epilogue(tensor, source, self.core, symbol)
 
 
 def _descriptor(

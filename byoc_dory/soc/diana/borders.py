@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.emit.tensor_layout import TensorLayout
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Tensor
+from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core
-from byoc_dory.soc.diana.layout import stored_bytes
+from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
 
-__all__ = ["epilogue", "prologue"]
+__all__ = ["PaddedLayout"]
 
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 
@@ -22,21 +24,42 @@ _UNROLL = 4
 _STRAIGHT = 8
 
 
-def prologue(
-    tensor: Tensor, target: str, core: Core, symbol: str, mapped: BorderMap | None
-) -> Kernel:
-    """The function that converts a source tensor into the accelerator's layout."""
-    source = tensor.name if mapped is None else mapped.source
-    table = None
-    if mapped is not None:
-        comment = f"{tensor.name}: what each byte of {source} becomes"
-        table = Constant(f"{symbol}_table", mapped.table, comment)
-    return _conversion(tensor, core, symbol, "prologue", source, target, table)
+@dataclass(frozen=True)
+class PaddedLayout(TensorLayout):
+    """Channel by channel, rows padded, groups of bytes reversed: the layout of both cores.
 
+    Attributes:
+        core: one of them; gives the padding of rows and the size of a group.
+    """
 
-def epilogue(tensor: Tensor, source: str, core: Core, symbol: str) -> Kernel:
-    """The function that converts a result into the layout of ``tensor``."""
-    return _conversion(tensor, core, symbol, "epilogue", source, tensor.name)
+    core: Core
+
+    def native(self, tensor: Tensor) -> bool:
+        """Return whether a border tensor already has this layout."""
+        return tensor.layout == "CHW"
+
+    def stored_bytes(self, tensor: Tensor) -> int:
+        """Return the bytes of L2 that a tensor takes, padding included."""
+        return stored_bytes(tensor.shape, self.core.row_pitch)
+
+    def offsets(self, tensor: Tensor) -> Array:
+        """Return the bytes from a tensor's first to each element."""
+        return stored_offsets(tensor.shape, self.core.row_pitch, self.core.group)
+
+    def prologue(
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
+        """Return the function that converts a source tensor into this layout."""
+        source = tensor.name if mapped is None else mapped.source
+        table = None
+        if mapped is not None:
+            comment = f"{tensor.name}: what each byte of {source} becomes"
+            table = Constant(f"{symbol}_table", mapped.table, comment)
+        return _conversion(tensor, self.core, symbol, "prologue", source, target, table)
+
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
+        """Return the function that converts a result into the layout of ``tensor``."""
+        return _conversion(tensor, self.core, symbol, "epilogue", source, tensor.name)
 
 
 def _conversion(

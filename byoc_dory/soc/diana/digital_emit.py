@@ -1,22 +1,20 @@
-"""C for DIANA's digital core: one function per layer, plus the conversions at region borders."""
+"""C for DIANA's digital core: one function per layer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from byoc_dory.emit.text import Expr
-from byoc_dory.layers import Array, Layer, Tensor, Weighted
+from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.diana import borders
 from byoc_dory.soc.diana.cost import costs_of
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pack_weights
 from byoc_dory.soc.diana.digital_program import digital_loop, digital_program, tile_weight_bytes
 from byoc_dory.soc.diana.layer_text import MapWriter, map_kernel
-from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
@@ -31,18 +29,6 @@ class DianaEmitter:
     core: DigitalCore
     soc: Soc
     headers: tuple[str, ...] = ("diana_driver.h",)
-
-    def native(self, tensor: Tensor) -> bool:
-        """Whether a border tensor lies in the accelerator's layout."""
-        return tensor.layout == "CHW"
-
-    def stored_bytes(self, tensor: Tensor) -> int:
-        """Bytes of a tensor in the accelerator's layout."""
-        return stored_bytes(tensor.shape, self.core.row_pitch)
-
-    def offsets(self, tensor: Tensor) -> Array:
-        """Where each element of a tensor lies in the accelerator's layout."""
-        return stored_offsets(tensor.shape, self.core.row_pitch, self.core.group)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile.
@@ -63,16 +49,6 @@ class DianaEmitter:
         return map_kernel(
             loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol
         )
-
-    def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
-    ) -> Kernel:
-        """The function that converts a source tensor into the accelerator's layout."""
-        return borders.prologue(tensor, target, self.core, symbol, mapped)
-
-    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """The function that converts a result into the layout of ``tensor``."""
-        return borders.epilogue(tensor, source, self.core, symbol)
 
 
 def _descriptor(loop: MapLoop, program: TileProgram, writer: MapWriter) -> dict[str, Expr]:

@@ -6,11 +6,12 @@ a region's border nothing else is in L1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from byoc_dory.emit import row_layout
 from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.emit.row_layout import RowLayout, native
 from byoc_dory.layers import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
@@ -19,32 +20,37 @@ from byoc_dory.soc.snitch_ita.cluster_work import elementwise, slowest, transpos
 from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT
 from byoc_dory.soc.snitch_ita.program import transfer_cycles
 
-__all__ = ["epilogue", "prologue"]
+__all__ = ["ClusterLayout"]
 
 _TABLE = 256
 _PIXELS = 4  # a range's pixels are a multiple of these, which the kernel takes at once
 
 
-def prologue(
-    tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None, soc: Soc
-) -> Kernel:
-    """The function that brings a source tensor into rows, through a function of bytes if any."""
-    source = tensor.name if mapped is None else mapped.source
-    table = None
-    if mapped is not None:
-        table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
-    found = _conversion(tensor, symbol, "prologue", source, target, table, soc)
-    if found is not None:
-        return found
-    return row_layout.prologue(tensor, target, symbol, mapped, soc.host.cost.layout_byte)
+@dataclass(frozen=True)
+class ClusterLayout(RowLayout):
+    """Rows of channels; the cluster converts what fits L1, the host what does not.
 
+    Attributes:
+        soc: whose cluster it is.
+    """
 
-def epilogue(tensor: Tensor, source: str, symbol: str, soc: Soc) -> Kernel:
-    """The function that brings a result into the layout of ``tensor``."""
-    found = _conversion(tensor, symbol, "epilogue", source, tensor.name, None, soc)
-    if found is not None:
-        return found
-    return row_layout.epilogue(tensor, source, symbol, soc.host.cost.layout_byte)
+    soc: Soc
+
+    def prologue(
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
+        """Return the function that brings a source tensor into rows."""
+        source = tensor.name if mapped is None else mapped.source
+        table = None
+        if mapped is not None:
+            table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
+        found = _conversion(tensor, symbol, "prologue", source, target, table, self.soc)
+        return found or super().prologue(tensor, target, symbol, mapped)
+
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
+        """Return the function that brings a result into the layout of ``tensor``."""
+        found = _conversion(tensor, symbol, "epilogue", source, tensor.name, None, self.soc)
+        return found or super().epilogue(tensor, source, symbol)
 
 
 def _conversion(
@@ -58,7 +64,7 @@ def _conversion(
 ) -> Kernel | None:
     """The conversion, unless the channels of a few pixels exceed L1."""
     assert soc.dma is not None
-    planes = 1 if row_layout.native(tensor) else tensor.shape[0]
+    planes = 1 if native(tensor) else tensor.shape[0]
     pixels = tensor.elements // planes
     room = soc.memory("L1").size - _TABLE
     most = room // (2 * planes) // _PIXELS * _PIXELS

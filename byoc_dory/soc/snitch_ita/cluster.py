@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.snitch_ita.borders import ClusterLayout
     from byoc_dory.soc.snitch_ita.cluster_emit import ClusterEmitter
     from byoc_dory.tileloop.cycles import Costs
     from byoc_dory.tileloop.program import TileProgram
@@ -60,11 +61,17 @@ class ClusterAccelerator(ClusterCores):
 
         return costs_of(layer, self, soc)
 
+    def layout(self, soc: Soc) -> ClusterLayout:
+        """Return the layout of tensors, the same for cores and ITA."""
+        from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+
+        return ClusterLayout(soc.host.cost.layout_byte, soc)
+
     def emitter(self, soc: Soc) -> ClusterEmitter:
         """Return what turns plans into C."""
         from byoc_dory.soc.snitch_ita.cluster_emit import ClusterEmitter
 
-        return ClusterEmitter(soc.host.cost.layout_byte, self, soc)
+        return ClusterEmitter(self, soc)
 
 
 # derived: fitted to our kernels on our simulator (benchmarks/cluster_kernels.py).

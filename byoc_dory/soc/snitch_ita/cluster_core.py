@@ -56,11 +56,6 @@ class ClusterCores(Accelerator):
     affine_norm: Cycles
 
     @property
-    def keeps_rows(self) -> bool:
-        """Yes: nothing is converted at the borders of a region."""
-        return True
-
-    @property
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, per tensor or per channel."""
         return MulShiftScheme(per_channel=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.emit.row_layout import RowLayout
 from byoc_dory.emit.staged import call_text
 from byoc_dory.emit.tile_text import Writer
-from byoc_dory.layers import Layer, Rows, Tensor, Weighted
+from byoc_dory.layers import Layer, Rows, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_cost import costs_of
 from byoc_dory.soc.snitch_ita.cluster_packing import pack, row_constants
@@ -24,7 +22,7 @@ __all__ = ["ClusterEmitter"]
 
 
 @dataclass(frozen=True)
-class ClusterEmitter(RowLayout):
+class ClusterEmitter:
     """The emitter of the cores (see `byoc_dory.emit.Emitter`)."""
 
     core: ClusterCores
@@ -40,16 +38,6 @@ class ClusterEmitter(RowLayout):
             layer, plan, program, compute, self.core, symbol, constant,
             predicted_cycles(program, costs_of(layer, self.core, self.soc)),
         )  # fmt: skip
-
-    def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
-    ) -> Kernel:
-        """The function that brings a source tensor into rows."""
-        return borders.prologue(tensor, target, symbol, mapped, self.soc)
-
-    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """The function that brings a result into the layout of ``tensor``."""
-        return borders.epilogue(tensor, source, symbol, self.soc)
 
 
 def _constants(layer: Layer, plan: LayerPlan, symbol: str) -> Constant | None:

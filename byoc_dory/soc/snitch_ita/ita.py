@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.snitch_ita.borders import ClusterLayout
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
     from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
@@ -108,11 +109,17 @@ class ItaAccelerator(Ita):
             total += home.cost(part, tile, soc)
         return total
 
+    def layout(self, soc: Soc) -> ClusterLayout:
+        """Return the layout of tensors, the same for cores and ITA."""
+        from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+
+        return ClusterLayout(soc.host.cost.layout_byte, soc)
+
     def emitter(self, soc: Soc) -> ItaEmitter:
         """Return what turns plans into C."""
         from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
 
-        return ItaEmitter(soc.host.cost.layout_byte, self, soc)
+        return ItaEmitter(self, soc)
 
 
 def _smallest_bytes(problem: TilingProblem) -> int:

@@ -77,11 +77,6 @@ class Ita(Accelerator):
     call_cycles: int
 
     @property
-    def keeps_rows(self) -> bool:
-        """Yes: nothing is converted at the borders of a region."""
-        return True
-
-    @property
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, one each."""
         return MulShiftScheme()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.emit.row_layout import RowLayout
 from byoc_dory.emit.staged import call_text
 from byoc_dory.emit.text import Expr, add, mul
 from byoc_dory.emit.tile_text import Writer
-from byoc_dory.layers import Attend, Gemm, Layer, Tensor
+from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc, round_up
-from byoc_dory.soc.snitch_ita import borders
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_cost import costs_of
 from byoc_dory.soc.snitch_ita.ita_program import ita_program, pitch_of, requant_text
@@ -27,7 +25,7 @@ __all__ = ["ItaEmitter"]
 
 
 @dataclass(frozen=True)
-class ItaEmitter(RowLayout):
+class ItaEmitter:
     """The emitter of ITA (see `byoc_dory.emit.Emitter`)."""
 
     core: Ita
@@ -56,16 +54,6 @@ class ItaEmitter(RowLayout):
             predicted_cycles(program, costs_of(layer, program, self.core, self.soc)),
             finish="snitch_ita_wait_for({})", scratch=scratch,
         )  # fmt: skip
-
-    def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
-    ) -> Kernel:
-        """The function that brings a source tensor into rows."""
-        return borders.prologue(tensor, target, symbol, mapped, self.soc)
-
-    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """The function that brings a result into the layout of ``tensor``."""
-        return borders.epilogue(tensor, source, symbol, self.soc)
 
     # ------------------------------------------------------------------ tasks
 

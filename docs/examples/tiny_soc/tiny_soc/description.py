@@ -102,7 +102,7 @@ class Mac(Accelerator):
         """Return what turns plans into C."""
         from tiny_soc.emit import MacEmitter
 
-        return MacEmitter(soc.host.cost.layout_byte, self)
+        return MacEmitter(self)
 
 
 MAC = Mac(

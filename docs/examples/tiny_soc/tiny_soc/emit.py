@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.emit.row_layout import RowLayout
 from byoc_dory.emit.staged import Calls, call_text, staged_kernel
 from byoc_dory.emit.tile_text import Transfer, Writer
 from byoc_dory.layers import Array, Layer, Weighted
@@ -33,8 +32,8 @@ def pack(layer: Weighted, tile_k: int) -> Array:
 
 
 @dataclass(frozen=True)
-class MacEmitter(RowLayout):
-    """Makes the C of the accelerator.  Its tensors are rows of channels, in L1 as in L2."""
+class MacEmitter:
+    """Makes the C of the accelerator."""
 
     core: Mac
     headers: tuple[str, ...] = ("tiny_driver.h",)

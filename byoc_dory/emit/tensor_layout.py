@@ -1,0 +1,53 @@
+"""`TensorLayout`: how the accelerators of a family lay out tensors, and the conversions to that."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from byoc_dory.layers import Array, Tensor
+from byoc_dory.region import BorderMap, Kernel
+
+__all__ = ["TensorLayout"]
+
+
+class TensorLayout(ABC):
+    """The layout of tensors inside the regions of one family of accelerators."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether matrices lie row by row.  Elsewhere a sum of matrices, which does not depend on
+        the layout, is offered as one of vectors."""
+        return False
+
+    @abstractmethod
+    def native(self, tensor: Tensor) -> bool:
+        """Return whether a border tensor already has this layout, so that it is used in place."""
+
+    @abstractmethod
+    def stored_bytes(self, tensor: Tensor) -> int:
+        """Return the bytes of L2 that a tensor takes."""
+
+    @abstractmethod
+    def offsets(self, tensor: Tensor) -> Array:
+        """Return the bytes from a tensor's first to each element.
+
+        Returns:
+            int64 ``[C, y, x]`` or ``[C]``, as the tensor's shape.
+        """
+
+    @abstractmethod
+    def prologue(
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
+        """Return the function that converts a region's input into this layout.
+
+        Args:
+            tensor: the input, in the outside's layout.
+            target: name of the buffer to fill.
+            symbol: C name.
+            mapped: a function of bytes to apply on the way.
+        """
+
+    @abstractmethod
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
+        """Return the function that converts a result into the layout the outside wants."""
