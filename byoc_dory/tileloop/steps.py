@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 __all__ = [
     "Block",
+    "Call",
     "Finish",
     "Load",
     "Prepare",
@@ -22,6 +23,7 @@ __all__ = [
     "Store",
     "Trigger",
     "Wait",
+    "call",
 ]
 
 
@@ -76,7 +78,26 @@ class Store:
 
 
 class Trigger:
-    """What an accelerator is told to compute for one tile; each accelerator has its own."""
+    """What an accelerator is told to compute for one tile: a `Call`, or a class of its own."""
+
+
+@dataclass(frozen=True)
+class Call(Trigger):
+    """A trigger of any kind: what it is called, and its fields by name, for one tile."""
+
+    name: str
+    fields: dict[str, int | str | tuple[int, ...]]
+
+    def number(self, name: str) -> int:
+        """A field that is a number."""
+        value = self.fields[name]
+        assert isinstance(value, int), (self.name, name)
+        return value
+
+
+def call(name: str, **fields: int | str | tuple[int, ...]) -> Call:
+    """A call with its fields by name."""
+    return Call(name, fields)
 
 
 @dataclass(frozen=True)

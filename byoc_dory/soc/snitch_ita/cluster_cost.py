@@ -20,10 +20,11 @@ from byoc_dory.soc.snitch_ita.cluster_work import (
     rowwise,
     slowest,
 )
-from byoc_dory.soc.snitch_ita.program import Call, moved
+from byoc_dory.soc.snitch_ita.program import moved
 from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift
 from byoc_dory.tileloop.cycles import Costs, Overheads
 from byoc_dory.tileloop.cycles import Work as TileWork
+from byoc_dory.tileloop.steps import Call
 
 __all__ = ["costs_of"]
 

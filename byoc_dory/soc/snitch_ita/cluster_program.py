@@ -14,14 +14,14 @@ from byoc_dory.soc.snitch_ita.program import (
     CORES_BESIDE,
     CORES_IN_TURN,
     RowsOf,
-    call,
-    result_of,
+    matrix_result,
     row_program,
-    weights_of,
 )
 from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.program import Compute, Operand, TileProgram
+from byoc_dory.tileloop.planned import weights_of
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Place, Value
 
 __all__ = ["cluster_program"]
@@ -45,10 +45,10 @@ def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
     operands = _operands(layer, plan, y)
     block = block_bytes(layer, tile.k)
     if block:
-        operands += (weights_of(k, block, plan),)
+        operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
     per_y = layer.ox if weighted else 1
     transposed = isinstance(layer, Gemm) and layer.transposed
-    out = result_of(
+    out = matrix_result(
         plan,
         y,
         k,
@@ -82,11 +82,7 @@ def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]
             buffer=size if whole else most_rows * size,
             whole=whole,
         )
-        found.append(
-            rows.operand(
-                name, y, plan.l1_inputs[number], plan.buffers, plan.resident_inputs[number]
-            )
-        )
+        found.append(rows.operand(name, y, plan, number))
     return tuple(found)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from byoc_dory.layers import Attend, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.program import Call, moved
+from byoc_dory.soc.snitch_ita.program import moved
 from byoc_dory.tileloop.cycles import Costs, Overheads, Work
 from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tileloop.steps import Call
 
 __all__ = ["costs_of"]
 

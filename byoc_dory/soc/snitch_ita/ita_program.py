@@ -14,14 +14,14 @@ from byoc_dory.soc.snitch_ita.program import (
     ITA_BESIDE,
     ITA_IN_TURN,
     RowsOf,
-    call,
-    result_of,
+    matrix_result,
     row_program,
-    weights_of,
 )
 from byoc_dory.soc.snitch_ita.requant import ItaRequant, ita_requant, mul_shift
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.program import Compute, Operand, TileProgram
+from byoc_dory.tileloop.planned import weights_of
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
 
@@ -39,7 +39,7 @@ def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
     rows, columns = round_up(tile.y, core.tile), round_up(tile.k, core.tile)
     operands = _operands(layer, plan, y, rows, core)
     transposed = isinstance(layer, Gemm) and layer.transposed
-    out = result_of(
+    out = matrix_result(
         plan,
         y,
         k,
@@ -50,7 +50,8 @@ def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
         transposed=transposed,
     )
     if isinstance(layer, Gemm):
-        operands += (weights_of(k, block_bytes(layer, tile.k, core), plan),)
+        block = block_bytes(layer, tile.k, core)
+        operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
         compute = _product(layer, y, k, tile.k, operands[0], out, core)
     else:
         compute = _attend(y, operands)
@@ -67,10 +68,7 @@ def _operands(
         pitch = round_up(width, core.tile)
         held = round_up(height, core.tile) if number else rows
         operand = RowsOf(height, width, pitch, held * pitch, whole=number > 0)
-        buffers = plan.input_buffers or plan.buffers
-        found.append(
-            operand.operand(name, y, plan.l1_inputs[number], buffers, plan.resident_inputs[number])
-        )
+        found.append(operand.operand(name, y, plan, number))
     return tuple(found)
 
 

@@ -15,22 +15,20 @@ from byoc_dory.soc.base import Dma
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.cycles import Moved
 from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
+from byoc_dory.tileloop.planned import input_of, result_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Block, Trigger
+from byoc_dory.tileloop.steps import Block
 
 __all__ = [
     "CORES_BESIDE",
     "CORES_IN_TURN",
     "ITA_BESIDE",
     "ITA_IN_TURN",
-    "Call",
-    "call",
     "RowsOf",
     "moved",
-    "result_of",
+    "matrix_result",
     "row_program",
     "transfer_cycles",
-    "weights_of",
 ]
 
 CORES_IN_TURN = Pipeline(
@@ -64,25 +62,6 @@ ITA_BESIDE = Pipeline(
 
 
 @dataclass(frozen=True)
-class Call(Trigger):
-    """A kernel on all cores, or a task of ITA, with the numbers of one tile."""
-
-    name: str
-    fields: dict[str, int | str | tuple[int, ...]]
-
-    def number(self, name: str) -> int:
-        """A field that is a number."""
-        value = self.fields[name]
-        assert isinstance(value, int), (self.name, name)
-        return value
-
-
-def call(name: str, **fields: int | str | tuple[int, ...]) -> Call:
-    """A call with its fields by name."""
-    return Call(name, fields)
-
-
-@dataclass(frozen=True)
 class RowsOf:
     """How an operand's rows lie.
 
@@ -100,37 +79,23 @@ class RowsOf:
     buffer: int
     whole: bool = False
 
-    def operand(self, name: str, y: TileAxis, l1: int, buffers: int, resident: bool) -> Operand:
-        """The operand of that name."""
+    def operand(self, name: str, y: TileAxis, plan: LayerPlan, number: int) -> Operand:
+        """The operand of that name, which is the layer's input ``number``."""
         start, rows = (0, self.rows) if self.whole else (y.in_start, y.in_size)
-        offset = start * self.row_bytes
-        return Operand(
+        return input_of(
+            plan,
+            number,
             name,
-            offset,
+            start * self.row_bytes,
             BlockOf.of_rows(rows, self.row_bytes, self.row_bytes, self.pitch),
-            l1,
-            self.rows * self.row_bytes if resident else self.buffer,
-            buffers=1 if self.whole else buffers,
-            resident=resident,
-            inside=offset,
+            self.rows * self.row_bytes,
+            self.buffer,
+            every_tile=self.whole,
             title=name if self.whole else f"rows of {name}",
         )
 
 
-def weights_of(k: TileAxis, block: int, plan: LayerPlan) -> Operand:
-    """Packed weights, one block for each column range; they lie in L1, too."""
-    return Operand(
-        "weights",
-        k.index * block,
-        BlockOf.run(block),
-        plan.l1_weights,
-        block,
-        buffers=plan.buffers,
-        constant=True,
-    )
-
-
-def result_of(
+def matrix_result(
     plan: LayerPlan,
     y: TileAxis,
     k: TileAxis,
@@ -156,18 +121,8 @@ def result_of(
     if transposed:
         rows, columns = columns, rows
         offset = k.out_start * row_bytes + y.out_start * per_y
-    whole = y.size * per_y * k.size
-    return Operand(
-        "out",
-        offset,
-        BlockOf.of_rows(rows, columns, row_bytes, pitch),
-        plan.l1_output,
-        whole if plan.resident_output else buffer,
-        buffers=plan.buffers,
-        resident=plan.resident_output,
-        inside=offset,
-        title="result",
-    )
+    block = BlockOf.of_rows(rows, columns, row_bytes, pitch)
+    return result_of(plan, offset, block, y.size * per_y * k.size, buffer, title="result")
 
 
 def row_program(
