@@ -29,10 +29,11 @@ import numpy as np
 from htvm.frontend import load
 from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import LINEAR, Net, Operator
+from htvm.quantization.graph import Net
+from htvm.quantization.operators import AddOperator, AverageOperator, Operator
+from htvm.quantization.products import ConvolutionOperator, DepthwiseOperator, ProductOperator
 from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db
-from htvm.quantization.sums import windows
 from htvm.report.table import Column, Table, text
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -62,9 +63,9 @@ def inputs_of(net: Net, count: int, seed: int = SEED) -> Array:
     return np.clip(np.stack(samples), -128, 127).astype(np.int8)
 
 
-def last_of(net: Net) -> Operator:
+def last_of(net: Net) -> ProductOperator:
     """The last layer before the softmax."""
-    return [op for op in net.operators if op.kind in LINEAR][-1]
+    return net.products[-1]
 
 
 def integer_outputs(net: Net, x: Array) -> Array:
@@ -82,7 +83,7 @@ def in_reals(net: Net, x: Array, *, rounded: bool) -> Array:
     for start in range(0, len(x), BATCH):
         values = {name: x[start : start + BATCH].astype(np.float64) - net.zero_points[name]}
         for op in net.operators:
-            if op.kind != "softmax":
+            if not op.ends:
                 values[op.name] = real_operator(net, op, [values[i] for i in op.inputs])
                 if rounded:
                     values[op.name] = np.rint(values[op.name])
@@ -93,22 +94,20 @@ def in_reals(net: Net, x: Array, *, rounded: bool) -> Array:
 def real_operator(net: Net, op: Operator, inputs: list[Array]) -> Array:
     """One operator of the source in real numbers; values relative to the zero points."""
     x = inputs[0]
-    if op.kind in LINEAR:
-        weight = op.weights().astype(np.float64)
+    if isinstance(op, ProductOperator):
+        weight = op.weight.astype(np.float64)
         rows = weight.reshape(len(weight), -1)
-        bias = op.biases() + net.zero_point(op.inputs[0]) * rows.sum(axis=1)
-        at_zero = replace(op, pad_value=0)
-        if op.kind == "dense":
-            out = x @ rows.T
-        elif op.kind == "depthwise":
-            out = np.einsum("nyxcij,cij->nyxc", windows(x, at_zero), weight[:, 0])
+        bias = op.bias + net.zero_point(op.inputs[0]) * rows.sum(axis=1)
+        at_zero = replace(op, pad_value=0) if isinstance(op, ConvolutionOperator) else op
+        if isinstance(op, DepthwiseOperator):
+            out = np.einsum("nyxcij,cij->nyxc", at_zero.windows(x), weight[:, 0])
         else:
-            view = windows(x, at_zero)
-            out = np.ascontiguousarray(view).reshape(*view.shape[:3], -1) @ rows.T
-        out = (out + bias) * op.factors()[0]
-    elif op.kind == "add":
-        out = inputs[0] * op.factors()[0] + inputs[1] * op.factors()[1]
-    elif op.kind == "average_pool":
+            out = (at_zero.columns(x) @ rows.T).reshape(len(x), *op.shape)
+        out = (out + bias) * op.factor()
+    elif isinstance(op, AddOperator):
+        first, second = op.factors()
+        out = inputs[0] * first + inputs[1] * second
+    elif isinstance(op, AverageOperator):
         out = x.mean(axis=(1, 2), keepdims=True)
     else:
         out = x.reshape(len(x), *op.shape)
@@ -149,7 +148,7 @@ def row(
     x = inputs_of(nets[0], count)
     before, after = (integer_outputs(net, x).astype(float) - zero for net in nets)
     real, once = (in_reals(nets[0], x, rounded=rounded) for rounded in (False, True))
-    decides = any(op.kind == "softmax" for op in nets[0].operators)
+    decides = any(op.ends for op in nets[0].operators)
     return (
         label,
         top1(wanted, found) if decides else "",

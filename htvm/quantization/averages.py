@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from byoc_dory.errors import UnsupportedError
-from htvm.quantization.graph import FloatScale, Operator
+from byoc_dory.layers import OnnxRequant
+from htvm.quantization.operators import AverageOperator, ConvertOperator, Operator
 from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.tflite.average_pool import AveragePool
 
 if TYPE_CHECKING:
     from patterns.ops.onnxruntime.average import OnnxAverage
@@ -45,13 +45,11 @@ def averaged(
         raise UnsupportedError(f"an average clipped to {list(op.clip)}", where=where)
     scale = math.ldexp(op.requant.multiplier[0], -op.requant.shift[0]) * math.prod(op.kernel)
     multiplier, shift = float_scale(scale)
-    mean = Operator(
-        f"{name}_mean", "average_pool", inputs, shape, pool=op.kernel, stride=op.strides,
-        zero_point=zero_point,
-    )  # fmt: skip
-    factor = FloatScale(np.array([multiplier]), np.array([shift]), zero)
-    convert = Operator(
-        name, "convert", (mean.name,), shape, requant=factor, offset=-zero_point, clip=op.clip,
+    pool = AveragePool(op.kernel, op.strides, layout=op.layout)
+    mean = AverageOperator(f"{name}_mean", inputs, shape, op=pool, zero_point=zero_point)
+    requant = OnnxRequant((multiplier,), (shift,), zero)
+    convert = ConvertOperator(
+        name, (mean.name,), shape, requant=requant, offset=-zero_point, clip=op.clip,
         zero_point=zero,
     )  # fmt: skip
     return [mean, convert]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import InputError
+from byoc_dory.layers import Array
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import LINEAR, Array, Net
-from htvm.quantization.sums import accumulate
+from htvm.quantization.graph import Net
 
 __all__ = ["Statistics", "check_data", "noise_inputs", "observe", "sample_count"]
 
@@ -27,14 +27,7 @@ _REACH = 4.0  # standard deviations: one value in 16,000 of a normal distributio
 
 def sample_count(net: Net) -> int:
     """How many inputs to draw, so that calibration takes seconds: 24 to 512, a multiple of 3."""
-    macs = sum(
-        op.weights().size * int(np.prod(op.shape[:-1])) for op in net.operators if op.kind in LINEAR
-    )
-    macs += sum(
-        op.origin.attrs["island"].macs
-        for op in net.operators
-        if op.origin is not None and op.origin.kind == "island"
-    )
+    macs = sum(op.macs for op in net.operators)
     return int(np.clip(_BUDGET // max(macs, 1), 24, 512)) // 3 * 3
 
 
@@ -131,27 +124,17 @@ def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
         before[name] = rows.astype(np.float32)
         mean, reach = exact.mean(axis=0), _REACH * exact.std(axis=0)
         ends = np.stack([exact.min(axis=0), exact.max(axis=0), mean - reach, mean + reach])
-        if not _requantizes(net, name):
+        op = net.producer(name)
+        if op is None or not op.requantizes:
             ends = np.clip(ends, -128 - net.zero_point(name), 127 - net.zero_point(name))
         extremes[name] = ends.astype(np.float32)
     return Statistics(tensors, variance, active, before, extremes)
 
 
-def _requantizes(net: Net, name: str) -> bool:
-    """Whether a tensor's values were clipped from something wider."""
-    op = net.producer(name)
-    return op is not None and op.kind in (*LINEAR, "add")
-
-
 def _before_clip(net: Net, name: str, tensors: Mapping[str, Array]) -> Array:
     op = net.producer(name)
-    if op is not None and op.kind in LINEAR:
-        acc = accumulate(tensors[op.inputs[0]], op).astype(np.float64) + op.biases()
-        real = acc * op.factors()[0] + op.real_offset()
-    elif op is not None and op.kind == "add":
-        parts = zip(op.inputs, op.factors(), strict=True)
-        terms = [(tensors[t].astype(np.float64) - net.zero_point(t)) * f for t, f in parts]
-        real = terms[0] + terms[1]
-    else:
+    if op is None:
         real = tensors[name].astype(np.float64) - net.zero_point(name)
+    else:
+        real = op.before_clip(tensors, net.zeros)
     return np.asarray(real.reshape(-1, real.shape[-1]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htvm.quantization.graph import Array
+from byoc_dory.layers import Array
 
 if TYPE_CHECKING:
     from htvm.aot.reference import Reference

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from htvm.quantization.forward import run_operator
-from htvm.quantization.graph import Array, MulShift, Net, Operator, Origin, Shift
+from byoc_dory.layers import MulShift, Shift
+from htvm.quantization.graph import Net
+from htvm.quantization.operators import ConvertOperator, KeptOperator, Operator
 from patterns.ops.table_map import Table
 
 __all__ = ["fold_tables"]
@@ -32,29 +33,21 @@ def _fold_one(net: Net) -> Net | None:
             continue
         if (_is_table(op) and _is_conversion(source)) or (_is_conversion(op) and _is_table(source)):
             table = op if _is_table(op) else source
-            joined = _joined(table, _values(op, _values(source, _EVERY)), source, op)
+            values = op.run([source.run([_EVERY])]).reshape(-1)
+            joined = KeptOperator(
+                table.name, source.inputs, op.shape, clip=op.clip, zero_point=op.zero_point,
+                home=op.home, op=Table(values, zero_point=op.zero_point),
+            )  # fmt: skip
             return _with(net, source, op, joined)
     return None
 
 
 def _is_table(op: Operator) -> bool:
-    table = None if op.origin is None else op.origin.op
-    return isinstance(table, Table) and table.rows == 1
+    return isinstance(op, KeptOperator) and isinstance(op.op, Table) and op.op.rows == 1
 
 
 def _is_conversion(op: Operator) -> bool:
-    return op.kind == "convert" and isinstance(op.requant, Shift | MulShift)
-
-
-def _values(op: Operator, x: Array) -> Array:
-    return run_operator(op, [x])
-
-
-def _joined(table: Operator, values: Array, first: Operator, last: Operator) -> Operator:
-    made = Table(values.reshape(-1), zero_point=last.zero_point)
-    return replace(
-        last, name=table.name, kind="kept", inputs=first.inputs, origin=Origin("table", op=made)
-    )
+    return isinstance(op, ConvertOperator) and isinstance(op.requant, Shift | MulShift)
 
 
 def _with(net: Net, first: Operator, last: Operator, joined: Operator) -> Net:

@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Add, OnnxRequant, TfliteRequant
+from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
 from htvm.quantization.bindings import substitute, write_binding
-from htvm.quantization.graph import Array
-from htvm.quantization.kept import KEPT
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
@@ -30,8 +28,12 @@ from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Move
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
+from patterns.ops.table_map import Table
 from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.binary import TfliteBinary
+from patterns.ops.tflite.mean import TfliteMean
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 if TYPE_CHECKING:
@@ -41,7 +43,11 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from patterns.reading.read import Node
 
-__all__ = ["SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
+__all__ = ["KEPT", "SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
+
+KEPT = (OnnxBinary, Table, TfliteBinary, TfliteMean)
+"""Operators that compute on as the source has them, beside convolutions of several groups, moves
+that fill with something else than the number zero, and islands."""
 
 SOFTMAXES = (OnnxSoftmax, TfliteSoftmax)
 """Softmaxes that retargeting knows, as the last operators of a network."""

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from htvm.quantization.graph import Array, MulShift
+from byoc_dory.layers import Array, MulShift
 
 __all__ = ["GRID", "multiplier_and_shift", "row_units"]
 

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
+from byoc_dory.layers import Array
+from htvm.quantization.graph import Net
 from htvm.quantization.noise import WEIGHT_LIMIT
+from htvm.quantization.products import ProductOperator
 from htvm.quantization.rewrite import scaled_parameters
 from htvm.quantization.search import Scales
 from htvm.quantization.ties import Tie, find_ties
@@ -65,21 +67,17 @@ def readers_of_wide(net: Net, scales: Scales) -> tuple[str, ...]:
         for op in net.consumers(wide.pop()):
             if op.core is not None:
                 found[op.name] = None
-            elif op.kind in PASSING or (op.kind == "add" and not op.clips_freely):
+            elif op.hands_limits_on:
                 wide.append(op.name)
     return tuple(found)
 
 
-def _tight(net: Net) -> list[Operator]:
+def _tight(net: Net) -> list[ProductOperator]:
     """Layers that cannot clip to the fewer bits in which they are read."""
-    return [
-        op
-        for op in net.operators
-        if op.kind in LINEAR and not op.clips_freely and net.narrow(op.name)
-    ]
+    return [op for op in net.products if not op.clips_freely and net.narrow(op.name)]
 
 
-def _excess(net: Net, op: Operator, scales: Scales) -> Array:
+def _excess(net: Net, op: ProductOperator, scales: Scales) -> Array:
     """How many times larger than the limits the sums of each output channel may be, ``[K]``."""
     weight, bias, shift = scaled_parameters(net, op, scales)
     zero_in, zero_out = scales.zero_point[op.inputs[0]], scales.zero_point[op.name]
@@ -118,14 +116,14 @@ def _coarser(net: Net, scales: Scales, tie: Tie, factor: Array) -> Scales:
         step[name] = step[name] * factor[lanes]
     scales = replace(scales, step=step)
     shift = dict(scales.shift)
-    for op in net.operators:
+    for op in net.products:
         touched = op.name in tie.members or op.inputs[0] in tie.members
         if op.name in shift and touched:
             shift[op.name] = _fitting(net, op, scales)
     return replace(scales, shift=shift)
 
 
-def _fitting(net: Net, op: Operator, scales: Scales) -> int:
+def _fitting(net: Net, op: ProductOperator, scales: Scales) -> int:
     """The largest shift with which a layer's weights fit int8."""
     plain = replace(scales, shift={**scales.shift, op.name: 0})
     largest = float(np.abs(scaled_parameters(net, op, plain)[0]).max())

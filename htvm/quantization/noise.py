@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from byoc_dory.layers import Array
 from htvm.quantization.calibrate import Statistics
-from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
+from htvm.quantization.graph import Net
+from htvm.quantization.products import ProductOperator
 from htvm.quantization.ties import AddChoice, anchors
 
 __all__ = ["WEIGHT_LIMIT", "NoiseModel"]
@@ -23,7 +25,6 @@ WEIGHT_LIMIT = 127.5
 
 _FEEDBACK = 0.3  # share of the weights' rounding noise that error feedback leaves
 _RARE = 1e-3  # weight of an extreme value beside the mean of the ordinary ones
-_ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
 
 
 class NoiseModel:
@@ -37,12 +38,7 @@ class NoiseModel:
     def __init__(self, net: Net, statistics: Statistics) -> None:
         self.net = net
         self.statistics = statistics
-        self.magnitude: dict[str, Array] = {}
-        for op in net.operators:
-            if op.kind in LINEAR:
-                scale = op.factors()[0][:, None, None]
-                weight = op.weights().reshape(*op.weights().shape[:2], -1)
-                self.magnitude[op.name] = np.abs(weight * scale)
+        self.magnitude = {op.name: op.magnitude() for op in net.products}
         self.gain = self._gains()
 
     def _gains(self) -> dict[str, Array]:
@@ -52,69 +48,26 @@ class NoiseModel:
         for name in anchors(net):
             gain[name] += 1.0
         for op in reversed(net.operators):
-            if op.kind not in ("softmax", "kept"):
-                self._pass_back(op, gain)
+            if not op.ends and not op.kept:
+                through = gain[op.name] * self.statistics.active[op.name]
+                back = op.pass_back(through, net.shapes(op))
+                for source, part in zip(op.inputs, back, strict=True):
+                    gain[source] += part
         positions = {name: int(np.prod(net.shape(name)[:-1])) for name in net.tensors}
         return {name: values * positions[name] for name, values in gain.items()}
-
-    def _pass_back(self, op: Operator, gain: dict[str, Array]) -> None:
-        through = gain[op.name] * self.statistics.active[op.name]
-        area = op.stride[0] * op.stride[1]
-        source = op.inputs[0]
-        if op.kind in LINEAR:
-            squares = np.square(self.magnitude[op.name]).sum(axis=-1)
-            back = through * squares[:, 0] if op.kind == "depthwise" else through @ squares
-            gain[source] += back / area
-        elif op.kind == "add":
-            for operand, factor in zip(op.inputs, op.factors(), strict=True):
-                gain[operand] += through * factor**2
-        elif op.kind == "average_pool":
-            gain[source] += through / (op.pool[0] * op.pool[1] * area)
-        elif op.kind == "convert":
-            gain[source] += through * op.factors()[0] ** 2
-        elif op.kind == "gather":
-            self._gather_back(op, through, gain)
-        elif op.kind == "max_pool":
-            gain[source] += through / area
-        elif op.kind == "reshape":
-            folded = through.reshape(-1, len(gain[source])) if self._folds(op) else None
-            gain[source] += through.mean() if folded is None else folded.mean(axis=0)
-        else:
-            gain[source] += through
-
-    def _gather_back(self, op: Operator, through: Array, gain: dict[str, Array]) -> None:
-        """Each element of an input counts as often as it is taken."""
-        assert op.index is not None
-        channels, start = np.arange(op.index.size) % op.shape[-1], 0
-        for name in op.inputs:
-            size, own = int(np.prod(self.net.shape(name))), self.net.channels(name)
-            taken = (op.index >= start) & (op.index < start + size)
-            back = np.zeros(own)
-            np.add.at(back, (op.index[taken] - start) % own, through[channels[taken]])
-            gain[name] += back * own / size
-            start += size
-
-    def _folds(self, op: Operator) -> bool:
-        return not self.net.channel_first and op.shape[-1] % self.net.channels(op.inputs[0]) == 0
 
     # -------------------------------------------------------------------- activations
 
     def rounding(self, name: str, step: Array, choice: AddChoice | None, input_shift: int) -> Array:
         """Variance of rounding to steps ``[C, G]`` of a tensor, in squared steps of the source.
 
-        The source rounds as well.  Usually that is noise of its own, the same whatever we do; but
-        an average varies so little between source and result that on the same grid both round
-        alike, and on different grids the source's rounding adds to ours.
+        The source rounds as well; usually that is noise of its own, the same whatever we do.
         """
         op = self.net.producer(name)
-        given = op is None or op.kind == "kept"
-        shift = input_shift if given else choice.shift if choice is not None else None
-        if shift is not None:
+        if choice is not None or op is None or op.kept:
+            shift = input_shift if choice is None else choice.shift
             return np.asarray(step**2 * (1 - 4.0**-shift) / 12)
-        assert op is not None
-        if op.kind == "average_pool":
-            return np.where(step == 1.0, _ALIGNED, 1.0 + step**2) / 12
-        return np.zeros(step.shape) if op.kind in PASSING else np.asarray(step**2 / 12)
+        return op.rounding(step)
 
     def clipping(self, name: str, step: Array, low: int, high: int) -> Array:
         """Mean squared error of holding a tensor's values in ``low..high`` steps.
@@ -124,9 +77,7 @@ class NoiseModel:
             step: ``[C, G]``, candidates.
             low, high: inclusive bounds, relative to the zero point.
         """
-        op = self.net.producer(name)
-        zero = self.net.zero_point(name)
-        least, most = (-128, 127) if op is None else op.clip
+        zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
         values, rare = self.statistics.before_clip[name], self.statistics.extremes[name]
         wanted, rare_wanted = (np.clip(v, least - zero, most - zero) for v in (values, rare))
         result = np.empty(step.shape)
@@ -144,37 +95,37 @@ class NoiseModel:
 
     # -------------------------------------------------------------------- weights
 
-    def largest_weight(self, op: Operator, step_in: Array, step_out: Array) -> float:
+    def largest_weight(self, op: ProductOperator, step_in: Array, step_out: Array) -> float:
         """Largest weight in steps of 2**-m, for m = 0."""
         peak = self.magnitude[op.name].max(axis=2)
-        ratio = peak[:, 0] * step_in if op.kind == "depthwise" else (peak * step_in).max(axis=1)
-        return float((ratio / step_out).max())
+        return float(((peak * op.per_input(step_in)).max(axis=1) / step_out).max())
 
-    def row_noise(self, op: Operator, shift: float, step_in: Array, step_out: Array) -> Array:
+    def row_noise(
+        self, op: ProductOperator, shift: float, step_in: Array, step_out: Array
+    ) -> Array:
         """Noise ``[K, G]`` of the weights of each output channel.
 
         Args:
-            op: a linear operator.
+            op: a layer.
             shift: its m.
             step_in: ``[C]``.
             step_out: ``[K, G]``, candidates.
         """
         variance = self.statistics.variance[op.inputs[0]] / step_in**2
         peak, taps = self.magnitude[op.name].max(axis=2), self.magnitude[op.name].shape[2]
-        if op.kind == "depthwise":
-            excess = _excess((peak[:, 0] * step_in)[:, None] * 2.0**shift / step_out)
-            noise = variance[:, None] * (_FEEDBACK * taps / 12 + excess)
-        else:
-            scaled = peak * step_in * 2.0**shift
-            excess = np.stack([_excess(scaled / s[:, None]) @ variance for s in step_out.T], axis=1)
-            noise = _FEEDBACK * taps * variance.sum() / 12 + excess
+        scaled = peak * op.per_input(step_in) * 2.0**shift
+        excess = [op.over_inputs(_excess(scaled / s[:, None]), variance) for s in step_out.T]
+        ordinary = _FEEDBACK * taps * op.over_inputs(np.ones_like(peak), variance) / 12
+        noise = ordinary[:, None] + np.stack(excess, axis=1)
         return np.asarray(self._at_output(op)[:, None] * 4.0**-shift * step_out**2 * noise)
 
-    def column_noise(self, op: Operator, shift: float, step_in: Array, step_out: Array) -> Array:
+    def column_noise(
+        self, op: ProductOperator, shift: float, step_in: Array, step_out: Array
+    ) -> Array:
         """Noise ``[C, G]`` of the weights of each input channel.
 
         Args:
-            op: a linear operator.
+            op: a layer.
             shift: its m.
             step_in: ``[C, G]``, candidates.
             step_out: ``[K]``.
@@ -182,14 +133,12 @@ class NoiseModel:
         weight = self._at_output(op) * 4.0**-shift * step_out**2
         peak, taps = self.magnitude[op.name].max(axis=2), self.magnitude[op.name].shape[2]
         variance = self.statistics.variance[op.inputs[0]][:, None] / step_in**2
-        if op.kind == "depthwise":
-            excess = _excess((peak[:, 0] / step_out)[:, None] * 2.0**shift * step_in)
-            return np.asarray(weight[:, None] * variance * (_FEEDBACK * taps / 12 + excess))
         scaled = peak / step_out[:, None] * 2.0**shift
-        excess = np.stack([weight @ _excess(scaled * s) for s in step_in.T], axis=1)
-        return np.asarray(variance * (weight.sum() * _FEEDBACK * taps / 12 + excess))
+        excess = [op.over_outputs(weight, _excess(scaled * op.per_input(s))) for s in step_in.T]
+        ordinary = _FEEDBACK * taps * op.over_outputs(weight, np.ones_like(peak)) / 12
+        return np.asarray(variance * (ordinary[:, None] + np.stack(excess, axis=1)))
 
-    def _at_output(self, op: Operator) -> Array:
+    def _at_output(self, op: ProductOperator) -> Array:
         return np.asarray(self.gain[op.name] * self.statistics.active[op.name])
 
 

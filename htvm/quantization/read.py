@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -10,36 +11,42 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import (
     Add,
     AnalogRequant,
+    Array,
     Convolution,
     Layer,
-    MulShift,
     OnnxRequant,
-    Shift,
     TfliteRequant,
     Weighted,
 )
 from htvm.quantization.averages import averaged
-from htvm.quantization.graph import (
-    Array,
-    FloatAdd,
-    FloatScale,
-    Net,
+from htvm.quantization.graph import Net
+from htvm.quantization.islands import KEPT, SOFTMAXES, find_islands, is_foreign, zero_point_of
+from htvm.quantization.operators import (
+    AddOperator,
+    AverageOperator,
+    ConvertOperator,
+    GatherOperator,
+    IslandOperator,
+    KeptOperator,
+    MaximumOperator,
     Operator,
-    Origin,
-    Requantization,
-    TfliteAdd,
-    TfliteScale,
+    ReshapeOperator,
+    SoftmaxOperator,
+    from_source,
+    to_source,
 )
-from htvm.quantization.islands import SOFTMAXES, find_islands, is_foreign, zero_point_of
-from htvm.quantization.kept import KEPT
-from htvm.quantization.moves import index_of
+from htvm.quantization.products import ConvolutionOperator, DenseOperator, DepthwiseOperator
+from htvm.quantization.scaling import zero_point_of as zero_point_of_requant
 from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Filling, Move
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -51,6 +58,9 @@ __all__ = [
     "channel_last",
     "read_net",
 ]
+
+_Place: TypeAlias = tuple[str, tuple[str, ...], tuple[int, ...]]
+"""Name, inputs and shape of an operator."""
 
 
 def read_net(model: Model) -> Net:
@@ -114,7 +124,7 @@ def _is_channel_first(nodes: tuple[Node, ...]) -> bool:
 
 def _check_ends(net: Net) -> None:
     for op in net.operators:
-        if op.kind == "softmax" and net.consumers(op.name):
+        if op.ends and net.consumers(op.name):
             raise UnsupportedError(
                 "a softmax inside the network",
                 where=f"operator '{op.name}', read by '{net.consumers(op.name)[0].name}'",
@@ -168,46 +178,49 @@ class _Reader:
             self.operators += averaged(node.name, node.op, inputs, shape, self.zero[inputs[0]])
             self.zero[node.name] = self.operators[-1].zero_point
             return
-        common: dict[str, Any] = {
-            "name": node.name,
-            "kind": node.kind,
-            "inputs": inputs,
-            "shape": channel_last(node.output_shape, self.channel_first),
-        }
-        if node.scaled is not None:
-            fields = self._layer(node, node.scaled)
-        elif isinstance(node.op, AveragePool | MaxPool):
-            fields = {
-                "pool": node.op.kernel,
-                "stride": node.op.strides,
-                "pad": node.op.padding,
-                "clip": node.op.clip if isinstance(node.op, AveragePool) else (-128, 127),
-                "zero_point": self.zero[inputs[0]],
-            }
-        elif isinstance(node.op, Convert):
-            fields = self._convert(node, node.op)
-        elif isinstance(node.op, SOFTMAXES):
-            origin = Origin(node.kind, op=node.op)
-            fields = {"kind": "softmax", "origin": origin, "zero_point": node.op.zero_point}
-        elif isinstance(node.op, Reshape):
-            fields = {"zero_point": self.zero[inputs[0]]}
-        elif isinstance(node.op, (Move, *KEPT)):
-            fields = self._moved_or_kept(node, inputs)
-        else:
-            raise UnsupportedError(
-                f"retargeting does not know '{node.kind}'", where=f"operator '{node.name}'"
-            )
-        operator = Operator(**{**common, **fields})
+        operator = self._operator(node, inputs)
         self.zero[node.name] = operator.zero_point
         self.operators.append(operator)
+
+    def _operator(self, node: Node, inputs: tuple[str, ...]) -> Operator:
+        """An operator that reads ``inputs``."""
+        op, first, zero = node.op, self.channel_first, self.zero[inputs[0]]
+        at = node.name, inputs, channel_last(node.output_shape, first)
+        if node.scaled is not None:
+            return self._layer(node, node.scaled, at)
+        match op:
+            case AveragePool():
+                return AverageOperator(*at, op=op, clip=op.clip, zero_point=zero)
+            case MaxPool():
+                return MaximumOperator(*at, op=op, zero_point=zero)
+            case Convert():
+                return self._convert(node, op, at)
+            case OnnxSoftmax() | TfliteSoftmax():
+                return SoftmaxOperator(*at, op=op, zero_point=op.zero_point)
+            case Reshape():
+                return ReshapeOperator(*at, op=op, zero_point=zero, channel_first=first)
+            case Move() if not isinstance(op, Filling) or op.value == zero:
+                shapes = [channel_last(shape, first) for shape in node.input_shapes]
+                index = _index_of(op, shapes, first)
+                return GatherOperator(*at, op=op, index=index, fill=zero, zero_point=zero)
+            case Filling():  # with something else than the number zero
+                return KeptOperator(*at, op=op, zero_point=zero, channel_first=first)
+        if isinstance(op, KEPT):
+            zero = op.zero_point or 0
+            return KeptOperator(*at, op=op, zero_point=zero, channel_first=first)
+        raise UnsupportedError(
+            f"retargeting does not know '{node.kind}'", where=f"operator '{node.name}'"
+        )
 
     def _island(self, node: Node) -> Operator:
         """What ends in a node."""
         island = self.islands[node.name]
         zero = zero_point_of(node, self.nodes, self.zero)
         shape = channel_last(node.output_shape, self.channel_first)
-        origin = Origin("island", {"island": island})
-        return Operator(node.name, "kept", island.inputs, shape, zero_point=zero, origin=origin)
+        return IslandOperator(
+            node.name, island.inputs, shape, island=island, zero_point=zero,
+            channel_first=self.channel_first,
+        )  # fmt: skip
 
     def _is_absorbed(self, node: Node, op: Pad) -> bool:
         """Whether a padding is with the number zero, and only convolutions read it."""
@@ -225,55 +238,41 @@ class _Reader:
     def _behind_pad(self, name: str) -> str:
         return self.pads[name][1] if name in self.pads else name
 
-    def _moved_or_kept(self, node: Node, inputs: tuple[str, ...]) -> dict[str, Any]:
-        """A move lets scales through, unless what it fills with is not the number zero."""
-        source = self.zero[inputs[0]]
-        origin = Origin(node.kind, op=node.op)
-        if not isinstance(node.op, Move):
-            zero = node.op.zero_point or 0
-            return {"kind": "kept", "origin": origin, "zero_point": zero}
-        if isinstance(node.op, Filling) and node.op.value != source:
-            return {"kind": "kept", "origin": origin, "zero_point": source}
-        shapes = [channel_last(shape, self.channel_first) for shape in node.input_shapes]
-        index = index_of(node.op, shapes, self.channel_first)
-        return {
-            "kind": "gather", "origin": origin, "index": index, "zero_point": source,
-            "pad_value": source,
-        }  # fmt: skip
-
-    def _layer(self, node: Node, layer: Layer) -> dict[str, Any]:
-        zero_point = _output_zero_point(layer.requant)
-        fields: dict[str, Any] = {"clip": layer.clip, "zero_point": zero_point}
+    def _layer(self, node: Node, layer: Layer, at: _Place) -> Operator:
+        requant = layer.requant
         if isinstance(layer, Add):
-            fields["requant"] = self._add_requant(node, layer)
-            return fields
+            self._check_sum(node, layer)
+            zero = zero_point_of_requant(requant)
+            return AddOperator(*at, requant=requant, clip=layer.clip, zero_point=zero)
         assert isinstance(layer, Weighted)
-        if isinstance(layer.requant, AnalogRequant):
+        if isinstance(requant, AnalogRequant):
             raise UnsupportedError(
                 "a layer that already is in the analog core's scheme",
                 where=f"operator '{node.name}'",
                 hint="retarget the model it was made from",
             )
-        bias = np.zeros(layer.K) if layer.bias is None else layer.bias
-        fields.update(
-            weight=layer.weight,
-            bias=bias.astype(np.int64),
-            requant=_requantization(layer.requant, layer.K),
-            stride=layer.stride,
-            dilation=layer.dilation,
-            groups=layer.groups,
-        )
+        zero = zero_point_of_requant(requant)
         if _is_grouped(node):
-            return {
-                **fields,
-                "kind": "kept",
-                "origin": Origin("conv2d", op=node.op),
-                "pad": layer.pad,
-            }
-        padding, zero = self._padding(node, layer), self.zero[node.inputs[0]]
-        return {**fields, "pad": padding, "pad_value": zero}
+            return KeptOperator(
+                *at, op=node.op, clip=layer.clip, zero_point=zero, channel_first=self.channel_first
+            )
+        bias = np.zeros(layer.K) if layer.bias is None else layer.bias
+        common: dict[str, Any] = {
+            "weight": layer.weight,
+            "bias": bias.astype(np.int64),
+            "requant": requant,
+            "clip": layer.clip,
+            "zero_point": zero,
+        }
+        if not isinstance(layer, Convolution):
+            return DenseOperator(*at, **common)
+        layout = "NCHW" if self.channel_first else "NHWC"
+        padding = self._padding(node, layer)
+        window = Window(layer.stride, padding, layer.dilation, layer.groups, layout)
+        kind = DepthwiseOperator if layer.depthwise else ConvolutionOperator
+        return kind(*at, **common, window=window, pad_value=self.zero[node.inputs[0]])
 
-    def _padding(self, node: Node, layer: Layer) -> tuple[int, int, int, int]:
+    def _padding(self, node: Node, layer: Convolution) -> tuple[int, int, int, int]:
         """The padding of a convolution, implicit or explicit: always with the number zero."""
         source = node.inputs[0]
         padding, value = layer.pad, 0
@@ -287,42 +286,26 @@ class _Reader:
             )
         return padding
 
-    def _add_requant(self, node: Node, layer: Layer) -> Requantization:
-        if isinstance(layer.requant, TfliteRequant):
-            first, second, out = layer.requant.multiplier
-            left, right, down = layer.requant.shift
-            a, b = layer.requant.input_zero_points
-            zero = layer.requant.output_zero_point
-            return TfliteAdd((first, second, out), (left, right, down), (a, b, zero))
-        if isinstance(layer.requant, OnnxRequant):
-            return FloatAdd.from_requant(layer.requant)
-        if any(self.zero[name] for name in node.inputs):
+    def _check_sum(self, node: Node, layer: Add) -> None:
+        plain = not isinstance(layer.requant, TfliteRequant | OnnxRequant)
+        if plain and any(self.zero[name] for name in node.inputs):
             raise UnsupportedError(
                 "an add of integers whose zero points are not 0",
                 where=f"operator '{node.name}'",
             )
-        assert not isinstance(layer.requant, AnalogRequant)
-        return layer.requant
 
-    def _convert(self, node: Node, op: Convert) -> dict[str, Any]:
-        requant, offset, clip = op.requant, op.offset, op.clip
-        zero = _output_zero_point(requant)
-        if any(isinstance(item, tuple) and len(item) > 1 for item in vars(requant).values()):
+    def _convert(self, node: Node, op: Convert, at: _Place) -> Operator:
+        zero = zero_point_of_requant(op.requant)
+        if any(isinstance(item, tuple) and len(item) > 1 for item in vars(op.requant).values()):
             raise self._no_change_of_scale(node, "each channel has a scale of its own")
-        fields: dict[str, Any] = {
-            "requant": _requantization(requant, 1),
-            "offset": offset,
-            "clip": clip,
-            "zero_point": zero,
-        }
-        operator = Operator(node.name, "convert", (), (), **fields)
-        # In steps of the result; what is left of rounding is below one.
-        moved = (offset + self.zero[node.inputs[0]]) * operator.factors()[0]
-        if np.max(np.abs(moved + operator.real_offset())) >= 1:
+        operator = ConvertOperator(
+            *at, requant=op.requant, offset=op.offset, clip=op.clip, zero_point=zero
+        )
+        if operator.moves_zero(self.zero[node.inputs[0]]) >= 1:
             raise self._no_change_of_scale(node, "it does not take the number zero to zero")
-        if clip not in ((-128, 127), (zero, 127)):
-            raise self._no_change_of_scale(node, f"it clips to [{clip[0]}, {clip[1]}]")
-        return fields
+        if op.clip not in ((-128, 127), (zero, 127)):
+            raise self._no_change_of_scale(node, f"it clips to [{op.clip[0]}, {op.clip[1]}]")
+        return operator
 
     def _no_change_of_scale(self, node: Node, reason: str) -> UnsupportedError:
         return UnsupportedError(
@@ -332,28 +315,27 @@ class _Reader:
         )
 
 
-def _output_zero_point(requant: object) -> int:
-    if isinstance(requant, TfliteRequant | OnnxRequant):
-        return requant.output_zero_point
-    return 0
-
-
 def _is_grouped(node: Node) -> bool:
     """Whether it is a convolution of several groups of several channels, which no scheme has."""
     layer = node.layer
     return isinstance(layer, Convolution) and not layer.depthwise and layer.groups != 1
 
 
-def _requantization(
-    requant: Shift | MulShift | TfliteRequant | OnnxRequant, channels: int
-) -> Requantization:
-    if isinstance(requant, Shift | MulShift):
-        return requant
+def _index_of(move: Move, shapes: Sequence[tuple[int, ...]], channel_first: bool) -> Array:
+    """Which element each of the result's is; -1 for the filling.
 
-    def spread(values: tuple[int, ...]) -> Array:
-        return np.broadcast_to(np.array(values, np.int64), (channels,))
+    Args:
+        move: an operator that only moves elements.
+        shapes: of its inputs, channel-last, without batch.
+        channel_first: whether the module's own layout is NCHW.
 
-    multiplier, shift = spread(requant.multiplier), spread(requant.shift)
-    if isinstance(requant, OnnxRequant):
-        return FloatScale(multiplier, shift, requant.output_zero_point)
-    return TfliteScale(multiplier, shift, requant.output_zero_point)
+    Returns:
+        int64, flat, in the order of a channel-last result.
+    """
+    parts, start = [], 0
+    for shape in shapes:
+        size = int(np.prod(shape))
+        numbers = np.arange(start, start + size).reshape(1, *shape)
+        parts.append(to_source(numbers, channel_first))
+        start += size
+    return from_source(move.moved(parts, -1), channel_first).reshape(-1)

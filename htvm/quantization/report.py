@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htvm.quantization.graph import LINEAR, Array, Net
+from byoc_dory.layers import Array
+from htvm.quantization.graph import Net
+from htvm.quantization.products import DenseOperator
 from htvm.quantization.rewrite import Rewritten
 from htvm.quantization.search import Scales
 from htvm.quantization.ties import ends
@@ -131,7 +133,7 @@ def measure(
     """
     costs = []
     for op in net.operators:
-        if op.kind in (*LINEAR, "add", "average_pool"):
+        if op.computes:
             wanted = before[op.name].astype(np.float64) - op.zero_point
             found = after[op.name].astype(np.float64) - scales.zero_point[op.name]
             costs.append(LayerCost(op.name, sqnr_db(wanted, found * scales.step[op.name])))
@@ -163,9 +165,9 @@ def _agreement(
 
 def _scores(net: Net) -> str | None:
     """The tensor whose largest element is the decision."""
-    softmaxes = [op for op in net.operators if op.kind == "softmax"]
+    softmaxes = [op for op in net.operators if op.ends]
     if softmaxes:
         return softmaxes[-1].inputs[0]
     op = net.producer(net.outputs[0])
-    classes = len(net.outputs) == 1 and op is not None and op.kind == "dense"
+    classes = len(net.outputs) == 1 and isinstance(op, DenseOperator)
     return net.outputs[0] if classes and 2 <= net.channels(net.outputs[0]) <= 100 else None

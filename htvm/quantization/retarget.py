@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
+from byoc_dory.layers import Array
 from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import LINEAR, Array, Net
+from htvm.quantization.graph import Net
 from htvm.quantization.mul_shift import GRID
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
@@ -202,7 +203,7 @@ def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple
 
 def _scheme(net: Net) -> str:
     """What `Model.scheme` says of a network written for its homes."""
-    ternary = [op.core is not None for op in net.operators if op.kind in (*LINEAR, "add")]
+    ternary = [op.core is not None for op in (*net.products, *net.adds)]
     return "shift" if not any(ternary) else "ternary" if all(ternary) else "mixed"
 
 

@@ -12,14 +12,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Array, MulShift, Shift
 from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.folding import fold_tables
-from htvm.quantization.forward import run_operator
-from htvm.quantization.graph import INT8, LINEAR, Array, MulShift, Net, Operator, Shift
+from htvm.quantization.graph import Net, missing_zero
 from htvm.quantization.mul_shift import multiplier_and_shift, row_units
+from htvm.quantization.operators import (
+    INT8,
+    AddOperator,
+    ConvertOperator,
+    GatherOperator,
+    Operator,
+)
+from htvm.quantization.products import ConvolutionOperator, ProductOperator
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales
-from htvm.quantization.sums import accumulate
 from htvm.quantization.ternary import ternary_layer
 from htvm.quantization.ties import anchors
 
@@ -71,7 +78,7 @@ def rewrite(
     return writer.finish()
 
 
-def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Array, float]:
+def scaled_parameters(net: Net, op: ProductOperator, scales: Scales) -> tuple[Array, Array, float]:
     """A layer's real weights and biases in steps of 2**-m, and m, not yet rounded.
 
     The bias holds the new zero point and half a step, so that flooring rounds, but not yet the
@@ -81,10 +88,8 @@ def scaled_parameters(net: Net, op: Operator, scales: Scales) -> tuple[Array, Ar
         UnsupportedError: if no m does.
     """
     step_in, step_out = scales.step[op.inputs[0]], scales.step[op.name]
-    factor = op.factors()[0]
-    weight = op.weights() * (factor / step_out)[:, None, None, None]
-    # The input's channels are the rows of a depthwise weight, the columns of any other.
-    weight = weight * step_in.reshape((-1, 1, 1, 1) if op.kind == "depthwise" else (1, -1, 1, 1))
+    weight = op.weight * (op.factor() / step_out)[:, None, None, None]
+    weight = weight * op.per_input(step_in)[..., None, None]
     bias = net.real_bias(op) / step_out + scales.zero_point[op.name] + 0.5
     shift = scales.shift[op.name]
     while shift > 0 and _reach(weight, bias, shift) > _INT32_MAX:
@@ -138,7 +143,7 @@ class _Writer:
         if step == 1.0 and zero == source and limits == INT8:
             return
         convert = replace(self._convert(name, name, 1.0 / step, source, zero), clip=limits)
-        self.values[name] = run_operator(convert, [self.given[name]])
+        self.values[name] = convert.run([self.given[name]])
         self.operators.append(convert)
         self.name[name] = convert.name
 
@@ -154,10 +159,12 @@ class _Writer:
                 convert = self._convert(self.name[name], name, float(step[0]), zero, target)
                 self.operators.append(convert)
                 self.exported[name] = convert.name
-                self.given[name] = run_operator(convert, [self.values[name]])
+                self.given[name] = convert.run([self.values[name]])
         return self.exported[name]
 
-    def _convert(self, source: str, like: str, factor: float, old: int, new: int) -> Operator:
+    def _convert(
+        self, source: str, like: str, factor: float, old: int, new: int
+    ) -> ConvertOperator:
         """``round((x - old) * factor) + new``: one shift where the factor is a power of two."""
         taken = {op.name for op in (*self.net.operators, *self.operators)} | set(self.net.inputs)
         count = next(n for n in range(len(taken) + 1) if f"convert_{n}" not in taken)
@@ -174,26 +181,26 @@ class _Writer:
             offset = -old
         name = f"convert_{count}"
         shape = self.net.shape(like)
-        return Operator(
-            name, "convert", (source,), shape, requant=requant, offset=offset, zero_point=new
+        return ConvertOperator(
+            name, (source,), shape, requant=requant, offset=offset, zero_point=new
         )
 
     # -------------------------------------------------------------------- operators
 
     def write(self, op: Operator) -> None:
         """Write one operator of the source."""
-        if op.kind == "softmax":
+        if op.ends:
             new = replace(op, inputs=(self._export(op.inputs[0]),))
             self.operators.append(new)
             self.name[op.name] = self.exported[op.name] = op.name
             return
-        if op.kind == "kept":
+        if op.kept:
             inputs = tuple(self._export(name) for name in op.inputs)
             self.operators.append(replace(op, inputs=inputs))
             values = [self.given[name] for name in op.inputs]
-            self.bring_in(op.name, run_operator(op, values, channel_first=self.net.channel_first))
+            self.bring_in(op.name, op.run(values))
             return
-        if op.kind == "convert" and not op.rectifies:
+        if isinstance(op, ConvertOperator) and not op.rectifies:
             # The same numbers in another scale: nothing to do where scales are free.
             self.name[op.name] = self.name[op.inputs[0]]
             self.values[op.name] = self.values[op.inputs[0]]
@@ -201,37 +208,40 @@ class _Writer:
         inputs = tuple(self.name[name] for name in op.inputs)
         zero = self.scales.zero_point[op.name]
         new = replace(op, inputs=inputs, zero_point=zero, clip=self._clip(op, zero))
-        if op.kind in LINEAR:
-            new = self._linear(op, new)
-        elif op.kind == "add":
-            shift = self.scales.adds[op.name].shift
-            # An exact factor of two loses less than a rounded multiplier would.
-            requant = Shift(shift) if self.scheme is None else MulShift((1,), (shift,))
-            new = replace(new, requant=requant)
-        elif op.kind in ("gather", "pad"):
-            new = replace(new, pad_value=zero)
-        elif op.kind == "convert":
-            new = replace(new, requant=Shift(0), offset=0, clip=(zero, self.net.limits(op.name)[1]))
+        match new:
+            case ProductOperator():
+                assert isinstance(op, ProductOperator)
+                new = self._linear(op, new)
+            case AddOperator():
+                shift = self.scales.adds[op.name].shift
+                # An exact factor of two loses less than a rounded multiplier would.
+                requant = Shift(shift) if self.scheme is None else MulShift((1,), (shift,))
+                new = replace(new, requant=requant)
+            case GatherOperator():
+                new = replace(new, fill=zero)
+            case ConvertOperator():
+                clip = zero, self.net.limits(op.name)[1]
+                new = replace(new, requant=Shift(0), offset=0, clip=clip)
         values = [self.values[name] for name in op.inputs]
-        self.values[op.name] = run_operator(new, values, channel_first=self.net.channel_first)
+        self.values[op.name] = new.run(values)
         self.name[op.name] = op.name
         self.operators.append(new)
 
     def _clip(self, op: Operator, zero: int) -> tuple[int, int]:
         low, high = self.net.limits(op.name) if op.clips_freely else INT8
-        if op.kind in (*LINEAR, "add", "average_pool") and op.rectifies and zero == 0:
+        if op.computes and op.rectifies and zero == 0:
             low = 0
         return low, high
 
-    def _linear(self, op: Operator, new: Operator) -> Operator:
+    def _linear(self, op: ProductOperator, new: ProductOperator) -> ProductOperator:
         if op.core is not None:
-            new = replace(new, pad_value=0)
+            new = _padding_with(0, new)
             source, x = self.source[op.inputs[0]], self.values[op.inputs[0]]
             return ternary_layer(self.net, op, new, self.scales, source, x)
         weight, bias, requant = self._scaled(op)
         source = op.inputs[0]
         zero = self.scales.zero_point[source]
-        new = replace(new, pad_value=zero, requant=requant)
+        new = _padding_with(zero, replace(new, requant=requant))
         x = self.values[source]
         if self.feedback:
             rounded = round_with_feedback(weight, new, x, zero)
@@ -246,7 +256,7 @@ class _Writer:
         fits = np.abs(corrected) + largest < _INT32_MAX
         return replace(new, bias=np.rint(np.where(fits, corrected, bias)).astype(np.int64))
 
-    def _scaled(self, op: Operator) -> tuple[Array, Array, Shift | MulShift]:
+    def _scaled(self, op: ProductOperator) -> tuple[Array, Array, Shift | MulShift]:
         """A layer's real weights and biases in the steps that its requantization makes of them."""
         weight, bias, shift = scaled_parameters(self.net, op, self.scales)
         if self.scheme is None:
@@ -256,15 +266,14 @@ class _Writer:
         made = np.array(requant.mul) * 2.0 ** (shift - requant.shift[0])
         return weight / made.reshape(-1, 1, 1, 1), bias / made, requant
 
-    def _mean_error(self, op: Operator, new: Operator, bias: Array) -> Array:
+    def _mean_error(self, op: ProductOperator, new: ProductOperator, bias: Array) -> Array:
         """Mean of source minus result before the clip, in the result's accumulator steps, over
         the positions where the rectifier is open in either."""
         step_out = self.scales.step[op.name]
-        lift = 1.0 / new.factors()[0]
-        wanted = accumulate(self.source[op.inputs[0]], op).astype(np.float64) + op.biases()
-        wanted = wanted * op.factors()[0] + op.real_offset() - self.net.missing_zero(op)
+        lift = 1.0 / new.factor()
+        wanted = op.real(self.source[op.inputs[0]], missing_zero(op))
         goal = (wanted / step_out + self.scales.zero_point[op.name] + 0.5) * lift
-        have = accumulate(self.values[op.inputs[0]], new).astype(np.float64) + bias
+        have = new.accumulate(self.values[op.inputs[0]]).astype(np.float64) + bias
         axes = tuple(range(have.ndim - 1))
         if not op.rectifies:
             return np.asarray((goal - have).mean(axis=axes))
@@ -283,3 +292,7 @@ class _Writer:
         zeros = dict(self.net.zero_points)
         net = Net(self.net.inputs, zeros, tuple(self.operators), outputs, self.net.channel_first)
         return Rewritten(fold_tables(net), dict(self.exported))
+
+
+def _padding_with(value: int, op: ProductOperator) -> ProductOperator:
+    return replace(op, pad_value=value) if isinstance(op, ConvolutionOperator) else op

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from htvm.quantization.graph import Array, Operator
-from htvm.quantization.sums import columns, windows
+from byoc_dory.layers import Array
+from htvm.quantization.products import ProductOperator
 
 __all__ = ["round_nearest", "round_with_feedback"]
 
@@ -23,26 +23,19 @@ def round_nearest(weight: Array) -> Array:
     return np.clip(np.rint(weight), -128, 127).astype(np.int8)
 
 
-def round_with_feedback(weight: Array, op: Operator, x: Array, zero_point: int) -> Array:
+def round_with_feedback(weight: Array, op: ProductOperator, x: Array, zero_point: int) -> Array:
     """Real weights to int8 such that the layer's sums change little on given inputs.
 
     Args:
         weight: ``[K, C / groups, fy, fx]`` in steps of the new weights.
-        op: the layer they belong to (kind, stride, padding).
+        op: the layer they belong to.
         x: int8 inputs ``[N, y, x, C]`` or ``[N, C]`` in the new scale.
         zero_point: of the inputs.
     """
-    flat = weight.reshape(len(weight), -1)
     x = _thin_samples(x, int(np.prod(op.shape[:-1])))
-    if op.kind == "depthwise":
-        view = windows(x.astype(np.float64), op) - zero_point
-        rows = _thin(np.moveaxis(view, 3, 0).reshape(len(weight), -1, flat.shape[1]))
-        power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
-        rounded = _feed_back(flat[:, None, :], power)[:, 0]
-    else:
-        rows = _thin(columns(x.astype(np.float64), op)[None] - zero_point)
-        power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
-        rounded = _feed_back(flat[None], power)[0]
+    rows = _thin(op.operands(x.astype(np.float64)) - zero_point)
+    power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
+    rounded = _feed_back(weight.reshape(len(rows), -1, rows.shape[2]), power)
     return rounded.reshape(weight.shape).astype(np.int8)
 
 

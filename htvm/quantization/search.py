@@ -16,8 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
+from byoc_dory.layers import Array
+from htvm.quantization.graph import Net
 from htvm.quantization.noise import WEIGHT_LIMIT, NoiseModel
+from htvm.quantization.operators import AddOperator, AverageOperator
+from htvm.quantization.products import ProductOperator
 from htvm.quantization.ties import AddChoice, Tie, add_choices, find_ties, zero_points
 
 __all__ = ["Scales", "choose_scales"]
@@ -66,14 +69,12 @@ def choose_scales(
     search = _Search(net, noise, per_channel, grid)
     search.start()
     for sweep in range(_SWEEPS):
-        for op in net.operators:
-            if op.kind == "add":
-                search.improve_add(op)
+        for add in net.adds:
+            search.improve_add(add)
         for tie in search.distinct_ties():
             search.improve_tie(tie, _WIDE if sweep == 0 else _NEAR)
-        for op in net.operators:
-            if op.kind in LINEAR and op.core is None:
-                search.improve_shift(op)
+        for layer in net.shifted:
+            search.improve_shift(layer)
     return search.result()
 
 
@@ -99,24 +100,22 @@ class _Search:
 
     def start(self) -> None:
         """Steps that hold everything the source can hold, and the largest shifts that fit."""
-        for op in self.net.operators:
-            if op.kind == "add":
-                self.adds[op.name] = self._first_consistent(op)
+        for add in self.net.adds:
+            self.adds[add.name] = self._first_consistent(add)
         self._apply_adds()
         for name in self.net.given:
             self.input_shift[name] = self._needed_input_shift(name)
         for tie in self.distinct_ties():
             self.base[self.key(tie)] = self._covering_unit(tie)
             self.exponent[self.key(tie)] = np.zeros(tie.lanes, np.int64)
-        for op in self.net.operators:
-            if op.kind in LINEAR and op.core is None:
-                self.shift[op.name] = self._fitting_shift(op)
+        for layer in self.net.shifted:
+            self.shift[layer.name] = self._fitting_shift(layer)
 
-    def _first_consistent(self, op: Operator) -> AddChoice:
+    def _first_consistent(self, op: AddOperator) -> AddChoice:
         others = {
             other.name: self.adds.get(other.name) or add_choices(self.net, other)[0]
-            for other in self.net.operators
-            if other.kind == "add" and other.name != op.name
+            for other in self.net.adds
+            if other.name != op.name
         }
         error: UnsupportedError | None = None
         for choice in add_choices(self.net, op):
@@ -164,8 +163,7 @@ class _Search:
     def _needed_input_shift(self, name: str) -> int:
         """The smallest power of two with which the input's range fits its new zero point."""
         low, high = self.bounds(name)
-        zero, op = self.net.zero_point(name), self.net.producer(name)
-        least, most = (-128, 127) if op is None else op.clip
+        zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
         shift = 0
         while (least - zero) < low << shift or (most - zero) > ((high + 1) << shift) - 1:
             shift += 1
@@ -180,18 +178,17 @@ class _Search:
                 need = max(need, 2.0 ** self.input_shift[name] / factor)
                 continue
             low, high = self.bounds(name)
-            op, zero = self.net.producer(name), self.net.zero_point(name)
-            clip = (-128, 127) if op is None else op.clip
+            zero, clip = self.net.zero_point(name), self.net.clip(name)
             reach = max((clip[1] - zero) / high, (clip[0] - zero) / low if low else 0.0)
             need = max(need, reach / factor)
         for name, (factor, _) in tie.members.items():
             op = self.net.producer(name)
-            if op is not None and op.kind == "average_pool":
+            if isinstance(op, AverageOperator):
                 # An average profits from the source's own grid: let step 1 be on ours.
                 return 2.0 ** math.ceil(math.log2(need * factor) - 0.1) / factor
         return need
 
-    def _fitting_shift(self, op: Operator) -> float:
+    def _fitting_shift(self, op: ProductOperator) -> float:
         largest = self.noise.largest_weight(op, self.step(op.inputs[0]), self.step(op.name))
         if largest <= 0.0:
             return 0
@@ -208,11 +205,11 @@ class _Search:
             noise = self._own_noise(name, step, exponent[lanes])
             op = self.net.producer(name)
             # What ternary weights cost does not depend on steps, which their scales absorb.
-            if op is not None and op.kind in LINEAR and op.core is None:
+            if isinstance(op, ProductOperator) and op.core is None:
                 source = self.step(op.inputs[0])
                 noise = noise + self.noise.row_noise(op, self.shift[name], source, step)
             for user in self.net.consumers(name):
-                if user.kind in LINEAR and user.core is None:
+                if isinstance(user, ProductOperator) and user.core is None:
                     shift, out = self.shift[user.name], self.step(user.name)
                     noise = noise + self.noise.column_noise(user, shift, step, out)
             np.add.at(total, lanes, noise)
@@ -223,7 +220,7 @@ class _Search:
         rounding = self.noise.rounding(name, step, self.adds.get(name), shift)
         op = self.net.producer(name)
         clipping = np.zeros(step.shape)
-        if op is None or op.kind not in PASSING:
+        if op is None or not op.passes:
             table = self._clipping_table(name)
             clipping = np.take_along_axis(table, exponent - _FINEST, axis=1)
         return self.noise.activation_noise(name, rounding, clipping)
@@ -256,7 +253,7 @@ class _Search:
         self.exponent[self.key(tie)] = exponent[rows, best]
         return float(noise[rows, best].sum())
 
-    def improve_shift(self, op: Operator) -> None:
+    def improve_shift(self, op: ProductOperator) -> None:
         """Try a layer's next shifts up and down, each time with the ties around adapted."""
         around = list({id(t): t for t in (self.ties[op.inputs[0]], self.ties[op.name])}.values())
         before = {self.key(tie): self.exponent[self.key(tie)] for tie in around}
@@ -277,7 +274,7 @@ class _Search:
         self.shift[op.name] = shift
         self.exponent.update(exponents)
 
-    def improve_add(self, op: Operator) -> None:
+    def improve_add(self, op: AddOperator) -> None:
         """Try every way to execute an add, each time with its tie adapted."""
         before = self.adds[op.name], self.exponent[self.key(self.ties[op.name])]
         outcomes = []

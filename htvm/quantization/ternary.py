@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htvm.quantization.graph import AnalogRequant, Array, Net, Operator
-from htvm.quantization.sums import accumulate, converted, pass_sums
+from byoc_dory.layers import AnalogRequant, Array
+from htvm.quantization.graph import Net, missing_zero
+from htvm.quantization.products import ProductOperator
+from htvm.quantization.scaling import converted
 
 if TYPE_CHECKING:
     from byoc_dory.soc.schemes import TernaryScheme
@@ -80,8 +82,8 @@ class _Goal:
 
 
 def ternary_layer(
-    net: Net, op: Operator, new: Operator, scales: Scales, source: Array, x: Array
-) -> Operator:
+    net: Net, op: ProductOperator, new: ProductOperator, scales: Scales, source: Array, x: Array
+) -> ProductOperator:
     """Write one layer for its ternary core.
 
     Args:
@@ -98,19 +100,17 @@ def ternary_layer(
     few = np.linspace(0, len(x) - 1, min(len(x), _SAMPLES)).astype(np.int64)
     source, x = source[few], x[few]
     power = np.square(x.astype(np.float64)).reshape(-1, x.shape[-1]).mean(axis=0)
-    ternary, scale = ternarize(op.weights(), power)
-    factor, zero = op.factors()[0], scales.zero_point[op.name]
-    product = accumulate(source, op).astype(np.float64) + op.biases()
-    real = product * factor + op.real_offset() - net.missing_zero(op)
+    ternary, scale = ternarize(op.weight, power)
+    factor, zero = op.factor(), scales.zero_point[op.name]
     goal = _Goal(
-        wanted=real / step_out + zero,
+        wanted=op.real(source, missing_zero(op)) / step_out + zero,
         bias=net.real_bias(op) / step_out + zero,
         slope=scale * factor * step_in / step_out,
         clip=new.clip,
         weight=np.square(step_out),
     )
     written = replace(new, weight=ternary, bias=np.zeros(len(ternary), np.int64))
-    requant = _requantization(pass_sums(x, written, core.rows), goal, core)
+    requant = _requantization(written.pass_sums(x, core.rows), goal, core)
     return replace(written, requant=requant)
 
 

@@ -19,7 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.quantization.graph import LINEAR, PASSING, Array, Net, Operator
+from byoc_dory.layers import Array
+from htvm.quantization.graph import Net
+from htvm.quantization.operators import AddOperator
+from htvm.quantization.products import ProductOperator
 
 __all__ = [
     "AddChoice",
@@ -61,10 +64,10 @@ class Tie:
 def ends(net: Net) -> tuple[str, ...]:
     """Where results are compared: outputs of the network as far as they are computed here, and the
     inputs of softmaxes."""
-    names = [name for op in net.operators if op.kind == "softmax" for name in op.inputs]
+    names = [name for op in net.operators if op.ends for name in op.inputs]
     for name in net.outputs:
         op = net.producer(name)
-        if op is not None and op.kind != "softmax":
+        if op is not None and not op.ends:
             names.append(name)
     return tuple(dict.fromkeys(names))
 
@@ -72,7 +75,7 @@ def ends(net: Net) -> tuple[str, ...]:
 def anchors(net: Net) -> tuple[str, ...]:
     """Tensors that must come out in the source's own quantization, because they leave the network
     or a kept operator reads them; those that are given are so anyway."""
-    names = [name for op in net.operators if op.kind == "kept" for name in op.inputs]
+    names = [name for op in net.operators if op.kept for name in op.inputs]
     return tuple(name for name in dict.fromkeys((*ends(net), *names)) if name not in net.given)
 
 
@@ -84,11 +87,7 @@ def must_be_symmetric(net: Net, tensor: str) -> bool:
     What is joined shares a zero point; all agree on 0.
     """
     for op in net.consumers(tensor):
-        if op.kind == "gather" and len(op.inputs) > 1:
-            return True
-        if op.kind == "add" or op.core is not None or (op.kind in LINEAR and op.padded):
-            return True
-        if op.kind in PASSING and must_be_symmetric(net, op.name):
+        if op.wants_symmetric or (op.passes and must_be_symmetric(net, op.name)):
             return True
     return False
 
@@ -105,7 +104,7 @@ def zero_points(net: Net, choices: Mapping[str, AddChoice]) -> dict[str, int]:
     result: dict[str, int] = {}
     for name in net.tensors:
         op = net.producer(name)
-        if op is not None and op.kind in PASSING:
+        if op is not None and op.passes:
             result[name] = result[op.inputs[0]]
         elif must_be_symmetric(net, name):
             result[name] = 0
@@ -113,23 +112,23 @@ def zero_points(net: Net, choices: Mapping[str, AddChoice]) -> dict[str, int]:
             result[name] = net.zero_point(name)
         else:
             result[name] = -128
-    for op in net.operators:
-        if op.kind == "add" and op.name in choices:
-            choice = choices[op.name]
-            for operand, zero in zip(op.inputs, choice.operands, strict=True):
+    for add in net.adds:
+        if add.name in choices:
+            choice = choices[add.name]
+            for operand, zero in zip(add.inputs, choice.operands, strict=True):
                 result[operand] = zero
-            _hand_on(net, op.name, choice.output, result)
+            _hand_on(net, add.name, choice.output, result)
     return result
 
 
 def _hand_on(net: Net, tensor: str, zero: int, result: dict[str, int]) -> None:
     result[tensor] = zero
     for op in net.consumers(tensor):
-        if op.kind in PASSING:
+        if op.passes:
             _hand_on(net, op.name, zero, result)
 
 
-def add_choices(net: Net, op: Operator) -> tuple[AddChoice, ...]:
+def add_choices(net: Net, op: AddOperator) -> tuple[AddChoice, ...]:
     """The ways to execute an add, the plainest first.
 
     With ``(a + b) >> s`` the zero points satisfy ``za + zb = zo * 2**s``; half a step more on one
@@ -145,7 +144,7 @@ def add_choices(net: Net, op: Operator) -> tuple[AddChoice, ...]:
     return _choices_for(net, op, (0,))
 
 
-def _choices_for(net: Net, op: Operator, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
+def _choices_for(net: Net, op: AddOperator, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
     found: dict[AddChoice, None] = {}
     # Whoever cannot clip to fewer bits halves what already has as few.
     shifts = (1,) if net.narrow(op.name) and not op.clips_freely else (0, 1)
@@ -168,13 +167,13 @@ def _splits(total: int, half: int) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) for a, b in pairs if -128 <= a <= 127 and -128 <= b <= 127)
 
 
-def _may_have(net: Net, op: Operator, operand: int, zero: int) -> bool:
+def _may_have(net: Net, op: AddOperator, operand: int, zero: int) -> bool:
     name = op.inputs[operand]
     if zero == 0:
         return True
     producer = net.producer(name)
     # A zero point of an add's or the network's own making is not ours to move.
-    movable = producer is not None and producer.kind in LINEAR
+    movable = isinstance(producer, ProductOperator)
     return movable and len(net.consumers(name)) == 1 and name not in net.outputs
 
 
@@ -197,16 +196,13 @@ def find_ties(
         lanes = np.arange(net.channels(name))
         groups[name], home[name] = {name: (1.0, lanes)}, name
     for op in net.operators:
-        if op.kind == "gather":
-            for operand, lanes in zip(op.inputs, gathered_lanes(net, op), strict=True):
+        if op.passes:
+            for operand, lanes in zip(op.inputs, op.lanes(net.shapes(op)), strict=True):
                 if len(op.inputs) == 1:
-                    _join(groups, home, operand, op.name, 1.0, lanes)
+                    _join(groups, home, operand, op.name, op.ratio(), lanes)
                 else:
-                    _join(groups, home, op.name, operand, 1.0, lanes)
-        elif op.kind in PASSING:
-            ratio = float(op.factors()[0][0]) if op.kind == "convert" else 1.0
-            _join(groups, home, op.inputs[0], op.name, ratio, _lanes_through(net, op))
-        elif op.kind == "add":
+                    _join(groups, home, op.name, operand, op.ratio(), lanes)
+        elif isinstance(op, AddOperator):
             up = 2.0 ** choices[op.name].shift
             for operand, factor in zip(op.inputs, op.factors(), strict=True):
                 # step_out = up * factor * step_operand
@@ -217,38 +213,6 @@ def find_ties(
         tie = _finish(net, members, per_channel, zeros)
         result.update(dict.fromkeys(members, tie))
     return result
-
-
-def _lanes_through(net: Net, op: Operator) -> Array | None:
-    """For a reshape: input channel of each output channel; ``None`` if channels stay."""
-    before, after = net.shape(op.inputs[0]), op.shape
-    if op.kind != "reshape" or before[-1] == after[-1]:
-        return None
-    if len(after) == 1 and after[0] == int(np.prod(before)):
-        lanes = np.arange(before[-1])
-        places = int(np.prod(before[:-1]))
-        return np.repeat(lanes, places) if net.channel_first else np.tile(lanes, places)
-    return np.zeros(0, np.int64)  # channels get mixed: one lane for all
-
-
-def gathered_lanes(net: Net, op: Operator) -> list[Array]:
-    """For a gather of one input: its channel that each output channel comes from; of several: for
-    each, the output channel that each of its channels goes to; empty if channels get mixed."""
-    assert op.index is not None
-    into = np.arange(op.index.size) % op.shape[-1]
-    found, start = [], 0
-    for name in op.inputs:
-        size, channels = int(np.prod(net.shape(name))), net.channels(name)
-        taken = (op.index >= start) & (op.index < start + size)
-        source, target = (op.index[taken] - start) % channels, into[taken]
-        start += size
-        if len(op.inputs) > 1:
-            source, target = target, source
-        lanes = np.full(op.shape[-1] if len(op.inputs) == 1 else channels, -1)
-        lanes[target] = source
-        whole = bool((lanes >= 0).all() and (lanes[target] == source).all())
-        found.append(lanes if whole else np.zeros(0, np.int64))
-    return found
 
 
 def _join(

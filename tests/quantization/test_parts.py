@@ -11,16 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import MulShift, Shift
 from htvm.quantization.calibrate import noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import MulShift, Net, Operator, Shift
+from htvm.quantization.graph import Net
 from htvm.quantization.noise import NoiseModel
+from htvm.quantization.products import (
+    ConvolutionOperator,
+    DenseOperator,
+    DepthwiseOperator,
+)
 from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.rewrite import rewrite, scaled_parameters
 from htvm.quantization.rounding import round_nearest, round_with_feedback
+from htvm.quantization.scaling import requantize
 from htvm.quantization.search import Scales, choose_scales
-from htvm.quantization.sums import accumulate, requantize
 from htvm.quantization.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
 from tests.quantization.sources import Source, encoder, mobile, residual
 
@@ -41,9 +47,8 @@ def scales_of(net: Net, samples: int = 24) -> tuple[Scales, Any]:
 def test_adds_are_tied_by_powers_of_two() -> None:
     net = net_of(residual(1))
     scales, _ = scales_of(net)
-    adds = [op for op in net.operators if op.kind == "add"]
-    assert adds
-    for op in adds:
+    assert net.adds
+    for op in net.adds:
         choice = scales.adds[op.name]
         for operand, factor in zip(op.inputs, op.factors(), strict=True):
             # In the output's units both operands have one step, the output 2**shift of them.
@@ -58,8 +63,8 @@ def test_padded_tensors_have_zero_point_zero() -> None:
     for drawn in (mobile(2), residual(2)):
         net = net_of(drawn)
         scales, _ = scales_of(net)
-        for op in net.operators:
-            if op.kind in ("conv2d", "depthwise") and op.padded:
+        for op in net.products:
+            if op.padded:
                 assert scales.zero_point[op.inputs[0]] == 0, op.name
         assert must_be_symmetric(net, "input")
         assert any(not must_be_symmetric(net, name) for name in net.tensors)
@@ -94,7 +99,7 @@ def test_contradicting_ties_are_refused_and_avoided() -> None:
     drawn.add(total, "input", relu=False)
     net = net_of(drawn)
     # A shift of 1 makes the sum's step twice the input's, and then both are added.
-    doubled = {op.name: add_choices(net, op)[-1] for op in net.operators if op.kind == "add"}
+    doubled = {op.name: add_choices(net, op)[-1] for op in net.adds}
     assert doubled["add_0"].shift == 1
     with pytest.raises(UnsupportedError, match="two different ratios"):
         find_ties(net, doubled)
@@ -123,11 +128,12 @@ def test_any_steps_compute_the_same_real_numbers(seed: int, pad: bool) -> None:
     scales = Scales(step, zeros, {name: int(rng.integers(0, 9)) for name in net.tensors}, {}, 0.0)
     exact = scaled = rng.integers(-128, 128, (2, 5, 5, 2)).astype(np.float64)
     scaled = scaled / step["input"]
-    for op in net.operators:
-        factor = op.factors()[0]
-        exact = _real(exact, op, op.weights() * factor[:, None, None, None])
-        plain = op.weights().astype(np.int64).reshape(len(factor), -1).sum(axis=1)
-        exact = exact + (op.biases() + net.zero_point(op.inputs[0]) * plain) * factor
+    for op in net.products:
+        assert isinstance(op, ConvolutionOperator)
+        factor = op.factor()
+        exact = _real(exact, op, op.weight * factor[:, None, None, None])
+        plain = op.weight.astype(np.int64).reshape(len(factor), -1).sum(axis=1)
+        exact = exact + (op.bias + net.zero_point(op.inputs[0]) * plain) * factor
         weight, bias, shift = scaled_parameters(net, op, scales)
         scaled = (_real(scaled, op, weight) + bias) / 2.0**shift - zeros[op.name] - 0.5
         if op.rectifies:
@@ -135,11 +141,12 @@ def test_any_steps_compute_the_same_real_numbers(seed: int, pad: bool) -> None:
         assert np.allclose(exact, scaled * step[op.name], rtol=1e-9, atol=1e-9)
 
 
-def _real(x: Any, op: Operator, weight: Any) -> Any:
-    top, left, bottom, right = op.pad
+def _real(x: Any, op: ConvolutionOperator, weight: Any) -> Any:
+    top, left, bottom, right = op.window.padding
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
     view = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=(1, 2))
-    equation = "nyxcij,coij->nyxc" if op.kind == "depthwise" else "nyxcij,kcij->nyxk"
+    depthwise = isinstance(op, DepthwiseOperator)
+    equation = "nyxcij,coij->nyxc" if depthwise else "nyxcij,kcij->nyxk"
     return np.einsum(equation, view, weight)
 
 
@@ -157,8 +164,9 @@ def test_channels_get_steps_of_their_own_where_layers_can_absorb_them() -> None:
 # ------------------------------------------------------------------------------ rounding
 
 
-def dense(weight: Any) -> Operator:
-    return Operator("d", "dense", ("x",), (len(weight),), weight=weight, requant=Shift(0))
+def dense(weight: Any) -> DenseOperator:
+    bias = np.zeros(len(weight), np.int64)
+    return DenseOperator("d", ("x",), (len(weight),), weight=weight, bias=bias, requant=Shift(0))
 
 
 def test_feedback_rounds_the_sum_better_than_each_weight() -> None:
@@ -170,7 +178,7 @@ def test_feedback_rounds_the_sum_better_than_each_weight() -> None:
     errors = []
     for rounded in (round_nearest(weight), round_with_feedback(weight, dense(weight), x, 0)):
         assert rounded.dtype == np.int8
-        errors.append(np.square(accumulate(x, dense(rounded)) - exact).mean())
+        errors.append(np.square(dense(rounded).accumulate(x) - exact).mean())
     assert errors[1] < 0.3 * errors[0]
 
 
@@ -202,24 +210,24 @@ def test_predicted_noise_is_of_the_measured_order() -> None:
 def test_shift_is_lowered_until_int32_holds_the_sums() -> None:
     net = net_of(encoder(9))
     scales, statistics = scales_of(net)
-    op = net.operators[0]
-    large = replace(op, bias=op.biases() + 2**30)
+    op = net.products[0]
+    large = replace(op, bias=op.bias + 2**30)
     shifts = {**scales.shift, op.name: 20}
     tight = replace(scales, shift=shifts)
     _, bias, shift = scaled_parameters(net, large, tight)
     assert shift < 20 and np.abs(bias).max() < 2**31
     operators = (large, *net.operators[1:])
     whole = Net(net.inputs, net.zero_points, operators, net.outputs)
-    written = rewrite(whole, tight, statistics.tensors).net.operators[0]
-    rows = np.abs(written.weights().astype(np.int64)).reshape(len(bias), -1).sum(axis=1)
-    assert (np.abs(written.biases()) + 128 * rows).max() < 2**31
+    written = rewrite(whole, tight, statistics.tensors).net.products[0]
+    rows = np.abs(written.weight.astype(np.int64)).reshape(len(bias), -1).sum(axis=1)
+    assert (np.abs(written.bias) + 128 * rows).max() < 2**31
 
 
 def test_hopeless_bias_is_refused() -> None:
     net = net_of(encoder(10))
     scales, _ = scales_of(net)
-    op = net.operators[0]
-    hopeless = replace(op, bias=op.biases() + 2**62)
+    op = net.products[0]
+    hopeless = replace(op, bias=op.bias + 2**62)
     with pytest.raises(UnsupportedError, match="int32"):
         scaled_parameters(net, hopeless, scales)
 
@@ -229,11 +237,8 @@ def test_hopeless_bias_is_refused() -> None:
 
 def test_requantizations() -> None:
     acc = np.array([-9, -8, -7, 7, 8, 9, 5000])
-    base = Operator("x", "convert", ("i",), (1,))
-    shift = replace(base, requant=Shift(3))
-    assert requantize(acc, shift).tolist() == [-2, -1, -1, 0, 1, 1, 127]
-    scaled = replace(base, requant=MulShift((3,), (4,), (8,)), clip=(0, 127))
-    assert requantize(acc, scaled).tolist() == [0, 0, 0, 1, 2, 2, 127]
+    assert requantize(acc, Shift(3), (-128, 127)).tolist() == [-2, -1, -1, 0, 1, 1, 127]
+    assert requantize(acc, MulShift((3,), (4,), (8,)), (0, 127)).tolist() == [0, 0, 0, 1, 2, 2, 127]
 
 
 def test_calibration_inputs_are_seeded_and_of_three_kinds() -> None:
@@ -255,17 +260,17 @@ def test_other_integer_schemes_are_understood() -> None:
         {"x": (20,)},
         {"x": 0},
         (
-            Operator(
-                "a", "dense", ("x",), (16,), weight=first, bias=zeros,
+            DenseOperator(
+                "a", ("x",), (16,), weight=first, bias=zeros,
                 requant=MulShift((3, 5) * 8, (12,), (77,)), clip=(0, 127),
             ),
-            Operator("b", "dense", ("a",), (10,), weight=second, bias=zeros[:10], requant=Shift(7)),
+            DenseOperator("b", ("a",), (10,), weight=second, bias=zeros[:10], requant=Shift(7)),
         ),
         ("b",),
     )  # fmt: skip
     scales, statistics = scales_of(net, 240)
     result = rewrite(net, scales, statistics.tensors, correct=False).net
-    assert all(isinstance(op.requant, Shift) for op in result.operators)
+    assert all(isinstance(op.requant, Shift) for op in result.products)
     x = noise_inputs(net, 100, 9)
     before, after = forward(net, x)["b"].astype(float), forward(result, x)["b"].astype(float)
     assert sqnr_db(before, after) > 26.0

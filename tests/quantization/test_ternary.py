@@ -13,15 +13,22 @@ from hypothesis import strategies as st
 from byoc_dory.layers import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.quantization.calibrate import noise_inputs, observe
-from htvm.quantization.forward import forward, run_operator
-from htvm.quantization.graph import LINEAR, Net, Operator
+from htvm.quantization.forward import forward
+from htvm.quantization.graph import Net
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
+from htvm.quantization.operators import AddOperator
+from htvm.quantization.products import (
+    ConvolutionOperator,
+    DepthwiseOperator,
+    ProductOperator,
+)
 from htvm.quantization.read import read_net
 from htvm.quantization.report import measure
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ternary import ternarize
+from patterns.ops.convolution import Window
 from tests.quantization.sources import FAMILIES, Source
 
 # ------------------------------------------------------------------------------ weights
@@ -71,12 +78,12 @@ def test_a_ternary_layer_computes_its_definition(seed: int, rows: int) -> None:
     gain, shift = int(2 ** rng.integers(0, 5)), int(rng.integers(0, 6))
     mul, add = rng.integers(-40, 40, 3), rng.integers(-900, 900, 3)
     requant = AnalogRequant(gain, tuple(mul.tolist()), tuple(add.tolist()), shift, rows)
-    op = Operator(
-        "l", "conv2d", ("x",), (4, 5, 3), weight, np.zeros(3, np.int64), pad=(1, 1, 1, 0),
-        requant=requant, clip=(-64, 63), home=ANALOG,
+    op = ConvolutionOperator(
+        "l", ("x",), (4, 5, 3), weight=weight, bias=np.zeros(3, np.int64),
+        window=Window(padding=(1, 1, 1, 0)), requant=requant, clip=(-64, 63), home=ANALOG,
     )  # fmt: skip
     x = rng.integers(-64, 64, (2, 4, 5, 5)).astype(np.int8)
-    found = run_operator(op, [x])
+    found = op.run([x])
     padded = np.pad(x.astype(int), ((0, 0), (1, 1), (1, 0), (0, 0)))
     each = rows // 6
     for n, oy, ox, k in np.ndindex(*found.shape):
@@ -95,10 +102,12 @@ def test_a_ternary_layer_computes_its_definition(seed: int, rows: int) -> None:
 
 def places(net: Net, scheme: str) -> Net:
     """All products on the analog core, or the first and the last on the digital one."""
-    products = [op.name for op in net.operators if op.kind in ("conv2d", "dense")]
+    products = [op.name for op in net.products if not isinstance(op, DepthwiseOperator)]
     if scheme == "analog":
         return net.at(dict.fromkeys(products, ANALOG))
-    digital = {op.name: DIGITAL for op in net.operators if op.kind in (*LINEAR, "add")}
+    digital = {
+        op.name: DIGITAL for op in net.operators if isinstance(op, ProductOperator | AddOperator)
+    }
     return net.at({**digital, **dict.fromkeys(products[1:-1], ANALOG)})
 
 
@@ -115,18 +124,18 @@ def retargeted(drawn: Source, scheme: str) -> tuple[Net, Scales, Rewritten]:
 def test_every_layer_is_in_its_cores_form(family: str, scheme: str) -> None:
     net, _, result = retargeted(FAMILIES[family](1), scheme)
     held = forward(result.net, noise_inputs(net, 6, 9))
-    for op in result.net.operators:
+    for op in result.net.products:
         if op.core is not None:
             requant = op.requant
             assert isinstance(requant, AnalogRequant)
-            assert set(np.unique(op.weights())) <= {-1, 0, 1}
-            assert not op.biases().any()
+            assert set(np.unique(op.weight)) <= {-1, 0, 1}
+            assert not op.bias.any()
             assert op.clip in ANALOG.output_ranges
             assert requant.gain & (requant.gain - 1) == 0
             assert max(map(abs, (*requant.mul, *requant.add))) < 1 << 15
             x = held[op.inputs[0]]
             assert x.min() >= -64 and x.max() <= 63, op.name
-        elif op.kind in LINEAR and op.home is DIGITAL:
+        elif op.home is DIGITAL:
             assert op.clip in ((-128, 127), (0, 127))
 
 
@@ -171,10 +180,10 @@ def test_an_eight_bit_layer_before_a_ternary_one_is_proved_small() -> None:
         widen(net, choose_scales(net, NoiseModel(net, statistics))),
         statistics.tensors,
     ).net
-    op = next(op for op in result.operators if op.name == first)
+    op = next(op for op in result.products if op.name == first)
     assert op.clip == (0, 127)
-    weight = op.weights().astype(int).reshape(8, -1)
-    worst = op.biases() + np.where(weight > 0, weight * 127, weight * -128).sum(axis=1)
+    weight = op.weight.astype(int).reshape(8, -1)
+    worst = op.bias + np.where(weight > 0, weight * 127, weight * -128).sum(axis=1)
     made = worst >> op.requant.shift  # type: ignore[union-attr]
     assert made.max() <= 63
     assert made.max() >= 48, "and no smaller than it need be"
@@ -207,13 +216,13 @@ def test_ternary_weights_come_out_of_a_network_as_they_went_in() -> None:
     steps[index][3] = (ternary * sizes).astype(np.int8)
     drawn.steps = [tuple(step) for step in steps]
     net, scales, result = retargeted(drawn, "analog")
-    written = next(op for op in result.net.operators if op.name == name)
-    np.testing.assert_array_equal(written.weights(), ternary)
-    source = next(op for op in net.operators if op.name == name)
+    written = next(op for op in result.net.products if op.name == name)
+    np.testing.assert_array_equal(written.weight, ternary)
+    source = next(op for op in net.products if op.name == name)
     requant = written.requant
     assert isinstance(requant, AnalogRequant)
     step_in = scales.step[source.inputs[0]][0]
-    exact = sizes.reshape(-1) * source.factors()[0] * step_in / scales.step[name] * requant.gain
+    exact = sizes.reshape(-1) * source.factor() * step_in / scales.step[name] * requant.gain
     np.testing.assert_allclose(np.array(requant.mul) / 2**requant.shift, exact, rtol=0.02)
 
 
@@ -223,13 +232,16 @@ def test_networks_without_a_ternary_core_are_written_as_before() -> None:
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = choose_scales(net, NoiseModel(net, statistics))
     plain = rewrite(net, scales, statistics.tensors).net
-    homes = {op.name: DIGITAL for op in net.operators if op.kind in (*LINEAR, "add")}
+    homes = {
+        op.name: DIGITAL for op in net.operators if isinstance(op, ProductOperator | AddOperator)
+    }
     placed = net.at(homes)
     assert widen(placed, scales) is scales
     for a, b in zip(
         plain.operators, rewrite(placed, scales, statistics.tensors).net.operators, strict=True
     ):
         b = replace(b, home=None)
-        assert (a.name, a.requant, a.clip) == (b.name, b.requant, b.clip)
-        if a.kind in LINEAR:
-            np.testing.assert_array_equal(a.weights(), b.weights())
+        assert (type(a), a.name, a.clip) == (type(b), b.name, b.clip)
+        if isinstance(a, ProductOperator) and isinstance(b, ProductOperator):
+            assert a.requant == b.requant
+            np.testing.assert_array_equal(a.weight, b.weight)
