@@ -12,9 +12,8 @@ from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
-from byoc_dory.tileloop.cycles import predicted_cycles
-from tiny_soc.description import Mac
-from tiny_soc.program import costs, mac_program
+from byoc_dory.soc.base import Soc
+from tiny_soc.mac import BIAS, Mac
 
 __all__ = ["MacEmitter", "pack"]
 
@@ -26,7 +25,7 @@ def pack(layer: Weighted, tile_k: int) -> Array:
     parts = []
     for start in range(0, layer.K, tile_k):
         block = slice(start, start + tile_k)
-        parts.append(biases[block].astype("<i4").view(np.uint8))
+        parts.append(biases[block].astype(f"<i{BIAS}").view(np.uint8))
         parts.append(weights[block].view(np.uint8).reshape(-1))
     return np.concatenate(parts)
 
@@ -36,17 +35,18 @@ class MacEmitter:
     """Makes the C of the accelerator."""
 
     core: Mac
+    soc: Soc
     headers: tuple[str, ...] = ("tiny_driver.h",)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Weighted)
-        program = mac_program(layer, plan)
+        program = self.core.tile_program(layer, plan, self.soc, options)
         packed = pack(layer, plan.solution.tile.k)
         weights = Constant(f"{symbol}_weights", packed, f"biases and weights of {layer.name}")
         writer = Writer(program, {"weights": weights.name})
         calls = Calls(_move, call_text(program, writer, "product"), finish="tiny_finish()")
-        cycles = predicted_cycles(program, costs(self.core))
+        cycles = self.core.plan_cost(layer, plan, self.soc, options)
         core = self.core.name, self.core.title
         return staged_kernel(layer, plan, program, writer, calls, core, symbol, cycles, weights)
 

@@ -1,37 +1,45 @@
-"""What the accelerator takes, what a tile needs, what it costs."""
+"""The accelerator `Mac`: which layers it takes, what a tile needs, how a layer is executed tile by
+tile, and what that costs."""
 
 from __future__ import annotations
 
-from byoc_dory.layers import Convolution, Dense, Layer
-from byoc_dory.soc.base import Rule, Soc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from byoc_dory.layers import Convolution, Dense, Layer, Shift
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import Accelerator, Rule, Soc
 from byoc_dory.soc.rules import (
     ACCEPTED,
     data_are_int8,
     requantization_is_one_shift,
     smallest_tile_fits,
 )
-from byoc_dory.tiling import (
-    Axis,
-    Heuristic,
-    Objective,
-    Size,
-    TileWeights,
-    TilingProblem,
-    Window,
-)
+from byoc_dory.tileloop.axes import plain_axis
+from byoc_dory.tileloop.cycles import Costs, Moved, Overheads, Work
+from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN
+from byoc_dory.tileloop.planned import input_of, result_of, weights_of
+from byoc_dory.tileloop.program import BlockOf, Compute, TileProgram
+from byoc_dory.tileloop.steps import Block, Call, call
+from byoc_dory.tileloop.values import Place
+from byoc_dory.tiling import Axis, Heuristic, Objective, Size, TileWeights, TilingProblem, Window
 from byoc_dory.verdict import Refused, Verdict
-from tiny_soc.description import Mac
 
-__all__ = ["OBJECTIVES", "RULES", "tiling_problem"]
+if TYPE_CHECKING:
+    from tiny_soc.emit import MacEmitter
 
-# ---------------------------------------------------------------------- what it takes
+__all__ = ["BIAS", "Mac"]
 
-# A rule is asked about one layer.  The first line of its docstring is what the public reads; a
-# refusal says the value that it objects to.
+BIAS = 4
+"""Bytes of a bias; one lies before the weights of each output channel."""
 
 
 def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
     """The operator is dense, or a 1x1 convolution of stride 1 without padding and groups."""
+    # The first line is what users read; a refusal says the value that it objects to.
     depthwise = isinstance(layer, Convolution) and layer.depthwise
     if depthwise or not isinstance(layer, Dense | Convolution):
         return Refused(f"the operator is {layer.op}")
@@ -46,42 +54,137 @@ def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-RULES: tuple[Rule, ...] = (
-    operator_is_a_product,
-    data_are_int8,
-    requantization_is_one_shift,
-    smallest_tile_fits,
-)
-
-# ---------------------------------------------------------------------- tiles
+FEW_LOADS = Heuristic("output channels", Size("k"), 1_000, "the input is copied once for each")
 
 
-def tiling_problem(layer: Layer, core: Mac, l1_budget: int) -> TilingProblem:
-    """What a tile needs of L1: rows of pixels, and blocks of output channels with their weights.
+@dataclass(frozen=True)
+class Mac(Accelerator):
+    """Multiplies a matrix in L1 by weights in L1: ``lanes`` outputs, ``width`` products of each.
 
-    Input channels are never tiled, so that no sum has to be kept.  A block is biases of four bytes,
-    then weights of ``C`` bytes for each output channel.
+    Every integer field is a constant in C, such as TINY_MAC_LANES.
+
+    Attributes:
+        lanes: outputs at a time.
+        width: products of each, in a cycle.
+        start_cycles: from the start until the first product.
+        max_shift: largest right shift of the requantization.
+        align: of the weights' address in L1.
+        driver_cycles: host cycles of starting and of waiting.
+        call_cycles: host cycles of a layer besides.
+        copy_cycles: host cycles of a copy, besides those of its bytes.
+        row_cycles: the same of each row of a copy of many.
+        copy_bytes: bytes that the host copies in ``copy_block_cycles``.
+        copy_block_cycles: see there.
     """
-    return TilingProblem(
-        name=layer.name,
-        k=Axis(layer.K, step=core.lanes),
-        c=Axis(layer.C, tiled=False),
-        y=Axis(layer.oy),
-        x=Axis(layer.ox, tiled=False),
-        window=Window(layer.iy, layer.ix),
-        l1_limit=l1_budget,
-        weights=TileWeights(channel=1, block=4, in_l1=True),
-        unit=core.l1,
-    )
 
+    lanes: int
+    width: int
+    start_cycles: int
+    max_shift: int
+    align: int
+    driver_cycles: int
+    call_cycles: int
+    copy_cycles: int
+    row_cycles: int
+    copy_bytes: int
+    copy_block_cycles: int
 
-OBJECTIVES = {
-    objective.name: objective
-    for objective in (
-        Objective("none"),
-        Objective(
-            "array",
-            (Heuristic("output channels", Size("k"), 1_000, "the input is copied once for each"),),
-        ),
-    )
-}
+    @property
+    def peak_macs(self) -> float:
+        """Products per cycle."""
+        return self.lanes * self.width
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What a layer must satisfy."""
+        return (
+            operator_is_a_product,
+            data_are_int8,
+            requantization_is_one_shift,
+            smallest_tile_fits,
+        )
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """What a good tile is, by name."""
+        return {"none": Objective("none"), "array": Objective("array", (FEW_LOADS,))}
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return what a tile needs of L1: rows of pixels, and output channels with their weights.
+
+        Input channels are never tiled, so that no sum has to be kept.
+        """
+        return TilingProblem(
+            name=layer.name,
+            k=Axis(layer.K, step=self.lanes),
+            c=Axis(layer.C, tiled=False),
+            y=Axis(layer.oy),
+            x=Axis(layer.ox, tiled=False),
+            window=Window(layer.iy, layer.ix),
+            l1_limit=self.budget(soc, l1_budget),
+            weights=TileWeights(channel=1, block=BIAS, in_l1=True),
+            unit=self.l1,
+        )
+
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return the tiles of a layer: rows of pixels (y) by blocks of output channels (k)."""
+        assert isinstance(layer.requant, Shift)  # judged before
+        solution = plan.solution
+        y = plain_axis("y", "rows of pixels", layer.oy, solution.tile.y)
+        k = plain_axis("k", "output channels", layer.K, solution.tile.k)
+        row, channel = layer.ox * layer.C, layer.C + BIAS  # bytes
+        pixels = y.out_size * layer.ox
+        start, run = y.out_start * row, BlockOf.run(y.out_size * row)
+        source = input_of(plan, 0, "input", start, run, layer.oy * row, solution.l1_in)
+        start, run = k.out_start * channel, BlockOf.run(k.out_size * channel)
+        weights = weights_of(plan, start, run, solution.l1_weights)
+        start = y.out_start * (layer.ox * layer.K) + k.out_start
+        rows = BlockOf.of_rows(pixels, k.out_size, layer.K, k.out_size)
+        result = result_of(plan, start, rows, layer.output.elements, solution.l1_out)
+        fields = {
+            "input": Place("input"),
+            "weights": Place("weights"),
+            "out": Place("out"),
+            "rows": pixels,
+            "k": k.out_size,
+            "c": layer.C,
+            "pitch": layer.K if plan.resident_output else k.out_size,
+            "shift": layer.requant.shift,
+            "low": layer.clip[0],
+            "high": layer.clip[1],
+        }
+        make = partial(call, "product")
+        product = Compute(make, fields, struct="tiny_product_t", function="tiny_start(&{})")
+        # What is outside is loaded once, what is inside for each tile outside.
+        again = y.count * layer.K * channel > k.count * layer.oy * row
+        return TileProgram(
+            layer.name,
+            (k, y) if again else (y, k),
+            (source, weights),
+            result,
+            product,
+            in_turn=HOST_IN_TURN,
+            overlapped=HOST_BESIDE if plan.buffers > 1 else None,
+        )
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of the driver's calls: the host copies, the array computes beside."""
+
+        def compute(product: Call) -> Work:
+            blocks = -(-product.number("k") // self.lanes) * -(-product.number("c") // self.width)
+            return Work(self.start_cycles + product.number("rows") * blocks)
+
+        def copy(block: Block, by_rows: bool) -> Moved:
+            rows, size = block.commands()
+            cycles = self.copy_cycles + rows * size * self.copy_block_cycles // self.copy_bytes
+            return Moved(cycles + (rows * self.row_cycles if rows > 1 else 0))
+
+        return Costs(compute, copy, Overheads(start=self.driver_cycles, call=self.call_cycles))
+
+    def emitter(self, soc: Soc) -> MacEmitter:
+        """Return what turns plans into C."""
+        from tiny_soc.emit import MacEmitter
+
+        return MacEmitter(self, soc)
