@@ -1,6 +1,6 @@
-"""Tiling, schedules and C for accelerators with software-managed memories (no TVM needed).
+"""Tiling, schedules and C for accelerators with software-managed memories; does not need TVM.
 
-The names below load what they need on first use, so that importing an error type or a SoC
+The names below load their modules on first use, so that importing an error type or a SoC
 description loads neither a solver nor templates.
 """
 

@@ -1,4 +1,4 @@
-"""From a region to its C: plan every layer, pack its weights, emit its function."""
+"""Generating C for a region: plan every layer, pack its weights, emit its function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["generate"]
 
-# What the accelerator-layout copy of a border tensor is called.
+# Name of the copy of a border tensor in the accelerator's layout.
 _COPY = ".core"
 
 
@@ -27,20 +27,20 @@ def generate(
     prefix: str,
     accelerator: str | None = None,
 ) -> RegionCode:
-    """Make the code of a region.
+    """Generate the code of a region.
 
     Args:
-        region: layers, and border tensors with the layout the outside has them in.
+        region: layers, and border tensors in their layouts outside of the region.
         soc: description of the SoC.
-        options: choices of the tiler.
-        prefix: start of all C names, usually the model's name.
-        accelerator: which of the SoC's runs the layers where the region does not say; the first
-            by default.
+        options: options of the tiler.
+        prefix: prefix of all C names, usually the model's name.
+        accelerator: name of the accelerator for layers without a home in the region; the SoC's
+            first one by default.
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
         buffers to be planned.  A border tensor that already has the accelerator's layout is used
-        in place.  A layer that its accelerator expands comes as several.
+        in place.  A layer that its accelerator expands becomes several.
 
     Raises:
         TargetError: the SoC has no such accelerator, or the objective is unknown.
@@ -66,7 +66,7 @@ def _accelerator(soc: Soc, name: str | None) -> Accelerator:
 def _expanded(
     region: Region, homes: Mapping[str, Accelerator], soc: Soc, options: TilingOptions
 ) -> tuple[Region, dict[str, Accelerator]]:
-    """The region with layers in place of those that are executed in several, and their homes."""
+    """Return the region with expanded layers in place of the original ones, and their homes."""
     layers: list[Layer] = []
     found: dict[str, Accelerator] = {}
     for layer in region.layers:
@@ -102,7 +102,7 @@ class _Generator:
         self._symbols: set[str] = set()
 
     def run(self) -> RegionCode:
-        """Prologues, layers, epilogues."""
+        """Return prologues, layers and epilogues."""
         region = self.region
         read = {tensor.name for layer in region.layers for tensor in layer.inputs}
         entering = [tensor for tensor in region.inputs if tensor.name in read]
@@ -153,7 +153,7 @@ class _Generator:
     def _prologue(
         self, tensor: Tensor, renamed: dict[str, str], mapped: BorderMap | None = None
     ) -> Kernel:
-        # Another region may read the map's result as it is, and convert it with its own function.
+        # Another region may convert the map's result itself, so the two functions' names differ.
         suffix = "to_core" if mapped is None else "mapped_to_core"
         symbol = self._symbol(f"{tensor.name}_{suffix}")
         return self.layout.prologue(tensor, renamed[tensor.name], symbol, mapped)
@@ -173,7 +173,7 @@ class _Generator:
     def _buffers(
         self, entering: list[Tensor], renamed: dict[str, str], resident: set[str]
     ) -> tuple[Buffer, ...]:
-        """All in the accelerator's layout that neither comes from outside nor stays in L1."""
+        """Buffers for tensors in the accelerator's layout that are internal and not resident."""
         outside = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
         tensors: list[Tensor] = [
             *entering,
@@ -188,7 +188,7 @@ class _Generator:
 
 
 def _rename(kernel: Kernel, renamed: dict[str, str]) -> Kernel:
-    """The kernel with border tensors replaced by their accelerator-layout copies."""
+    """Return the kernel with border tensors replaced by their accelerator-layout copies."""
     return replace(
         kernel,
         inputs=tuple(renamed.get(name, name) for name in kernel.inputs),

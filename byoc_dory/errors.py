@@ -1,8 +1,8 @@
 """The error types of the whole project.
 
-Everything a user can do wrong, and everything the outside world can refuse, ends in one of
-these.  Each message says *what* is wrong, *where*, and *what to do about it*.  The types live on
-the lowest floor so that every package can raise them; ``htvm.errors`` hands them on.
+Every user error, and every failure of the environment, ends in one of these.  Each message says
+*what* is wrong, *where*, and *what to do about it*.  The types are defined on the lowest level so
+that every package can raise them; ``htvm.errors`` re-exports them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class HtvmError(Exception):
     """Base of all errors of this project.
 
     Args:
-        what: what is wrong, with the offending value.
-        where: the file, layer, tensor or address it concerns; empty if there is no such place.
-        hint: what the reader can do about it; empty if nothing sensible can be said.
+        what: the problem, with the offending value.
+        where: the file, layer, tensor or address concerned; empty if there is none.
+        hint: how to fix it; empty if nothing sensible can be said.
 
     ``str(error)`` is one message of the non-empty parts, separated by ``"; "``.
     """
@@ -46,7 +46,8 @@ class HtvmError(Exception):
         return "; ".join(part for part in (self.what, self.where, self.hint) if part)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exception pickles positional arguments only; the keywords must survive process borders.
+        # Exception pickles positional arguments only; the keywords must survive the transfer to
+        # another process.
         return (_rebuild, (type(self), self.what, self.where, self.hint))
 
 
@@ -59,7 +60,7 @@ class ModelError(HtvmError):
 
 
 class UnsupportedError(HtvmError):
-    """The model is sound, but uses an operator or quantization that is not supported."""
+    """The model is sound, but uses an unsupported operator or quantization."""
 
 
 class InputError(HtvmError):
@@ -67,11 +68,11 @@ class InputError(HtvmError):
 
 
 class TargetError(HtvmError):
-    """The target is not known."""
+    """The target is unknown."""
 
 
 class TilingError(HtvmError):
-    """No tile of the layer satisfies the limits of L1; names demand, limit and levers."""
+    """No tile of the layer fits L1; names demand, limit, and options that would help."""
 
 
 class TileProgramError(HtvmError):
@@ -79,7 +80,7 @@ class TileProgramError(HtvmError):
 
 
 class PolicyError(HtvmError):
-    """A dispatch policy names an unknown layer or accelerator, or one that refuses the layer."""
+    """A policy names an unknown layer or accelerator, or one that refuses the layer."""
 
 
 class L2OverflowError(HtvmError):
@@ -95,7 +96,7 @@ class ToolchainError(HtvmError):
 
 
 class DependencyError(HtvmError):
-    """An optional package is not installed; the hint names the extra that brings it."""
+    """An optional package is not installed; the hint names the extra that installs it."""
 
 
 class SimulationError(HtvmError):

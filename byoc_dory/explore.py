@@ -1,4 +1,4 @@
-"""What tilings cost: sweeps over objectives, their weights and L1 budgets."""
+"""Exploring tilings: sweeps over objectives, their weights and L1 budgets."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Status: TypeAlias = Literal["optimal", "feasible", "infeasible"]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is to be tried; all combinations are.
+    """The choices to try; all combinations are tried.
 
     Attributes:
-        objectives: names of the accelerator's objectives, ``"latency"``, or objectives of the
-            user's own; empty for all of the accelerator's and ``"latency"``.
-        alphas: weights of a byte of L1 in every objective but ``"latency"``; empty to keep each
+        objectives: names of the accelerator's objectives, ``"latency"``, or the user's own
+            objectives; empty for all of the accelerator's and ``"latency"``.
+        alphas: weights of a byte of L1 in every objective except ``"latency"``; empty to keep each
             objective's own.
-        betas: weights by the name of the heuristic, for the objectives that have it.
-        l1_budgets: bytes of L1; empty for that of ``options``.
-        options: everything else the tiler is told.
+        betas: weights by the name of the heuristic, for the objectives that have this heuristic.
+        l1_budgets: L1 budgets in bytes; empty for that of ``options``.
+        options: all other options of the tiler.
 
     Raises:
-        TargetError: a weight or a budget is no whole number.
+        TargetError: a weight or a budget is not a whole number.
     """
 
     objectives: tuple[str | Objective, ...] = ()
@@ -69,11 +69,11 @@ class Sweep:
                     )
 
     def variants(self, accelerator: Accelerator) -> tuple[Objective | None, ...]:
-        """Every objective to try, weights and all; None stands for latency.
+        """Return every objective to try, with all weights; None stands for latency.
 
         Raises:
-            TargetError: the accelerator has no such objective, or no objective that is tried has
-                such a heuristic.
+            TargetError: the accelerator has no such objective, or none of the objectives has such a
+                heuristic.
         """
         names = self.objectives or (*accelerator.objectives, LATENCY)
         chosen = [_named(entry, accelerator) for entry in names]
@@ -118,26 +118,26 @@ def _named(entry: str | Objective, accelerator: Accelerator) -> Objective | None
 
 @dataclass(frozen=True)
 class Tried:
-    """One layer, one objective, one budget, and what came of it.
+    """The result for one layer, one objective and one budget.
 
     Attributes:
-        layer, op, shape: which layer.
-        accelerator: its name.
-        objective: its name.
+        layer, op, shape: the layer's name, operator and sizes.
+        accelerator: name of the accelerator.
+        objective: name of the objective.
         alpha: weight of a byte of L1; None for latency.
         betas: (name, weight) of each heuristic.
-        l1_budget: bytes.
-        status: how far the tile is known to be the objective's best.
-        tile: the tile; None where none fits, as all that follows.
-        tiles: how many there are of it.
-        buffers: copies of the tile in L1, 2 where transfers run beside the core.
-        cycles: predicted, of the layer alone, with the schedule asked for.
-        optimum: cycles of the quickest tile that was found under this budget.
-        utilisation: MACs over what the array could do in these cycles; None for an add, too.
+        l1_budget: L1 budget in bytes.
+        status: whether the tile is proven to be the objective's best.
+        tile: the tile; None if none fits, and then also all the following.
+        tiles: number of tiles.
+        buffers: copies of the tile in L1: 2 if transfers overlap with computation.
+        cycles: predicted cycles of the layer alone, with the chosen schedule.
+        optimum: cycles of the fastest tile found under this budget.
+        utilisation: MACs divided by the array's peak in these cycles; None for an add, too.
         l1_in, l1_out, l1_weights: bytes of one copy of the tile.
-        solver: what found the tile.
-        seconds: it took.
-        shortage: why no tile fits.
+        solver: the solver that found the tile.
+        seconds: time it took.
+        shortage: the reason if no tile fits.
     """
 
     layer: str
@@ -164,7 +164,7 @@ class Tried:
 
     @property
     def gap(self) -> float | None:
-        """How much slower than the quickest tile, relative to that."""
+        """Slowdown against the fastest tile, as a fraction of its cycles."""
         if self.cycles is None or not self.optimum:
             return None
         return self.cycles / self.optimum - 1
@@ -173,9 +173,9 @@ class Tried:
 def explore_layer(
     layer: Layer, accelerator: Accelerator, soc: Soc, sweep: Sweep
 ) -> Iterator[Tried]:
-    """Tile one layer in every way of the sweep, budget by budget.
+    """Tile one layer in every combination of the sweep, budget by budget.
 
-    A budget that no tile fits is an answer (``status="infeasible"``), not an error.
+    A budget that no tile fits is a result (``status="infeasible"``), not an error.
 
     Raises:
         TargetError: an objective or a heuristic is unknown.
@@ -188,7 +188,7 @@ def explore_layer(
 
 
 class _Budget:
-    """One layer under one budget."""
+    """One layer with one budget."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class _Budget:
         self.problem = problem
 
     def try_all(self, variants: Sequence[Objective | None]) -> Iterator[Tried]:
-        """One result for each variant."""
+        """Yield one result per variant."""
         lacking = shortage_of(self.problem)
         if lacking is not None:
             for variant in variants:
@@ -213,20 +213,20 @@ class _Budget:
             return
         rivals = [entry for entry in variants if entry is not None]
         heuristics = tuple(dict.fromkeys([*rivals, *self.accelerator.objectives.values()]))
-        # Latency first, also where it is not asked for: the others are measured by it.
+        # Latency first, even if not requested: the others are compared with it.
         plans = {}
         for variant in dict.fromkeys([None, *variants]):
             start = time.perf_counter()
             plan = self._plan(variant, heuristics)
             plans[variant] = plan, self._cycles(plan), time.perf_counter() - start
-        # The overlapped schedule's planner gives a few percents of latency for smaller weights.
+        # The overlapped schedule's planner gives up a few percent of latency for smaller weights.
         optimum = min(cycles for _, cycles, _ in plans.values())
         for variant in variants:
             plan, cycles, seconds = plans[variant]
             yield self._tried(variant, plan, cycles, optimum, seconds)
 
     def _plan(self, objective: Objective | None, heuristics: tuple[Objective, ...]) -> LayerPlan:
-        """The plan of the layer with L1 for itself; without an objective, the quickest."""
+        """Return the plan of the layer with L1 to itself; without an objective, the fastest."""
         if self.options.schedule == "overlapped":
             return self._overlapped(objective, heuristics)
         if objective is None:
@@ -245,7 +245,7 @@ class _Budget:
             cost=self._cycles,
             objective=objective,
             heuristics=heuristics,
-            # Asked for by name, the latency is not traded for room in L2.
+            # If requested by name, latency is not traded for room in L2.
             options=self.options if objective else replace(self.options, objective=LATENCY),
         )
         stored = {output.name: self.accelerator.layout(self.soc).stored_bytes(output)}
@@ -301,7 +301,7 @@ class _Budget:
 
 
 def _count(problem: TilingProblem, tile: Tile) -> int:
-    """How many tiles a layer has."""
+    """Return the number of tiles of a layer."""
     count = 1
     for axis, size in zip(problem.axes, (tile.k, tile.c, tile.y, tile.x), strict=True):
         count *= -(-axis.size // size)

@@ -1,4 +1,4 @@
-"""Rough cycles of what runs on the host, for verdicts and plans; runs measure the real ones."""
+"""Rough estimates of cycles on the host, for verdicts and plans; runs measure the real ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["cpu_cycles", "cpu_operator_cycles", "layout_cycles"]
 
 
 def cpu_cycles(layer: Layer, soc: Soc) -> int:
-    """Rough cycles of the layer on the host, for verdicts (runs measure the real ones)."""
+    """Return rough cycles of a layer on the host, for verdicts (runs measure the real ones)."""
     cost = soc.host.cost
     match layer:
         case Add():
@@ -32,13 +32,13 @@ def cpu_cycles(layer: Layer, soc: Soc) -> int:
 
 
 def cpu_operator_cycles(work: Work, read: int, written: int, soc: Soc) -> int | None:
-    """Rough cycles of an operator without `Layer` on the host; ``None`` where nothing is known.
+    """Return rough cycles of an operator without a `Layer` on the host; ``None`` if unknown.
 
     Args:
-        work: what the operator does.
-        read: elements its windows read, each as often as it is read.
-        written: elements of its result.
-        soc: whose host.
+        work: kind of work of the operator.
+        read: number of elements read, counting repeated reads.
+        written: number of elements of its result.
+        soc: the SoC of the host.
     """
     cost = soc.host.cost
     each, elements = {
@@ -53,5 +53,5 @@ def cpu_operator_cycles(work: Work, read: int, written: int, soc: Soc) -> int | 
 
 
 def layout_cycles(size: int, soc: Soc) -> int:
-    """Rough cycles of the host to bring ``size`` bytes into an accelerator's layout, or back."""
+    """Return rough host cycles for converting ``size`` bytes to or from an accelerator's layout."""
     return round(soc.host.cost.layout_byte * size)

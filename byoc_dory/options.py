@@ -1,4 +1,4 @@
-"""What a user may choose about tiling."""
+"""The user's options for tiling."""
 
 from __future__ import annotations
 
@@ -10,35 +10,37 @@ from byoc_dory.errors import TargetError
 __all__ = ["ScheduleKind", "TilingOptions", "check_count"]
 
 ScheduleKind: TypeAlias = Literal["published", "overlapped"]
-"""``published``: layer by layer, single-buffered, blocking, as the HTVM paper's numbers imply.
-``overlapped``: transfers run beside the cores, and tensors stay in L1 between layers."""
+"""``published``: layer by layer, single-buffered, blocking, as the HTVM paper's figures imply.
+
+``overlapped``: transfers overlap with computation, and tensors stay in L1 between layers.
+"""
 
 
 @dataclass(frozen=True)
 class TilingOptions:
-    """Choices of the tiler.
+    """Options of the tiler.
 
     Attributes:
-        l1_budget: bytes of L1 a layer may use for its activations; ``None`` takes all that the
-            SoC's description gives.  Smaller budgets explore what a smaller memory would cost.
-        objective: name of one of the accelerator's objectives, e.g. on DIANA ``"array"`` (fill
-            the array's own dimensions), ``"paper"`` (HTVM paper Eq. 3-5 taken literally) or
-            ``"none"`` (memory only); or on any ``"latency"`` (fewest predicted cycles).
-            ``None`` takes the schedule's own: ``"array"`` when published, else ``"latency"``,
-            which then gives up a few cycles for weights without holes in L2.
-        solver: ``"milp"`` or, for small layers and for checking, ``"exhaustive"``.
-        loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"``
-            is the order DORY publishes for DIANA, and that of the published schedule whatever is
-            asked for.  The weights come with every trigger in both.
-        node_limit: branch-and-bound nodes after which the MILP stops with a stated gap.
-        schedule: how a region is executed (see `ScheduleKind`).
-        unroll: most output columns that an in-memory array computes at a time (1, 2, 4 or 8 on
-            DIANA), with copies of the weights side by side in it, where there is room for them.
-            The published schedule computes one.
+        l1_budget: bytes of L1 that a layer may use for its activations; ``None`` for all of the
+            SoC's L1.  Smaller budgets show what a smaller memory would cost.
+        objective: name of one of the accelerator's objectives, e.g. on DIANA ``"array"`` (fill the
+            array's own dimensions), ``"paper"`` (HTVM paper Eq. 3-5 taken literally) or ``"none"``
+            (memory only); or on any accelerator ``"latency"`` (fewest predicted cycles). ``None``
+            uses the schedule's own: ``"array"`` when published, else ``"latency"``, which then
+            gives up a few cycles for weights without holes in L2.
+        solver: ``"milp"`` or, for small layers and for testing, ``"exhaustive"``.
+        loop_order: ``"yxk"`` keeps an input tile in L1 while all channel tiles use it; ``"kyx"`` is
+            the order DORY publishes for DIANA, and always that of the published schedule.  In both,
+            the weights are loaded with every trigger.
+        node_limit: branch-and-bound nodes after which the MILP stops and states its gap.
+        schedule: kind of schedule (see `ScheduleKind`).
+        unroll: largest number of output columns that an in-memory array computes at a time (1, 2, 4
+            or 8 on DIANA), with copies of the weights side by side in it, if there is room for
+            them. The published schedule computes one.
 
     Raises:
-        TargetError: there is no such solver, loop order or schedule, or a number is not above 0
-            (objectives are the accelerator's, which checks them when it tiles).
+        TargetError: there is no such solver, loop order or schedule, or a number is not positive
+            (objectives belong to the accelerator, which checks them when it tiles).
     """
 
     l1_budget: int | None = None
@@ -51,7 +53,7 @@ class TilingOptions:
 
     @property
     def tiles_for(self) -> str:
-        """The name of the objective, the schedule's own where none was asked for."""
+        """Name of the objective, or the schedule's own if none was given."""
         if self.objective is not None:
             return self.objective
         return "array" if self.schedule == "published" else "latency"
@@ -81,10 +83,10 @@ class TilingOptions:
 
 
 def check_count(option: str, given: object) -> None:
-    """Refuse what is not a positive whole number.
+    """Refuse a value that is not a positive whole number.
 
     Raises:
-        TargetError: names the option.
+        TargetError: the message names the option.
     """
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise TargetError(

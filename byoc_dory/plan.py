@@ -1,4 +1,4 @@
-"""How the layers of a region are executed: their tiles, and where everything lies in L1."""
+"""Plans of a region's layers: their tiles, and the offsets of everything in L1."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["LayerPlan", "PlacedBuffer", "RegionPlan", "alone"]
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """What planning decides about one layer; scheduling and emission follow it.
+    """The plan of one layer, on which scheduling and code generation are based.
 
-    A resident tensor stays in L1, whole, in the accelerator's layout, between the layer that
-    writes it and those that read it; only layers whose rows and columns are untiled may have any.
+    A resident tensor stays in L1 as a whole, in the accelerator's layout, from the layer that
+    writes it to those that read it; only layers with untiled rows and columns may have one.
 
     Attributes:
         accelerator: name of the accelerator that runs the layer.
-        solution: the tile, with what the solver says about it.
-        buffers: how many tiles of each tensor that is not resident L1 holds at a time: 1, or 2 so
-            that transfers run beside the accelerator.
-        resident_inputs: for each operand, whether it already is in L1.
-        resident_output: whether the result stays in L1 (it then is not stored to L2).
+        solution: the tile, with the solver's information about it.
+        buffers: number of tiles in L1 of each tensor that is not resident: 1, or 2 so that
+            transfers overlap with computation.
+        resident_inputs: for each operand, whether it is already in L1.
+        resident_output: whether the result stays in L1 (and is then not stored to L2).
         l1_inputs: byte offset in L1 of each operand: of the whole tensor if resident, else of its
-            first tile buffer; the others follow it directly.  A tensor of which only one tile is
-            moved has one buffer.
-        l1_output: the same of the result.
-        l1_weights: the same of the weights, where they lie in L1; scratch follows them.
-        input_buffers: how many tiles of operands L1 holds, where it is not ``buffers``; else 0.
+            first tile buffer; the others follow directly.  A tensor of which only one tile is moved
+            has a single buffer.
+        l1_output: byte offset in L1 of the result, likewise.
+        l1_weights: byte offset in L1 of the weights, if they are there; scratch follows them.
+        input_buffers: number of tiles of operands in L1, if other than ``buffers``; else 0.
     """
 
     accelerator: str
@@ -51,14 +51,14 @@ class LayerPlan:
 
 @dataclass(frozen=True)
 class PlacedBuffer:
-    """Bytes of L1 and the layers during which they are taken.
+    """A range of bytes of L1, and the layers during which it is in use.
 
     Attributes:
-        tensor: name of the tensor whose tiles, or all of it, lie there.
-        offset: of the first byte, in bytes.
-        bytes: of all its tile buffers together, or of the whole tensor.
+        tensor: name of the tensor that is there, as tiles or as a whole.
+        offset: offset of the first byte.
+        bytes: size in bytes of all tile buffers together, or of the whole tensor.
         first, last: indices of the first and the last layer of the region, both inclusive.
-        resident: whether it is the whole tensor, which stays between layers.
+        resident: whether it is a whole tensor that stays between layers.
     """
 
     tensor: str
@@ -71,20 +71,20 @@ class PlacedBuffer:
 
 @dataclass(frozen=True)
 class RegionPlan:
-    """The plans of all layers of a region, and how good they are together.
+    """The plans of all layers of a region, and their quality as a whole.
 
     Attributes:
-        layers: in execution order.
+        layers: plans in execution order.
         resident: names of the tensors that stay in L1, in the order in which they are written.
-        l1_limit: bytes of L1 there are.
-        l1_peak: bytes that are used.
-        l1_live: largest sum of what is in L1 at a time: no placement needs less.
-        l1_used: for each layer, bytes in L1 while it runs.
-        cycles: predicted for all layers.
-        apart: predicted for the best plan of each layer alone, nothing resident.
-        bound: no plan made of the same tiles has fewer cycles.
-        method: what found the plan.
-        l1_map: what lies where in L1, and when.
+        l1_limit: size of L1 in bytes.
+        l1_peak: bytes in use.
+        l1_live: largest sum of simultaneously live bytes: a lower bound for any placement.
+        l1_used: for each layer, bytes of L1 in use while it runs.
+        cycles: predicted cycles of all layers.
+        apart: predicted cycles with the best plan of each layer alone, without residents.
+        bound: lower bound of the cycles of any plan with the same tiles.
+        method: the search that found the plan.
+        l1_map: the contents of L1 over time.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -101,17 +101,16 @@ class RegionPlan:
 
     @property
     def gap(self) -> float:
-        """By which part of the cycles another plan could at most be quicker; 0 is optimal."""
+        """Largest fraction of the cycles that another plan could save; 0 if it is optimal."""
         return (self.cycles - self.bound) / self.cycles if self.cycles else 0.0
 
 
 def alone(
     layer: Layer, solution: Solution, accelerator: str, problem: TilingProblem | None = None
 ) -> LayerPlan:
-    """The plan of a layer that has L1 for itself, single-buffered, nothing resident.
+    """Return the plan of a layer that has L1 to itself, single-buffered, without residents.
 
-    ``problem`` says what else is in L1 where that is not only a tile of each operand and of the
-    result.
+    ``problem`` is needed if L1 holds more than one tile of each operand and of the result.
     """
     operands = len(layer.inputs)
     further = () if problem is None else problem.fixed.operands

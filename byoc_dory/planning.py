@@ -1,4 +1,4 @@
-"""Planning a region: the tile of every layer, and where everything lies in L1."""
+"""Planning a region: the tile of every layer, and the offsets of everything in L1."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ def plan_region(
     soc: Soc,
     options: TilingOptions,
 ) -> RegionPlan:
-    """The plan of each layer of a region.
+    """Return the plan of each layer of a region.
 
-    Under the published schedule every layer has L1 for itself, single-buffered.  Under the
-    overlapped one, tiles, double buffers and what stays in L1 between layers are chosen together.
+    Under the published schedule every layer has L1 to itself, single-buffered.  Under the
+    overlapped one, tiles, double buffers and the tensors that stay in L1 between layers are chosen
+    together.
 
     Args:
-        region: its layers, and what leaves it.
+        region: its layers, and the tensors that leave it.
         homes: the accelerator of each layer, by the layer's name.
         soc: description of the SoC.
-        options: choices of the tiler.
+        options: options of the tiler.
 
     Raises:
         UnsupportedError: an accelerator's rules refuse a layer.
@@ -107,7 +108,7 @@ def _one_by_one(
 def _buffers_alone(
     layer: Layer, plan: LayerPlan, problem: TilingProblem, number: int
 ) -> list[PlacedBuffer]:
-    """What a layer that has L1 for itself puts there: a tile of each operand, and of the result."""
+    """Return the buffers of a layer that has L1 to itself: tiles of its operands and its result."""
     further = problem.fixed.operands
     tiled = len(layer.inputs) - len(further)
     sizes = (plan.solution.l1_in // tiled,) * tiled + further
@@ -146,7 +147,7 @@ def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOpti
 def tile_layer(
     layer: Layer, soc: Soc, accelerator: Accelerator, options: TilingOptions
 ) -> Solution:
-    """The tile the options ask for.
+    """Return the best tile under these options.
 
     Raises:
         TargetError: unknown objective.
@@ -167,7 +168,7 @@ def tile_layer(
 def _problem(
     layer: Layer, soc: Soc, accelerator: Accelerator, options: TilingOptions
 ) -> TilingProblem:
-    """The tiling problem of a layer, once a program of its smallest tile is seen to be sound."""
+    """Return the tiling problem of a layer, after checking the program of its smallest tile."""
     problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
     if len(accelerator.expand(layer, soc)) == 1:
         plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
@@ -182,16 +183,16 @@ def cycles_like(
     accelerator: Accelerator,
     options: TilingOptions,
 ) -> int:
-    """Predicted cycles of a layer with the residents of another's plan, at its own best tile.
+    """Return the predicted cycles of a layer at its own best tile, with another plan's residents.
 
-    It is how a layer of other sizes would do in the place of the one that was planned.
+    This estimates how a layer with other sizes would do in place of the planned one.
 
     Args:
-        layer: that the accelerator takes.
-        plan: whose residents are assumed where they fit; ``None`` assumes none.
+        layer: a layer that the accelerator takes.
+        plan: the plan whose residents are assumed where they fit; ``None`` for no residents.
         soc: description of the SoC.
-        accelerator: what runs the layer.
-        options: choices of the tiler.
+        accelerator: the accelerator that runs the layer.
+        options: options of the tiler.
 
     Raises:
         TargetError: the objective is unknown.

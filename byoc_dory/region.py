@@ -1,4 +1,4 @@
-"""Regions (what goes into code generation) and their code (what comes out of it)."""
+"""Regions, the input of code generation, and their code, its output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
 
 
 def _are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether tensors of these shapes, row by row in memory, are the same bytes."""
+    """Whether tensors of these shapes, stored row by row, have the same bytes."""
     return prod(a) == prod(b) and (a[0] == b[0] or 1 in (len(a), len(b)))
 
 
@@ -26,13 +26,13 @@ def _are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 class BorderMap:
     """A function of single bytes, applied while an input enters the region.
 
-    It is how the requantization between the source model's interface and the accelerator's scheme
-    costs one table look-up instead of a pass over the tensor.
+    It replaces the requantization between the source model's interface and the accelerator's scheme
+    by a table look-up, which saves a pass over the tensor.
 
     Attributes:
-        tensor: name of the result, as the layers read it.
-        source: name of the region's input it is made from; same shape.
-        table: 256 entries uint8: the result for each source byte, both in two's complement.
+        tensor: name of the result, which the layers read.
+        source: name of the region's input that it is computed from; it has the same shape.
+        table: uint8 [256]: the result for each source byte, both in two's complement.
     """
 
     tensor: str
@@ -52,19 +52,19 @@ class Region:
     """Layers that run one after another on the accelerators of one family.
 
     Attributes:
-        name: unique within the model.
-        layers: in execution order; tensors connect them by name.
-        inputs: what the region reads, with the layout the outside has it in.
-        outputs: what the region leaves behind, with the layout the outside wants.
+        name: unique name within the model.
+        layers: layers in execution order, connected by the names of tensors.
+        inputs: tensors that the region reads, in their layout outside.
+        outputs: tensors that the region produces, in their layout outside.
         maps: inputs that the layers read through a function of bytes.
-        homes: name of the accelerator of each layer, in the layers' order; empty where all run on
-            the one that code generation is told.
+        homes: name of the accelerator of each layer, in the layers' order; empty if all run on the
+            one given to code generation.
 
     Raises:
-        ModelError: where a tensor is read before it is written, written twice, has two shapes,
-            or an output is never written, named twice or an input.  Where there are layers of
-            matrices, a tensor's rows may be counted along other axes by one layer than by another
-            (``(C, B, M)`` is ``(C, B * M, 1)``), or taken for a vector: the bytes are the same.
+        ModelError: a tensor is read before it is written, written twice, or has two shapes; or an
+            output is never written, listed twice, or an input.  Layers of matrices may use
+            different axes for a tensor's rows (``(C, B, M)`` is ``(C, B * M, 1)``), or treat it as
+            a vector: the bytes are the same.
     """
 
     name: str
@@ -134,12 +134,12 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """Read-only data of a kernel, to be defined as a C array of that name.
+    """Read-only data of a kernel, to be defined as a C array with this name.
 
     Attributes:
-        name: C symbol.
-        data: uint8, int8 or int32, one-dimensional.
-        comment: what it holds, for the generated source.
+        name: C symbol of the array.
+        data: the values, one-dimensional: uint8, int8 or int32.
+        comment: description of its contents, for the generated source.
         align: required alignment of its first byte in L2, in bytes.
     """
 
@@ -153,21 +153,21 @@ class Constant:
 class Kernel:
     """One generated C function ``int32_t symbol(const int8_t *in0, ..., int8_t *out)``.
 
-    It returns 0, or the first nonzero code of the driver.  Tensors that stay in L1 are no
+    It returns 0, or the first nonzero code of the driver.  Tensors that stay in L1 are not
     arguments.
 
     Attributes:
         symbol: C name of the function.
         layer_name: the layer it belongs to (for a prologue or epilogue: the tensor).
         kind: ``layer``, or the conversion of layouts at a border of the region.
-        source: the complete C definition; ``constants`` are declared before it (by the model's
+        source: the complete C definition; ``constants`` are declared before it (in the model's
             header of constants).
         prototype: the C declaration.
         inputs, outputs: names of the tensors or buffers passed, in argument order.
-        constants: the data its source refers to.
-        layer, plan, program: what it was made from; ``None`` for conversions.
-        accelerator: name of what runs it: an accelerator, or ``cpu`` for conversions.
-        predicted_cycles: host and accelerator cycles by the cost model.
+        constants: the data that its source refers to.
+        layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
+        accelerator: name of the accelerator that runs it, or ``cpu`` for conversions.
+        predicted_cycles: cycles of host and accelerator predicted by the cost model.
     """
 
     symbol: str
@@ -186,13 +186,13 @@ class Kernel:
 
     @property
     def solution(self) -> Solution | None:
-        """The tile and what the solver says about it; ``None`` for conversions."""
+        """The tile, with the solver's information about it; ``None`` for conversions."""
         return None if self.plan is None else self.plan.solution
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Bytes in L2 that live inside the region, to be planned by the caller (16-byte aligned)."""
+    """A buffer in L2 for use inside the region, to be planned by the caller (16-byte aligned)."""
 
     name: str
     bytes: int
@@ -200,16 +200,16 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class RegionCode:
-    """The code of a region: call the kernels in order.
+    """The code of a region: its kernels, to be called in order.
 
     Attributes:
-        name: of the region.
-        kernels: in execution order.
-        buffers: internal tensors in the accelerator's layout, including the accelerator-layout
-            copies of the region's inputs and outputs.
-        inputs, outputs: of the region, with the layouts of the outside.
-        headers: C headers the sources need.
-        plan: where everything lies in L1, what stays there, and what that is worth.
+        name: name of the region.
+        kernels: kernels in execution order.
+        buffers: buffers of internal tensors in the accelerator's layout, including the
+            accelerator-layout copies of the region's inputs and outputs.
+        inputs, outputs: tensors of the region's interface, in their layouts outside.
+        headers: C headers that the sources need.
+        plan: offsets in L1, the tensors that stay there, and the predicted cycles.
     """
 
     name: str
@@ -222,7 +222,7 @@ class RegionCode:
 
     @property
     def l1_used(self) -> dict[str, int]:
-        """Bytes in L1 while a layer's kernel runs, by the kernel's symbol."""
+        """Bytes of L1 in use while a layer's kernel runs, by the kernel's symbol."""
         layers = [kernel.symbol for kernel in self.kernels if kernel.kind == "layer"]
         used = () if self.plan is None else self.plan.l1_used
         return dict(zip(layers, used, strict=False))

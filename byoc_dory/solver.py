@@ -1,6 +1,6 @@
 """Integer programs, solved the same way on every machine: HiGHS through PuLP.
 
-Determinism: one thread, a fixed seed, a limit of nodes and none of time.
+Deterministic: one thread, a fixed seed, a node limit and no time limit.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import pulp
 __all__ = ["Outcome", "solve_program"]
 
 _SEED = 0
-# Objective values are integers; anything below one unit is as good as closed.
+# Objective values are integers; a gap below one unit counts as closed.
 _GAP = 1e-3
-# Products of sizes reach 1e5 bytes; integrality this tight keeps them exact to well below a byte.
+# Products of sizes reach 1e5 bytes; this tight integrality keeps them exact to well below a byte.
 _INTEGRALITY = 1e-9
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a search ended: with a proof, with some solution, or with nothing.
+    """How a search ended: with a proof, with a solution, or with neither.
 
     Attributes:
-        proven: the solution in the program's variables is an optimum.
-        found: there is a solution in the program's variables.
+        proven: whether the solution in the program's variables is an optimum.
+        found: whether there is a solution in the program's variables.
         gap: bound minus objective, relative to the objective; infinite without a solution.
-        nodes: of the branch and bound.
-        status: the solver's own word for it.
+        nodes: number of branch-and-bound nodes.
+        status: the solver's own status text.
     """
 
     proven: bool
@@ -39,7 +39,7 @@ class Outcome:
 
 
 class _NodeLimitedHiGHS(pulp.HiGHS):  # type: ignore[misc]
-    """PuLP's interface to HiGHS, which does not know the status at a node limit."""
+    """PuLP's interface to HiGHS, extended by the status at a node limit."""
 
     def findSolutionValues(self, lp: pulp.LpProblem) -> tuple[int, int]:  # noqa: N802
         highs = lp.solverModel
@@ -59,11 +59,11 @@ class _NodeLimitedHiGHS(pulp.HiGHS):  # type: ignore[misc]
 
 
 def solve_program(lp: pulp.LpProblem, node_limit: int) -> Outcome:
-    """Solve a program whose objective takes integer values; its variables hold the solution.
+    """Solve a program with an integer-valued objective; the solution is in its variables.
 
     Args:
-        lp: with its objective.
-        node_limit: nodes of the branch and bound after which the search ends.
+        lp: the program, with its objective.
+        node_limit: branch-and-bound nodes after which the search ends.
     """
     lp.solve(
         _NodeLimitedHiGHS(
@@ -78,7 +78,7 @@ def solve_program(lp: pulp.LpProblem, node_limit: int) -> Outcome:
     )
     info = lp.solverModel.getInfo()
     status = lp.solverModel.getModelStatus()
-    # PuLP calls several stops "Optimal"; the solver's own status and sol_status decide.
+    # PuLP reports several ways to stop as "Optimal"; the solver's own status and sol_status decide.
     proven = status == highspy.HighsModelStatus.kOptimal
     return Outcome(
         proven=proven and lp.sol_status == pulp.LpSolutionOptimal,

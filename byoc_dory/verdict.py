@@ -1,4 +1,4 @@
-"""Verdicts: may this layer run on that accelerator, and if not, why not."""
+"""Verdicts: whether a layer may run on an accelerator, and if not, why not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Refused:
-    """The rule objects.
+    """The rule objects to the layer.
 
     Attributes:
         reason: one sentence with the offending value.
@@ -39,16 +39,16 @@ Verdict: TypeAlias = Accepted | Refused
 
 @dataclass(frozen=True)
 class OperatorVerdict:
-    """What an accelerator says to an operator, or to a layer of several.
+    """An accelerator's answer for an operator, or for a layer of several operators.
 
     Attributes:
-        accelerator: its name.
+        accelerator: name of the accelerator.
         accepted: whether the operator may run there.
-        reason: if not, one sentence with the offending value; if it does as a part of a layer,
-            which one.
-        rule: public statement of the rule that objects; empty where no pattern matches.
-        cycles: estimated cycles there; ``None`` if refused, unknown or not asked for.
-        layer: the operator's name.
+        reason: if not, one sentence with the offending value; if it may run as a part of a layer,
+            that layer.
+        rule: public statement of the rule that objects; empty if no pattern matches.
+        cycles: estimated cycles there; ``None`` if refused, unknown or not needed.
+        layer: name of the operator.
         kind: conv2d, depthwise, dense, add, softmax, ...
     """
 
@@ -62,5 +62,5 @@ class OperatorVerdict:
 
 
 def statement(rule: Callable[..., Verdict]) -> str:
-    """The rule as the public reads it: the first line of its docstring."""
+    """Return the public statement of a rule: the first line of its docstring."""
     return (inspect.getdoc(rule) or str(getattr(rule, "__name__", "a rule"))).splitlines()[0]

@@ -1,4 +1,4 @@
-"""`Work`: what a host spends its cycles on when it runs an operator."""
+"""`Work`: the kinds of work that operators cause on a host."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ __all__ = ["Work"]
 
 
 class Work(Enum):
-    """What a host spends its cycles on; costs and code sizes are asked for by it."""
+    """The kind of work of an operator on a host, from which cycles and code sizes are estimated."""
 
     NOTHING = "nothing"
-    """No instruction at all: another shape of the same bytes."""
+    """No instructions: only another shape for the same bytes."""
     MOVE = "move"
-    """One load and one store for each element of the result."""
+    """One load and one store per element of the result."""
     SUM = "sum"
     """A sum of requantized elements."""
     WINDOW = "window"
     """A sum or a maximum over windows, or over whole axes."""
     SOFTMAX = "softmax"
-    """Exponentials and a division for each row."""
+    """Exponentials and a division per row."""
     REAL = "real"
-    """Float32 arithmetic, which most hosts have no unit for."""
+    """Float32 arithmetic, for which most hosts have no unit."""
     PRODUCT = "product"
     """Multiply-accumulates."""
     OTHER = "other"
-    """Work for which there is no estimate."""
+    """Work without an estimate."""

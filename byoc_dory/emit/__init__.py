@@ -1,4 +1,4 @@
-"""Turning plans into C: what every emitter must offer, and the helpers they share.
+"""Generating C from plans: the interface of all emitters, and helpers that they share.
 
 An emitter belongs to an accelerator (it knows its driver); `byoc_dory.generate` calls it for the
 layers of a region, and the family's `byoc_dory.emit.tensor_layout.TensorLayout` for the conversions
@@ -18,14 +18,14 @@ __all__ = ["Emitter"]
 
 
 class Emitter(Protocol):
-    """Makes the C of one accelerator."""
+    """Generates the C for one accelerator."""
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """C headers the sources need."""
+        """C headers that the sources need."""
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """The function that runs a layer; its tensors are named as in the layer.
+        """Return the function that runs a layer; its tensors have the layer's names for them.
 
-        Tensors that stay in L1 are no arguments of it.
+        Tensors that stay in L1 are not arguments of the function.
         """

@@ -1,4 +1,4 @@
-"""`conversion_kernel`: the kernel of a conversion of layouts at a region's border."""
+"""`conversion_kernel`: the kernel of a layout conversion at a region's border."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def conversion_kernel(
     text: str,
     cycles: int,
 ) -> Kernel:
-    """The function ``int32_t symbol(const int8_t *in, int8_t *out)`` as a kernel.
+    """Return the function ``int32_t symbol(const int8_t *in, int8_t *out)`` as a kernel.
 
     Args:
-        tensor: what is converted.
-        symbol: C name.
+        tensor: the tensor to convert.
+        symbol: C name of the function.
         kind: into the accelerator's layout, or out of it.
-        source, target: names of what it reads and writes.
-        table: the function of bytes that is applied on the way.
-        text: its C.
-        cycles: predicted.
+        source, target: names of the buffers that it reads and writes.
+        table: function of bytes that is applied during the conversion.
+        text: C text of the function.
+        cycles: predicted cycles.
     """
     return Kernel(
         symbol=symbol,

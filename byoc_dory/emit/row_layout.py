@@ -1,4 +1,4 @@
-"""The simplest layout an accelerator can have: bytes row by row, channels innermost, no padding.
+"""The simplest layout: bytes row by row, channels innermost, no padding.
 
 Tensors of NHWC networks and vectors lie like that already; for others this makes the C of the
 host's conversions.
@@ -23,7 +23,7 @@ _ENVIRONMENT = environment("byoc_dory.emit")
 
 
 def native(tensor: Tensor) -> bool:
-    """Whether a tensor's bytes lie row by row, channels innermost."""
+    """Whether a tensor is stored row by row, channels innermost."""
     if tensor.layout in ("NHWC", "C") or len(tensor.shape) == 1:
         return True
     channels, rows, columns = tensor.shape
@@ -31,7 +31,7 @@ def native(tensor: Tensor) -> bool:
 
 
 def offsets(tensor: Tensor) -> Array:
-    """Bytes from a tensor's first to each element, shaped like the tensor: rows of channels."""
+    """Return the byte offset of each element, in the tensor's shape: rows of channels."""
     places = np.arange(tensor.elements, dtype=np.int64)
     if len(tensor.shape) == 1:
         return places
@@ -42,9 +42,9 @@ def offsets(tensor: Tensor) -> Array:
 def prologue(
     tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None, byte_cycles: float
 ) -> Kernel:
-    """The function that brings a source tensor into rows, through a function of bytes if any.
+    """Return the function that converts a source tensor to rows, applying ``mapped`` if given.
 
-    ``byte_cycles``: what a byte takes the host, for the prediction (`HostCost.layout_byte`).
+    ``byte_cycles``: host cycles per byte, for the prediction (`HostCost.layout_byte`).
     """
     source = tensor.name if mapped is None else mapped.source
     table = None
@@ -54,7 +54,7 @@ def prologue(
 
 
 def epilogue(tensor: Tensor, source: str, symbol: str, byte_cycles: float) -> Kernel:
-    """The function that brings a result into the layout of ``tensor``."""
+    """Return the function that converts a result to the layout of ``tensor``."""
     return _conversion(tensor, symbol, "epilogue", source, tensor.name, None, byte_cycles)
 
 
@@ -94,7 +94,7 @@ class RowLayout(TensorLayout):
     """The layout of an accelerator that says nothing else.
 
     Attributes:
-        byte_cycles: host cycles of converting a byte, for predictions (`HostCost.layout_byte`).
+        byte_cycles: host cycles for converting a byte, for predictions (`HostCost.layout_byte`).
     """
 
     byte_cycles: float
@@ -105,23 +105,23 @@ class RowLayout(TensorLayout):
         return True
 
     def native(self, tensor: Tensor) -> bool:
-        """Whether a border tensor lies row by row already."""
+        """Whether a border tensor is already stored row by row."""
         return native(tensor)
 
     def stored_bytes(self, tensor: Tensor) -> int:
-        """Bytes of a tensor: nothing is padded."""
+        """Return the bytes of a tensor, without any padding."""
         return tensor.elements
 
     def offsets(self, tensor: Tensor) -> Array:
-        """Bytes from a tensor's first to each element, shaped like the tensor."""
+        """Return the byte offset of each element, in the tensor's shape."""
         return offsets(tensor)
 
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
-        """The function that brings a source tensor into rows."""
+        """Return the function that converts a source tensor to rows."""
         return prologue(tensor, target, symbol, mapped, self.byte_cycles)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """The function that brings a result into the layout of ``tensor``."""
+        """Return the function that converts a result to the layout of ``tensor``."""
         return epilogue(tensor, source, symbol, self.byte_cycles)

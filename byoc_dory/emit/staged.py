@@ -1,8 +1,8 @@
-"""C of a tile loop in rounds: in each, every stage of the pipeline works on another tile.
+"""C for a tile loop in rounds; in each round, every stage of the pipeline works on another tile.
 
 The loop counts rounds (``step``); a stage at distance d works on tile ``step - d``, if there is
-one.  An author gives the calls (`Calls`); which tile is moved when and where comes from the
-program.
+one.  The author of an accelerator gives the calls (`Calls`); the program determines which tile is
+moved when and where.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ _ENVIRONMENT = environment("byoc_dory.emit")
 
 @dataclass(frozen=True)
 class Calls:
-    """How the C of an accelerator's calls reads.
+    """The C of an accelerator's calls.
 
     Attributes:
-        move: the call that orders a transfer, without a semicolon; given the transfer and a
+        move: returns the call that starts a transfer, without a semicolon, given the transfer and a
             comment for its first line.
-        compute: the statements that compute a tile, or order that it is computed.
-        wait: statement that waits for a transfer, given the number that ordering it returned;
-            empty where transfers are done when they were ordered.
-        wait_all: statement that waits for all of them.
-        finish: expression that waits for a computation and returns an error code, given the number
-            that was left in ``running`` when it was ordered; empty where it is done by then.
-        address: format of a place in L1 as calls take it.
+        compute: the statements that compute a tile, or start computing it.
+        wait: returns the statement that waits for a transfer, given the number that its start
+            returned; empty if starting a transfer also completes it.
+        wait_all: the statement that waits for all transfers.
+        finish: the expression that waits for a computation and returns an error code, given the
+            number stored in ``running`` when it was started; empty if starting it also completes
+            it.
+        address: format of a place in L1 as the calls take it.
         more: further places in L1, by the name of their C constant.
     """
 
@@ -54,18 +55,18 @@ class Calls:
 
 
 def initialiser(fields: Mapping[str, Expr]) -> str:
-    """The lines of a designated initialiser."""
+    """Return the lines of a designated initialiser."""
     return "".join(f"    .{name} = {value},\n" for name, value in fields.items())
 
 
 def call_text(program: TileProgram, writer: Writer, name: str, ticket: str = "") -> str:
-    """The statements that give one tile's fields to the function that computes it.
+    """Return the statements that pass one tile's fields to the function that computes it.
 
     Args:
-        program: whose `Compute` has the struct, the function and the fields.
-        writer: what writes them.
-        name: of the struct's variable.
-        ticket: variable that takes what the function returns; empty if nothing does.
+        program: the program, whose `Compute` has the struct, the function and the fields.
+        writer: writer of the program's values.
+        name: name of the struct's variable.
+        ticket: variable for the function's return value; empty to ignore it.
     """
     compute = program.compute
     lines = initialiser(writer.fields(compute.fields))
@@ -86,22 +87,22 @@ def staged_kernel(
     cycles: int,
     constant: Constant | None,
 ) -> Kernel:
-    """The function that executes a layer tile by tile.
+    """Return the function that executes a layer tile by tile.
 
     Args:
         layer: the layer.
-        plan: its plan.
-        program: its tile loop under that plan.
-        writer: what writes the program's values.
-        calls: of the accelerator's driver.
-        accelerator: its name and its title.
-        symbol: C name.
-        cycles: predicted.
-        constant: the packed weights or tables, if there are any.
+        plan: plan of the layer.
+        program: tile program of the layer under this plan.
+        writer: writer of the program's values.
+        calls: calls of the accelerator's driver.
+        accelerator: name and title of the accelerator.
+        symbol: C name of the function.
+        cycles: predicted cycles.
+        constant: the packed weights or tables, or ``None``.
 
     Raises:
         TileProgramError: the program contradicts itself, tensors overlap in L1, or the driver has
-            no call for what the pipeline does.
+            no call for an action of the pipeline.
     """
     check(program)
     check_places(program)
@@ -152,7 +153,7 @@ class _Loop:
     def __init__(self, program: TileProgram, writer: Writer, calls: Calls) -> None:
         self.program, self.writer, self.calls = program, writer, calls
         # A result's buffer is free when its last transfer is done, which waiting for a later load
-        # tells, if there is one.
+        # implies, if there is one.
         self.watch = (
             bool(calls.wait)
             and program.pipelined
@@ -161,7 +162,7 @@ class _Loop:
         )
 
     def places(self) -> Iterator[tuple[str, int]]:
-        """(name, byte offset) of everything in L1."""
+        """Yield (name, byte offset) of everything in L1."""
         operands = [operand for operand in self.program.operands if not operand.constant]
         constants = [operand for operand in self.program.operands if operand.constant]
         for operand in (*operands, self.program.result, *constants):
@@ -171,7 +172,7 @@ class _Loop:
     # ------------------------------------------------------------------ the loop
 
     def text(self) -> str:
-        """All of it."""
+        """Return the whole text."""
         program, pipeline = self.program, self.program.pipeline
         stages = [
             (distance, "".join(self._verb(action.verb) for action in actions))
@@ -191,14 +192,14 @@ class _Loop:
 
     @property
     def _wanted(self) -> bool:
-        """Whether a later tile's loads are ordered before the wait for this one's."""
+        """Whether a later tile's loads are started before waiting for this one's."""
         verbs = [(action.verb, action.distance) for action in self.program.pipeline.actions]
         tickets = bool(self.calls.wait) and bool(self.program.loaded)
         late = [place for place, (verb, far) in enumerate(verbs) if verb is Verb.ARRIVE and far]
         return tickets and bool(late) and verbs.index((Verb.LOAD, 0)) < late[0]
 
     def _there_is(self, distance: int) -> str:
-        """The condition that a tile is at this distance."""
+        """Return the condition that there is a tile at this distance."""
         last = self.program.tiles + distance
         begun = f"step > {distance - 1}u" if distance else ""
         if distance == self.program.pipeline.distance:
@@ -207,7 +208,7 @@ class _Loop:
         return f"{begun} && {ended}" if begun else ended
 
     def _names(self, distance: int, code: str) -> str:
-        """The names that a piece of C uses; a struct's member of that name is no use."""
+        """The names that a piece of C uses; a struct's member of that name does not count."""
         used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", code))
         axes = [axis for axis in self.program.axes if axis.name in used]
         text = ""
@@ -252,7 +253,7 @@ class _Loop:
             )
         transfers = [self.writer.transfer(operand) for operand in program.loaded]
         for number, transfer in enumerate(transfers):
-            # What is waited for is the last one ordered: one that no other follows for sure.
+            # Wait for the last transfer started: the one that no other always follows.
             last = all(self._conditional(later) for later in transfers[number + 1 :])
             text += self._order(transfer, "ready = " if last else "")
         return text
@@ -272,7 +273,7 @@ class _Loop:
         return f"if ({transfer.when}) {{ {comment}\n{call}}}\n"
 
     def _conditional(self, transfer: Transfer) -> bool:
-        """Whether not every round orders a transfer."""
+        """Whether some rounds do not start this transfer."""
         return bool(transfer.when) and self.program.tiles > 1
 
     def _arrive(self) -> str:

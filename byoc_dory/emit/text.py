@@ -15,7 +15,7 @@ _KEYWORDS = frozenset(
     "union unsigned void volatile while asm typeof".split()
 )
 
-# A C expression: a number known now, or text evaluated at run time.
+# A C expression: a number known at compile time, or text evaluated at run time.
 Expr: TypeAlias = int | str
 
 
@@ -25,7 +25,7 @@ def _atom(value: Expr) -> str:
 
 
 def mul(a: Expr, b: Expr) -> Expr:
-    """``a * b``, folded where both are known."""
+    """Return ``a * b``, folded if both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     if a == 0 or b == 0:
@@ -38,7 +38,7 @@ def mul(a: Expr, b: Expr) -> Expr:
 
 
 def add(a: Expr, b: Expr) -> Expr:
-    """``a + b``, folded where both are known."""
+    """Return ``a + b``, folded if both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if a == 0:
@@ -49,14 +49,14 @@ def add(a: Expr, b: Expr) -> Expr:
 
 
 def round_up_expr(value: Expr, step: int) -> Expr:
-    """``value`` rounded up to a multiple of a power of two."""
+    """Return ``value`` rounded up to a multiple of a power of two."""
     if isinstance(value, int):
         return -(-value // step) * step
     return f"({value} + {step - 1}u) & ~{step - 1}u"
 
 
 def c_identifier(text: str) -> str:
-    """``text`` as a C name: other characters become ``_``, reserved names begin with ``t``."""
+    """Turn ``text`` into a C name: ``_`` for other characters, ``t`` before reserved names."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
     if not name or name.startswith("_"):
         return f"t{name}"
@@ -64,13 +64,13 @@ def c_identifier(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """``text`` fit for a C comment."""
+    """Return ``text`` in a form allowed in a C comment."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return printable.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
 
 
 def environment(package: str) -> jinja2.Environment:
-    """A strict, deterministic template environment over ``<package>/templates``."""
+    """Return a strict, deterministic template environment for ``<package>/templates``."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader(package, "templates"),
         undefined=jinja2.StrictUndefined,

@@ -1,6 +1,6 @@
-"""Values of a tile program as C: what is the same for all tiles is a number, the rest expressions.
+"""Values of a tile program as C: numbers if they are the same for all tiles, else expressions.
 
-Expressions are of the loops' indices (an axis' name) and of ``tile``, the tile's number.
+Expressions use the loops' indices (named like the axes) and ``tile``, the tile's number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Transfer", "Writer", "place_name"]
 
 
 def place_name(operand: str) -> str:
-    """The C constant that is an operand's place in L1."""
+    """Return the name of the C constant for an operand's place in L1."""
     return f"L1_{operand.upper()}"
 
 
@@ -38,15 +38,15 @@ class Transfer:
     """One transfer as C expressions.
 
     Attributes:
-        operand: what is moved; the program's result is stored, everything else loaded.
-        when: C condition under which it is ordered; empty: for each tile.
+        operand: the tensor to move; the program's result is stored, all others are loaded.
+        when: C condition for starting it; empty: for each tile.
         l1: byte offset in L1.
         l2: pointer to the tile in L2.
-        bytes, rows: of each row, and how many rows; 1 where all is contiguous.
-        channels: blocks of rows.
-        l1_pitch, l2_pitch: bytes from row to row.
-        l1_channel, l2_channel: bytes from channel to channel.
-        contiguous: whether all of it is one run of bytes, whatever the tile.
+        bytes, rows: bytes per row, and number of rows; 1 if everything is contiguous.
+        channels: number of blocks of rows.
+        l1_pitch, l2_pitch: distance between rows in bytes.
+        l1_channel, l2_channel: distance between channels in bytes.
+        contiguous: whether it is one run of bytes for every tile.
     """
 
     operand: Operand
@@ -64,7 +64,7 @@ class Transfer:
 
     @property
     def what(self) -> str:
-        """What is moved, in words."""
+        """Description of the data that is moved."""
         return self.operand.title or self.operand.name
 
 
@@ -72,10 +72,10 @@ class Writer:
     """Writes values of a program as C.
 
     Args:
-        program: whose.
-        pointers: C arrays in which constants lie, by the operand's name; others are arguments.
+        program: the program.
+        pointers: C arrays that hold constants, by the operand's name; other operands are arguments.
         address: format of a place in L1 as the accelerator's calls take it.
-        suffix: of constants in indices and offsets, "u" or nothing.
+        suffix: suffix of constants in indices and offsets, "u" or empty.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Writer:
     # ------------------------------------------------------------------ values
 
     def value(self, value: Value, *, offset: bool = False) -> Expr:
-        """A value; numbers in an ``offset`` have the suffix."""
+        """Return a value as C; numbers in an ``offset`` have the suffix."""
         if isinstance(value, int):
             return value
         if isinstance(value, Sum):
@@ -124,13 +124,13 @@ class Writer:
         return self._pick(axis.name, sizes)
 
     def _pick(self, axis: str, values: tuple[int, ...]) -> Expr:
-        """All alike but the last one."""
+        """Return a value by an axis' index, where all values but the last are equal."""
         assert len(set(values[:-1])) == 1, values
         u = self.suffix
         return f"({axis} + 1{u} < {len(values)}{u} ? {values[0]}{u} : {values[-1]}{u})"
 
     def entry(self, entry: Entry) -> Expr:
-        """A field of a call: numbers, text, or addresses where a place in L1 is in it."""
+        """Return a field of a call: a number, text, or an address if it contains a place in L1."""
         if isinstance(entry, str):
             return entry
         if isinstance(entry, tuple):
@@ -140,13 +140,13 @@ class Writer:
         return self.value(entry)
 
     def fields(self, fields: Mapping[str, Entry]) -> dict[str, Expr]:
-        """All fields of a call."""
+        """Return all fields of a call."""
         return {name: self.entry(entry) for name, entry in fields.items()}
 
     # ------------------------------------------------------------------ places and transfers
 
     def place(self, operand: Operand) -> Expr:
-        """Byte offset in L1 of a tile of an operand, or of the result."""
+        """Return the byte offset in L1 of a tile of an operand, or of the result."""
         name = place_name(operand.name)
         if operand.resident:
             return add(name, self.value(operand.inside, offset=True))
@@ -157,11 +157,11 @@ class Writer:
         return add(name, f"{self.moves(operand)} % {buffers}{u} * {operand.l1_bytes}{u}")
 
     def moves(self, operand: Operand) -> str:
-        """How many tiles of an operand were moved before this one."""
+        """Return how many tiles of an operand were moved before this one."""
         axes = self.program.axes
         depth = self.program.depth(operand)
         if all(axis.count == 1 for axis in axes[depth:]):
-            # Also where this is one loop's index: the number of the tile is at hand.
+            # Also if this is one loop's index: the tile's number is available.
             inner = [axis for axis in axes[:depth] if axis.count > 1]
             return "tile" if depth == len(axes) or len(inner) != 1 else inner[0].name
         found: Expr = 0
@@ -171,7 +171,7 @@ class Writer:
         return str(found)
 
     def when(self, operand: Operand) -> str:
-        """The condition under which a tile moves an operand; empty if every tile does."""
+        """Return the condition for a tile to move an operand; empty if every tile does."""
         inside = [
             axis.name for axis in self.program.axes[self.program.depth(operand) :] if axis.count > 1
         ]
@@ -183,13 +183,13 @@ class Writer:
         return " && ".join(f"{name} == 0{u}" for name in inside)
 
     def transfer(self, operand: Operand) -> Transfer:
-        """The transfer of an operand's tile, or of the result's."""
+        """Return the transfer of an operand's tile, or of the result's."""
         block = operand.block
         source = add(
             self.pointers.get(operand.name, operand.name), self.value(operand.offset, offset=True)
         )
         rows, size = block.rows, block.bytes
-        # Rows that follow each other in both memories are one run.
+        # Rows that are contiguous in both memories are one run.
         contiguous = block.channels == 1 and size == block.l2_row_stride == block.l1_row_stride
         if contiguous:
             rows, size = 1, rows * size
@@ -211,7 +211,7 @@ class Writer:
     # ------------------------------------------------------------------ names
 
     def index(self, axis: TileAxis) -> str:
-        """An axis' index, from the number of the tile."""
+        """Return an axis' index, computed from the number of the tile."""
         axes = self.program.axes
         position = axes.index(axis)
         u = self.suffix
@@ -225,7 +225,7 @@ class Writer:
 
     @property
     def tables(self) -> tuple[TileAxis, ...]:
-        """The axes whose ranges are listed in C."""
+        """The axes whose ranges are tabulated in C."""
         fields = ("out_start", "out_size", "in_start", "in_size", "pad")
         return tuple(
             axis

@@ -1,6 +1,6 @@
-"""Layers: what an accelerator may be asked to compute, with exact shapes.
+"""Layers: the computations that accelerators can be given, with exact shapes.
 
-`Layer` is what all of them have in common; each kind is a class with a file of its own.
+`Layer` is the common base; each kind is a class in a file of its own.
 """
 
 from byoc_dory.layers.add import Add, add_layer

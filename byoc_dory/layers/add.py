@@ -1,4 +1,4 @@
-"""`Add`: the element-wise sum of two tensors or more."""
+"""`Add`: the element-wise sum of two or more tensors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Add", "add_layer"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Add(Layer):
-    """``clip(requant(a + b))``, or of more operands, of maps, vectors or matrices.
+    """``clip(requant(a + b))``, or more operands, of maps, vectors or matrices.
 
-    Operands may still be broadcast; that is for rules to judge.
+    Operands of different shapes are possible here; rules decide whether they are accepted.
     """
 
     @property
@@ -23,7 +23,7 @@ class Add(Layer):
 
     @property
     def operands(self) -> int:
-        """At least two; as many as there are inputs."""
+        """Number of operands: as many as there are inputs, at least two."""
         return max(2, len(self.inputs))
 
     @property
@@ -48,12 +48,12 @@ class Add(Layer):
 
     @property
     def macs(self) -> int:
-        """Always 0: nothing is multiplied."""
+        """Always 0: there are no multiplications."""
         return 0
 
     @property
     def shape_text(self) -> str:
-        """The output's shape in words."""
+        """The output's shape as text."""
         return "x".join(str(size) for size in self.output.shape)
 
     @property
@@ -74,5 +74,5 @@ def add_layer(
     requant: Requant,
     clip: tuple[int, int] = INT8,
 ) -> Add:
-    """The element-wise sum of two tensors of one shape."""
+    """Return the element-wise sum of two tensors of the same shape."""
     return Add(name=name, inputs=(a, b), output=Tensor(output, a.shape), requant=requant, clip=clip)

@@ -1,4 +1,4 @@
-"""`Attend`: heads of an attention without their products with constant weights."""
+"""`Attend`: the heads of an attention without their products with constant weights."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Attend(Layer):
     The value is transposed: its rows are the columns of the result.
 
     Attributes:
-        scores: requantizations and softmax.
-        heads: side by side, so that each has ``K / heads`` columns.
+        scores: requantizations and softmax of the scores.
+        heads: number of heads, which are side by side, with ``K / heads`` columns each.
     """
 
     scores: Scores
@@ -41,12 +41,12 @@ class Attend(Layer):
 
     @property
     def keys(self) -> int:
-        """N: rows of the key."""
+        """N, the number of rows of the key."""
         return self.inputs[1].shape[1]
 
     @property
     def head_size(self) -> int:
-        """Columns of a head."""
+        """Number of columns of a head."""
         return self.K // self.heads
 
     @property
@@ -56,12 +56,12 @@ class Attend(Layer):
 
     @property
     def shape_text(self) -> str:
-        """Numbers of queries and keys, and head size, in words."""
+        """Numbers of queries and keys, and head size, as text."""
         return f"{self.oy} queries, {self.keys} keys, head size {self.C}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes and number of heads, which decide the cycles."""
+        """Shapes and number of heads, which determine the cycles."""
         return (*super().geometry, self.heads)
 
     def _check(self) -> None:
@@ -76,7 +76,7 @@ class Attend(Layer):
 def attend_layer(
     name: str, query: Tensor, key: Tensor, value: Tensor, scores: Scores, heads: int = 1
 ) -> Attend:
-    """Heads of query (M rows of P), key (N rows of P) and the transposed value (P rows of N)."""
+    """Return heads of query (M rows of P), key (N rows of P) and transposed value (P rows of N)."""
     _, rows, _ = query.shape
     k = value.shape[1]
     return Attend(

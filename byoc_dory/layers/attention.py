@@ -1,14 +1,15 @@
 """`MultiHeadAttention`: multi-head attention as one operator.
 
-Matrices are row by row: S queries or keys of E embedded or P projected values.  For each head::
+Matrices are stored row by row: S queries or keys with E embedded or P projected values.  For each
+head::
 
     Q = requant(x Wq' + bq)   K = requant(x Wk' + bk)   V = requant(x Wv' + bv)      int8
     A = softmax(requant(Q K'))                                                       uint8
     O = requant(A V)                                                                 int8
 
-and then either one product with all heads side by side, ``y = requant(O Wo' + bo)``
-(``joined``), or, as published for the Integer Transformer Accelerator, one for each head whose
-int8 results are added: ``y = accumulate(sum_h requant_h(O_h Wo_h' + bo_h))``.
+and then either one product with all heads side by side, ``y = requant(O Wo' + bo)`` (``joined``),
+or, as published for the Integer Transformer Accelerator, one product per head with int8 results
+that are added: ``y = accumulate(sum_h requant_h(O_h Wo_h' + bo_h))``.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A product with constant weights and what follows it.
+    """A product with constant weights and its requantization.
 
     Attributes:
         weight: int8 [K, C].
         bias: int32 [K].
-        mul, shift, add: of ``clip((acc * mul + add) >> shift)`` to int8.
+        mul, shift, add: the numbers in ``clip((acc * mul + add) >> shift)`` to int8.
     """
 
     weight: Array
@@ -49,12 +50,12 @@ class Projection:
 
 @dataclass(frozen=True)
 class Scores:
-    """What becomes of Q K' and of A V, each ``clip((acc * mul + add) >> shift)`` to int8.
+    """The steps around Q K' and A V; each requantization is ``clip((acc * mul + add) >> shift)``.
 
     Attributes:
-        scores: (mul, shift, add) of Q K'.
-        softmax: of the rows of the requantized scores.
-        context: (mul, shift, add) of A V.
+        scores: (mul, shift, add) for Q K'.
+        softmax: softmax of the rows of the requantized scores.
+        context: (mul, shift, add) for A V.
     """
 
     scores: tuple[int, int, int]
@@ -67,13 +68,14 @@ class Attention:
     """The heads of a multi-head attention.
 
     Attributes:
-        query, key, value: for each head, weight [P, E].
-        scores: the same for all heads.
-        output: for each head, weight [E, P]; or a single one [E, heads * P] (``joined``).
-        accumulate: (mul, shift, add) of the sum of the heads' results; None where joined.
+        query, key, value: one projection per head, with weight [P, E].
+        scores: the scores, the same for all heads.
+        output: one projection per head, with weight [E, P]; or a single one, [E, heads * P]
+            (``joined``).
+        accumulate: (mul, shift, add) for the sum of the heads' results; None if ``joined``.
 
     Raises:
-        ModelError: where these do not fit together.
+        ModelError: the parts do not fit together.
     """
 
     query: tuple[Projection, ...]
@@ -103,7 +105,7 @@ class Attention:
 
     @property
     def head_size(self) -> int:
-        """P: columns of a head."""
+        """P, the number of columns of a head."""
         return int(self.query[0].weight.shape[0])
 
     @property
@@ -112,7 +114,7 @@ class Attention:
         return self.accumulate is None
 
     def macs(self, rows: int) -> int:
-        """Multiply-accumulates for this many queries, as many keys."""
+        """Return the multiply-accumulates for this many queries and as many keys."""
         products = (*self.query, *self.key, *self.value, *self.output)
         constant = sum(int(product.weight.size) for product in products)
         return rows * (constant + 2 * self.heads * rows * self.head_size)
@@ -143,12 +145,12 @@ class MultiHeadAttention(Layer):
 
     @property
     def shape_text(self) -> str:
-        """Size of the matrix, number of heads and their size in words."""
+        """Size of the matrix, number of heads and their size, as text."""
         return f"{self.oy}x{self.C}, {self.attention.heads} heads of {self.attention.head_size}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, number of heads and their size, which decide the cycles."""
+        """Shapes, number of heads and their size, which determine the cycles."""
         attention = self.attention
         return (*super().geometry, attention.heads, attention.head_size, attention.joined)
 
@@ -158,7 +160,7 @@ class MultiHeadAttention(Layer):
 
 
 def mha_layer(name: str, source: Tensor, attention: Attention) -> MultiHeadAttention:
-    """Multi-head attention of ``source`` (S rows of E)."""
+    """Return multi-head attention of ``source`` (S rows of E)."""
     _, rows, _ = source.shape
     k = attention.output[0].weight.shape[0]
     return MultiHeadAttention(

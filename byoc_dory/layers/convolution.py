@@ -13,16 +13,16 @@ __all__ = ["Convolution", "conv2d_layer", "depthwise_layer"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Convolution(Weighted):
-    """Sums of products over a window, in one group of channels or several.
+    """Sums of products over a window, in one or several groups of channels.
 
     ``out[k,y,x] = clip(requant(sum in[c, y*sy - top + i*dy, x*sx - left + j*dx] * weight + bias))``
     with zeros outside the input.
 
     Attributes:
-        stride: (y, x).
+        stride: stride (y, x).
         pad: zeros added at (top, left, bottom, right).
-        dilation: (y, x).
-        groups: number of groups of channels; output channels sum those of their group.
+        dilation: dilation (y, x).
+        groups: number of groups of channels; output channels sum the input channels of their group.
     """
 
     stride: tuple[int, int] = (1, 1)
@@ -32,7 +32,7 @@ class Convolution(Weighted):
 
     @property
     def depthwise(self) -> bool:
-        """Whether every channel is filtered by itself into one output channel."""
+        """Whether every input channel is filtered separately into one output channel."""
         return self.groups > 1 and self.groups == self.C == self.K
 
     @property
@@ -57,7 +57,7 @@ class Convolution(Weighted):
 
     @property
     def shape_text(self) -> str:
-        """Channels, sizes, kernel and stride in words."""
+        """Channels, sizes, kernel and stride as text."""
         return (
             f"C={self.C} {self.iy}x{self.ix} -> K={self.K} {self.oy}x{self.ox}, "
             f"kernel {self.fy}x{self.fx}, stride {self.stride[0]}x{self.stride[1]}"
@@ -65,7 +65,7 @@ class Convolution(Weighted):
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, kernel, stride, padding, dilation and groups, which decide the cycles."""
+        """Shapes, kernel, stride, padding, dilation and groups, which determine the cycles."""
         window = (self.fy, self.fx, self.stride, self.pad, self.dilation, self.groups)
         return (*super().geometry, *window)
 
@@ -105,7 +105,7 @@ def conv2d_layer(
     clip: tuple[int, int] = INT8,
     groups: int = 1,
 ) -> Convolution:
-    """A convolution (weight ``[K, C / groups, fy, fx]``); the output's shape is derived."""
+    """Return a convolution (weight ``[K, C / groups, fy, fx]``); the output's shape is derived."""
     _, iy, ix = source.shape
     k, _, fy, fx = weight.shape
     oy = out_size(iy, pad[0] + pad[2], fy, stride[0])
@@ -128,7 +128,7 @@ def depthwise_layer(
     requant: Requant,
     clip: tuple[int, int] = INT8,
 ) -> Convolution:
-    """A depthwise convolution (weight ``[C, 1, fy, fx]``); the output's shape is derived."""
+    """Return a depthwise convolution (weight ``[C, 1, fy, fx]``); the output's shape is derived."""
     return conv2d_layer(
         name, source, output, weight, bias, stride=stride, pad=pad, requant=requant, clip=clip,
         groups=source.shape[0],

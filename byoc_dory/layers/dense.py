@@ -1,4 +1,4 @@
-"""`Dense`: a fully connected layer of a vector."""
+"""`Dense`: a fully connected layer on a vector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HINT = "dense layers take and give vectors (C,)"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dense(Weighted):
-    """``clip(requant(weight x + bias))`` of a vector ``(C,)``; the weight is ``[K, C, 1, 1]``."""
+    """``clip(requant(weight x + bias))`` for a vector ``(C,)``; the weight is ``[K, C, 1, 1]``."""
 
     @property
     def op(self) -> str:
@@ -24,7 +24,7 @@ class Dense(Weighted):
 
     @property
     def shape_text(self) -> str:
-        """Input and output channels in words."""
+        """Input and output channels as text."""
         return f"C={self.C} -> K={self.K}"
 
     @property
@@ -50,7 +50,7 @@ def dense_layer(
     requant: Requant,
     clip: tuple[int, int] = INT8,
 ) -> Dense:
-    """A fully connected layer (weight ``[K, C]`` or ``[K, C, 1, 1]``) of a vector ``(C,)``."""
+    """A fully connected layer (weight ``[K, C]`` or ``[K, C, 1, 1]``) on a vector ``(C,)``."""
     k, channels = weight.shape[:2]
     return Dense(
         name=name, inputs=(source,), output=Tensor(output, (k,)),

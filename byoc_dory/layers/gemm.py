@@ -15,13 +15,13 @@ __all__ = ["Gemm", "gemm_layer"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gemm(Weighted):
-    """``x W' + bias``, requantized, clipped, and then ``function`` if there is one.
+    """``x W' + bias``, requantized and clipped, followed by ``function`` if there is one.
 
-    ``x`` has M rows of C, as a tensor ``(C, M, 1)``; the weight is ``[K, C, 1, 1]``.
+    ``x`` has M rows of C elements, as a tensor ``(C, M, 1)``; the weight is ``[K, C, 1, 1]``.
 
     Attributes:
-        function: an activation of the result's elements, or ``None``.
-        transposed: the result is stored as ``(M, K, 1)``, column by column.
+        function: activation applied to the result's elements, or ``None``.
+        transposed: whether the result is stored as ``(M, K, 1)``, column by column.
     """
 
     function: RowFunction | None = None
@@ -41,12 +41,12 @@ class Gemm(Weighted):
 
     @property
     def shape_text(self) -> str:
-        """Sizes of both matrices in words."""
+        """Sizes of both matrices as text."""
         return f"{self.oy}x{self.C} times {self.C}x{self.K}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, order of the result and kind of activation, which decide the cycles."""
+        """Shapes, order of the result and kind of activation, which determine the cycles."""
         return (*super().geometry, self.transposed, type(self.function))
 
     def _check(self) -> None:
@@ -70,7 +70,7 @@ def gemm_layer(
     transposed: bool = False,
     dtype: str = "int8",
 ) -> Gemm:
-    """``source`` (M rows of C) times ``weight`` ``[K, C]``; the layer names its result."""
+    """``source`` (M rows of C) times ``weight`` ``[K, C]``; the result has the layer's name."""
     channels, rows, _ = source.shape
     k = weight.shape[0]
     output = matrix(name, k, rows, dtype) if transposed else matrix(name, rows, k, dtype)

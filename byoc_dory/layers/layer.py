@@ -1,11 +1,11 @@
-"""`Layer`: one quantized operator with exact shapes, as every later stage sees it.
+"""`Layer`: one quantized operator with exact shapes, the form that all later stages use.
 
-A layer knows nothing of how it was found (no compiler IR) and nothing of where it will run (no
-SoC).  Rules judge it, the tiler tiles it, the code generator turns it into C.  All shapes are
-without the batch axis and in the order C-y-x, weights in the order K-C-fy-fx, whatever the
-source's layout was; only the tensors at the border of a region remember the source's layout.
+A layer depends neither on how it was found (no compiler IR) nor on where it will run (no SoC).
+Rules check it, the tiler tiles it, the code generator turns it into C.  All shapes are without the
+batch axis, in the order C-y-x, and weights in the order K-C-fy-fx, whatever the source's layout;
+only the tensors at the border of a region have the source's layout.
 
-Here is what all layers have in common; each kind has a class and a file of its own.
+This file has the common base; each kind of layer has a class in a file of its own.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ INT8 = (-128, 127)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Layer(ABC):
-    """One operator together with its requantization and clip.
+    """One operator, including its requantization and clip.
 
     Attributes:
-        name: unique within the model; names the generated function.
-        inputs: the tensors it reads, in the order of its operands.
+        name: unique name within the model; the generated function is named after it.
+        inputs: the tensors that it reads, in the order of its operands.
         output: the result.
-        requant: how the int32 accumulator becomes the output type.
-        clip: inclusive (low, high) of the output.
-        input_range: inclusive (low, high) in which all inputs are known to lie.
+        requant: requantization from the int32 accumulator to the output type.
+        clip: inclusive range (low, high) of the output.
+        input_range: inclusive range (low, high) that all inputs are known to lie in.
 
     Raises:
-        ModelError: where the fields contradict each other.
+        ModelError: the fields contradict each other.
     """
 
     name: str
@@ -67,9 +67,11 @@ class Layer(ABC):
     input_range: tuple[int, int] = INT8
 
     of_matrices: ClassVar[bool] = False
-    """Whether its tensors are matrices: rows of channels, one after another in memory, whatever
-    axes they are counted along.  Retargeting writes maps and vectors in a core's number scheme and
-    leaves matrices in the one they have."""
+    """Whether its tensors are matrices: rows of channels, stored one after another.
+
+    The axes by which these rows are counted do not matter.  Retargeting writes maps and vectors in
+    a core's number scheme, but does not change the scheme of matrices.
+    """
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -86,17 +88,17 @@ class Layer(ABC):
     @property
     @abstractmethod
     def op(self) -> str:
-        """What the operator is called in reports and messages, e.g. ``conv2d``."""
+        """Name of the operator in reports and messages, e.g. ``conv2d``."""
 
     @property
     @abstractmethod
     def macs(self) -> int:
-        """Multiply-accumulates, without padding."""
+        """Multiply-accumulates, not counting padding."""
 
     @property
     @abstractmethod
     def shape_text(self) -> str:
-        """The sizes in a few words, for comments and messages."""
+        """The sizes as a short text, for comments and messages."""
 
     @property
     def sizes_text(self) -> str:
@@ -108,17 +110,17 @@ class Layer(ABC):
 
     @property
     def operands(self) -> int:
-        """Number of tensors it reads."""
+        """Number of tensors that it reads."""
         return 1
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Everything but names and values: layers of one geometry take the same cycles."""
+        """Everything but names and values: layers with equal geometry take the same cycles."""
         return (type(self), tuple(tensor.shape for tensor in self.inputs), self.output.shape)
 
     @abstractmethod
     def _check(self) -> None:
-        """Raise `ModelError` where shapes or parameters contradict each other."""
+        """Raise `ModelError` if shapes or parameters contradict each other."""
 
     # ------------------------------------------------------------------ sizes
 
@@ -164,7 +166,7 @@ class Layer(ABC):
 
     @property
     def stride(self) -> tuple[int, int]:
-        """(y, x)."""
+        """Stride (y, x)."""
         return (1, 1)
 
     @property
@@ -174,12 +176,12 @@ class Layer(ABC):
 
     @property
     def dilation(self) -> tuple[int, int]:
-        """(y, x)."""
+        """Dilation (y, x)."""
         return (1, 1)
 
     @property
     def groups(self) -> int:
-        """Groups of channels that are summed apart."""
+        """Number of groups of channels that are summed separately."""
         return 1
 
     @property
@@ -200,7 +202,7 @@ class Layer(ABC):
 
 
 def out_size(size: int, pads: int, kernel: int, stride: int, dilation: int = 1) -> int:
-    """Output size of a window that slides along an axis; 0 where it does not fit."""
+    """Return the output size of a window sliding along an axis; 0 if it does not fit."""
     span = size + pads - dilation * (kernel - 1) - 1
     return span // stride + 1 if span >= 0 else 0
 

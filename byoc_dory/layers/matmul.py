@@ -13,13 +13,13 @@ __all__ = ["Matmul", "matmul_layer"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matmul(Layer):
-    """``a b``, requantized and clipped, of one pair of matrices or of several.
+    """``a b``, requantized and clipped, for one or several pairs of matrices.
 
-    ``a`` is ``(C, batch * M, 1)``, M rows of each matrix; the second operand ``(K, batch * C, 1)``.
+    ``a`` is ``(C, batch * M, 1)``, M rows per matrix; the second operand is ``(K, batch * C, 1)``.
 
     Attributes:
-        batch: pairs of matrices, one after another in memory.
-        transposed: the second operand is given as its rows, ``(C, batch * K, 1)``.
+        batch: number of pairs of matrices, one after another in memory.
+        transposed: whether the second operand is stored transposed, as ``(C, batch * K, 1)``.
     """
 
     batch: int = 1
@@ -39,7 +39,7 @@ class Matmul(Layer):
 
     @property
     def rows(self) -> int:
-        """Rows of the first operand in each pair."""
+        """Number of rows of the first operand in each pair."""
         return self.oy // self.batch
 
     @property
@@ -49,13 +49,13 @@ class Matmul(Layer):
 
     @property
     def shape_text(self) -> str:
-        """Number of pairs and sizes of both matrices in words."""
+        """Number of pairs and sizes of both matrices as text."""
         several = f"{self.batch} of " if self.batch > 1 else ""
         return f"{several}{self.rows}x{self.C} times {self.C}x{self.K}"
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes, number of pairs and order of the second operand, which decide the cycles."""
+        """Shapes, number of pairs and order of the second operand, which determine the cycles."""
         return (*super().geometry, self.batch, self.transposed)
 
     def _check(self) -> None:
@@ -82,7 +82,7 @@ def matmul_layer(
 ) -> Matmul:
     """``a`` (``batch`` matrices of M rows of C) times ``b``; ``transposed``: b has rows of C.
 
-    Operands may be given as ``(columns, batch, rows)``, too.
+    Operands may also be given as ``(columns, batch, rows)``.
     """
     channels = a.shape[0]
     height = a.elements // channels

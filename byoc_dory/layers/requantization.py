@@ -1,7 +1,7 @@
-"""Requantizations: how the int32 accumulator of a layer becomes its output type.
+"""Requantizations from the int32 accumulator of a layer to its output type.
 
-``acc`` is the accumulator, bias included; ``clip`` is the layer's.  Divisions are shifts, and
-which way they round is part of the definition.
+``acc`` is the accumulator, including the bias; ``clip`` is the layer's.  Divisions are shifts, and
+their rounding is part of the definition.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TfliteRequant:
 
     Attributes:
         multiplier: Q31 multipliers, per tensor (one entry) or per output channel.
-        shift: TFLite's exponents (positive: left), as many as multipliers.
+        shift: TFLite's exponents (positive: left), as many as there are multipliers.
         output_zero_point: added after scaling.
         input_zero_points: one per input tensor; subtracted from the activations.
     """
@@ -53,8 +53,8 @@ class OnnxRequant:
     ``scale`` is ``multiplier * 2**-shift``.
 
     Attributes:
-        multiplier: mantissas of 24 bits (0 for a scale that takes every int32 to zero).
-        shift: from 1 to 62, as many as multipliers.
+        multiplier: 24-bit mantissas (0 for a scale that takes every int32 to zero).
+        shift: shifts of 1 to 62 bits, as many as there are multipliers.
         output_zero_point: added after scaling.
         input_zero_points: one per input tensor; subtracted from the activations.
     """
@@ -67,18 +67,18 @@ class OnnxRequant:
 
 @dataclass(frozen=True)
 class AnalogRequant:
-    """What a ternary in-memory core does to the sums of its columns (DIANA's analog core).
+    """Requantization of an in-memory core with ternary weights, such as DIANA's analog core.
 
     Each pass over the array gives ``v = clip(floor(acc / gain), *adc)``; the passes are summed,
     and ``y = clip((v * mul + add) >> shift)``.
 
     Attributes:
-        gain: what a step of the ADC is worth, a power of two.
-        mul, add: 16-bit, one entry or one per output channel.
-        shift: arithmetic right shift, which floors.
+        gain: value of one step of the ADC, a power of two.
+        mul, add: 16-bit numbers, one entry or one per output channel.
+        shift: number of bits of the arithmetic right shift, which floors.
         adc: inclusive range of the converter.
-        rows: rows of the array; a pass takes as many whole input channels as they hold, which is
-            ``rows // (fy * fx)`` channels with the filter as the core executes it.
+        rows: number of rows of the array; a pass takes as many whole input channels as they hold,
+            which is ``rows // (fy * fx)`` channels for the filter that the core executes.
     """
 
     gain: int

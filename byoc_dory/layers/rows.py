@@ -1,4 +1,4 @@
-"""`Rows`: a function of each row of a matrix."""
+"""`Rows`: a function applied to each row of a matrix."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Rows", "rows_layer"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows(Layer):
-    """``function`` of each row of a matrix ``(K, M, 1)``; what it requantizes is in the function.
+    """``function`` of each row of a matrix ``(K, M, 1)``; the function includes its requantization.
 
     Attributes:
-        function: from `byoc_dory.layers.rowwise`.
+        function: a function from `byoc_dory.layers.rowwise`.
     """
 
     function: RowFunction
@@ -32,17 +32,17 @@ class Rows(Layer):
 
     @property
     def macs(self) -> int:
-        """Always 0: what the function multiplies is not counted."""
+        """Always 0: multiplications inside the function are not counted."""
         return 0
 
     @property
     def shape_text(self) -> str:
-        """The output's shape in words."""
+        """The output's shape as text."""
         return "x".join(str(size) for size in self.output.shape)
 
     @property
     def geometry(self) -> tuple[object, ...]:
-        """Shapes and kind of function, which decide the cycles."""
+        """Shapes and kind of function, which determine the cycles."""
         return (*super().geometry, type(self.function))
 
     def _check(self) -> None:
@@ -51,6 +51,6 @@ class Rows(Layer):
 
 
 def rows_layer(name: str, source: Tensor, function: RowFunction, dtype: str = "int8") -> Rows:
-    """``function`` of each row of ``source`` (M rows of K)."""
+    """Return ``function`` applied to each row of ``source`` (M rows of K)."""
     k, rows, _ = source.shape
     return Rows(name=name, inputs=(source,), output=matrix(name, rows, k, dtype), function=function)

@@ -1,6 +1,6 @@
-"""Functions of the rows of a matrix: softmax and norms in integers, activations of one byte.
+"""Functions of the rows of a matrix: softmax and norms in integers, activations of single bytes.
 
-Each is a frozen description; what it means is written here in formulas, computed by TVM
+Each class describes a function; the formulas here define it, and it is computed by TVM
 (`patterns`), by an independent interpreter (tests) and by the accelerators' C.  ``//`` and ``>>``
 round down, ``trunc`` rounds toward zero, ``isqrt`` is the integer square root, ``clip`` saturates
 at the bounds of int8.  x is a row of n bytes (int8 or uint8).
@@ -32,8 +32,8 @@ class TableSoftmax:
     """``y = e * (levels - 1) // sum(e)`` with ``e = exponentials[max(x) - x]``; uint8.
 
     Attributes:
-        exponentials: 256 entries, one per distance from the row's maximum, not negative.
-        levels: of the output, at most 256.
+        exponentials: 256 non-negative entries, one per distance from the row's maximum.
+        levels: number of output levels, at most 256.
     """
 
     exponentials: tuple[int, ...]
@@ -42,16 +42,16 @@ class TableSoftmax:
 
 @dataclass(frozen=True)
 class ItaSoftmax:
-    """The softmax of powers of two that the Integer Transformer Accelerator computes (ITAMax).
+    """The Integer Transformer Accelerator's softmax with powers of two (ITAMax).
 
-    With ``R(d) = (d + 2**(step_bits-1)) >> step_bits`` (R(d) = d where step_bits is 0), m = -128
-    and S = 0 at first, for each group of ``group`` elements in order: ``m' = max(m, group)``, ``S =
-    (S >> R(m' - m)) + sum(256 >> R(m' - x))``, ``m = m'``.  Then ``I = numerator // S`` and ``y =
-    I >> R(m - x)``.
+    Let ``R(d) = (d + 2**(step_bits-1)) >> step_bits`` (R(d) = d if step_bits is 0), and initially m
+    = -128 and S = 0.  For each group of ``group`` elements in order: ``m' = max(m, group)``, ``S =
+    (S >> R(m' - m)) + sum(256 >> R(m' - x))``, ``m = m'``.  Then ``I = numerator // S`` and ``y = I
+    >> R(m - x)``.
 
     Attributes:
-        group: elements that one update of maximum and sum takes; 0: the whole row at once.
-        step_bits: 5 as published (32 steps of the input halve a probability), or 0 (each step).
+        group: number of elements per update of maximum and sum; 0: the whole row at once.
+        step_bits: 5 as published (32 input steps halve a probability), or 0 (every step does).
         numerator: 65280 on the accelerator (y up to 255, uint8); ``(levels - 1) * 256`` or
             ``(levels / 2 - 1) * 256`` in the files of the PULP flow.
     """
@@ -69,7 +69,7 @@ class LayerNorm:
 
     Attributes:
         weight, bias: int32 [n].
-        shift: right shift.
+        shift: number of bits of the right shift.
     """
 
     weight: Array
@@ -79,7 +79,7 @@ class LayerNorm:
 
 @dataclass(frozen=True, eq=False)
 class RmsNorm:
-    """``clip(trunc(x * weight / s) >> shift)``, ``s = isqrt(sum(x**2) // n + 1)``; see above."""
+    """``clip(trunc(x * weight / s) >> shift)``, ``s = isqrt(sum(x**2) // n + 1)``."""
 
     weight: Array
     shift: int
@@ -87,12 +87,12 @@ class RmsNorm:
 
 @dataclass(frozen=True, eq=False)
 class AffineNorm:
-    """``clip(((x * weight + bias) * mul) >> shift)``; no statistics (MobileBERT's NoNorm).
+    """``clip(((x * weight + bias) * mul) >> shift)``, without statistics (MobileBERT's NoNorm).
 
     Attributes:
         weight, bias: int32 [n].
-        mul: one factor.
-        shift: right shift.
+        mul: a factor.
+        shift: number of bits of the right shift.
     """
 
     weight: Array
@@ -103,10 +103,11 @@ class AffineNorm:
 
 @dataclass(frozen=True, eq=False)
 class TableMap:
-    """Any function of one byte, ``y = table[x]``.
+    """Any function of a single byte, ``y = table[x]``.
 
     Attributes:
-        table: uint8 [256], indexed by the byte of x; the byte of y, both in two's complement.
+        table: uint8 [256], indexed by the byte x; its entries are the bytes y, both in two's
+            complement.
     """
 
     table: Array
@@ -114,16 +115,16 @@ class TableMap:
 
 @dataclass(frozen=True)
 class ItaGelu:
-    """The GELU of the Integer Transformer Accelerator with the requantization behind it.
+    """The Integer Transformer Accelerator's GELU, including the requantization after it.
 
-    ``x = max(x, -127)``, ``e = sgn(x) * ((min(|x|, -b) + b)**2 + c)``, ``g = x * (e + c)``, and
-    ``y = clip(round_half_up(g * mul / 2**shift) + add)``: see the accelerator's requantization.
+    ``x = max(x, -127)``, ``e = sgn(x) * ((min(|x|, -b) + b)**2 + c)``, ``g = x * (e + c)``, and ``y
+    = clip(round_half_up(g * mul / 2**shift) + add)``, like the accelerator's requantization.
 
     Attributes:
-        b, c: of the polynomial, 16 bits, ``b`` not positive.
-        mul: 8 bits unsigned.
-        shift: right shift, rounded half up (0: none).
-        add: int8.
+        b, c: 16-bit parameters of the polynomial, with ``b`` not positive.
+        mul: 8-bit unsigned factor.
+        shift: number of bits of the right shift, rounded half up (0: no shift).
+        add: int8 summand.
     """
 
     b: int
@@ -133,7 +134,7 @@ class ItaGelu:
     add: int
 
     def table(self) -> TableMap:
-        """The same as a table of all int8."""
+        """Return the same function as a table for all int8 values."""
         x = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
         x = np.maximum(x, -127)
         e = np.sign(x) * ((np.minimum(np.abs(x), -self.b) + self.b) ** 2 + self.c)

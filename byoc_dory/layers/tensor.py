@@ -1,4 +1,4 @@
-"""`Tensor`: a named activation, its shape, and how its bytes lie in L2."""
+"""`Tensor`: a named activation, its shape, and the layout of its bytes in L2."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Tensor:
     """A named activation without its batch axis.
 
     Attributes:
-        name: unique within the model.
-        shape: ``(C, y, x)``, or ``(C,)`` for a vector; always in this order, in elements.
+        name: unique name within the model.
+        shape: size in elements, ``(C, y, x)``, or ``(C,)`` for a vector; always in this order.
         dtype: numpy name of the element type.
-        layout: how the bytes lie in L2.  ``"CHW"`` is the accelerator's own layout (the one used
-            inside a region); ``"NHWC"``, ``"NCHW"`` and ``"C"`` (a vector) are the source's
-            layouts, met only at the border of a region.
+        layout: order of the bytes in L2.  ``"CHW"`` is the accelerator's own layout (used inside a
+            region); ``"NHWC"``, ``"NCHW"`` and ``"C"`` (a vector) are the source's layouts, which
+            occur only at the border of a region.
     """
 
     name: str
@@ -60,5 +60,5 @@ class Tensor:
 
 
 def matrix(name: str, rows: int, columns: int, dtype: str = "int8") -> Tensor:
-    """A matrix as a tensor ``(columns, rows, 1)``, row by row in memory."""
+    """Return a matrix as a tensor ``(columns, rows, 1)``, stored row by row."""
     return Tensor(name, (columns, rows, 1), dtype, "NHWC")

@@ -1,4 +1,4 @@
-"""`Weighted`: what layers with constant weights have in common."""
+"""`Weighted`: the base of layers with constant weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Weighted(Layer):
     """A layer that sums products with constant weights.
 
     Attributes:
-        weight: ``[K, C / groups, fy, fx]``.
+        weight: constant weights ``[K, C / groups, fy, fx]``.
         bias: int32 ``[K]``, or ``None`` for zero.
     """
 
@@ -34,7 +34,7 @@ class Weighted(Layer):
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates, without padding."""
+        """Multiply-accumulates, not counting padding."""
         return int(self.weight.size) * self.oy * self.ox
 
     def _check_weight(self) -> None:

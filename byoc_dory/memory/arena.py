@@ -1,10 +1,10 @@
-"""Offsets in one memory (the arena in L2, a region's part of L1), from lifetimes, ahead of time.
+"""Planning offsets in one memory (the arena in L2, a region's part of L1) from lifetimes.
 
-Two buffers may share bytes exactly if no step needs both.  The largest sum of simultaneously live
-bytes is a lower bound of any arena; a plan that reaches it is optimal, and nothing more is tried.
-Otherwise the search goes on: greedy orders, a sweep through time, a hill climb over orders, then a
-branch and bound in the manner of MiniMalloc that either finds better offsets or proves that there
-are none.  All limits are counts, never the clock, so a plan depends on its buffers alone.
+Two buffers may share bytes if and only if no step needs both.  The largest sum of simultaneously
+live bytes is a lower bound for any arena; a plan that reaches it is optimal, and the search stops.
+Otherwise it continues: greedy orders, a sweep through time, a hill climb over orders, then a branch
+and bound in the style of MiniMalloc that either finds better offsets or proves that there are none.
+All limits are counts, not times, so a plan depends only on its buffers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "check_plan", "plan_memory"]
 
 _log = logging.getLogger(__name__)
 
-# Accelerator layouts work on aligned groups of 4 bytes, L1 on 16; one alignment serves all.
+# Accelerator layouts use aligned groups of 4 bytes, L1 aligned groups of 16; one alignment serves
+# all.
 ALIGNMENT = 16
 
 _HILL_CLIMB_STEPS = 600
@@ -35,10 +36,10 @@ class BufferUse:
     """A buffer and the steps that need it.
 
     Attributes:
-        name: unique.
-        bytes: size.
+        name: unique name.
+        bytes: size in bytes.
         first, last: indices of the first and the last step that touch it, both inclusive.
-        surplus: bytes behind its end that its first step overwrites as well.
+        surplus: number of bytes after its end that its first step overwrites as well.
     """
 
     name: str
@@ -50,15 +51,15 @@ class BufferUse:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Offsets of all buffers, and how good they are.
+    """The offsets of all buffers, and the quality of the plan.
 
     Attributes:
         offsets: (buffer name, byte offset), in the order of the buffers given.
-        peak: bytes of the arena.
-        live: largest sum of simultaneously live bytes, each buffer rounded up to the alignment
-            (of its first step: with its surplus).
-        bound: best proven lower bound of the peak; ``peak`` itself where the plan is optimal.
-        method: what found the offsets, and what proved the bound if that was another.
+        peak: size of the arena in bytes.
+        live: largest sum of simultaneously live bytes, with each buffer rounded up to the alignment
+            (and including the surplus during its first step).
+        bound: best proven lower bound of the peak; ``peak`` itself if the plan is optimal.
+        method: the search that found the offsets, and the one that proved the bound if different.
     """
 
     offsets: tuple[tuple[str, int], ...]
@@ -69,7 +70,7 @@ class MemoryPlan:
 
     @property
     def gap(self) -> float:
-        """By which part of the peak a better plan could at most be smaller; 0 is optimal."""
+        """Largest fraction of the peak that a better plan could save; 0 if the plan is optimal."""
         return (self.peak - self.bound) / self.peak if self.peak else 0.0
 
     @property
@@ -78,7 +79,7 @@ class MemoryPlan:
         return self.peak == self.bound
 
     def offset(self, name: str) -> int:
-        """Return the byte offset of a buffer (``KeyError`` if there is none of that name)."""
+        """Return the byte offset of a buffer (``KeyError`` if there is no such buffer)."""
         return dict(self.offsets)[name]
 
 
@@ -105,7 +106,7 @@ def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
 
 
 def _live(items: Sequence[Item]) -> int:
-    """Largest sum of live sizes; it is attained at the beginning of some buffer."""
+    """Return the largest sum of live sizes, which occurs at the beginning of some buffer."""
     return max(
         (
             sum(other.beside(item) for other in items if other.first <= item.first <= other.last)
@@ -120,12 +121,12 @@ def _peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
 
 
 def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
-    """First fit: each buffer at the lowest offset free of the overlapping ones before it."""
+    """First fit: put each buffer at the lowest offset not used by overlapping earlier ones."""
     offsets = [-1] * len(items)
     peak = 0
     for index in order:
         item = items[index]
-        # Between these two, exclusive, the buffer would overlap the other one.
+        # Between these two offsets, exclusive, the buffer would overlap the other one.
         taken = sorted(
             (
                 offsets[other] - item.beside(items[other]),
@@ -145,7 +146,7 @@ def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]
 
 
 def _greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
-    """Orders that do well in practice: by size, by area, by crowding, by time."""
+    """Return orders that work well in practice: by size, by area, by crowding, by time."""
     crowd = [item.size + sum(items[other].size for other in item.others) for item in items]
     keys: list[tuple[str, Callable[[int], tuple[int, ...]]]] = [
         ("by size", lambda i: (-items[i].size, items[i].first)),
@@ -161,7 +162,7 @@ def _greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
 
 
 def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
-    """Return the buffers that hold the peak up: those at the top and what they rest on."""
+    """Return the buffers that determine the peak: those at the top, and those they rest on."""
     chain = [i for i, item in enumerate(items) if offsets[i] + item.most == peak]
     seen = set(chain)
     for index in chain:
@@ -176,7 +177,7 @@ def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
 def _hill_climb(
     items: Sequence[Item], order: list[int], offsets: list[int], peak: int, bound: int
 ) -> tuple[list[int], int]:
-    """Change the order around the buffers that hold the peak up, keep what is not worse."""
+    """Change the order of the buffers that determine the peak; keep changes that are not worse."""
     draw = random.Random(len(items))
     best_offsets, best = offsets, peak
     current, current_offsets, current_peak = order, offsets, peak
@@ -188,7 +189,7 @@ def _hill_climb(
         trial = list(current)
         place = trial.index(moved)
         if place and draw.random() < 0.7:
-            # Earlier: the buffer chooses its place before those that push it up.
+            # Earlier: the buffer is placed before those that push it up.
             trial.insert(draw.randrange(place), trial.pop(place))
         else:
             swap = draw.randrange(len(trial))
@@ -207,19 +208,19 @@ def plan_memory(
     memory: str = "L2 arena",
     enough: int = 0,
 ) -> MemoryPlan:
-    """Give every buffer an offset so that no two needed at once overlap, with a small peak.
+    """Assign offsets such that buffers needed at the same time do not overlap, with a small peak.
 
     Args:
-        buffers: with distinct names; sizes in bytes.
-        alignment: of every offset, in bytes.
-        memory: what is planned, for messages.
-        enough: bytes below which no smaller peak is looked for.
+        buffers: buffers with distinct names; sizes in bytes.
+        alignment: alignment of every offset, in bytes.
+        memory: name of the memory, for messages.
+        enough: peak in bytes at which the search for a smaller one stops.
 
     Returns:
-        The plan.  It depends on the arguments alone.
+        The plan, which depends only on the arguments.
 
     Raises:
-        ValueError: names repeat, a size is negative or a life ends before it begins.
+        ValueError: names repeat, a size is negative, or a lifetime ends before it begins.
     """
     if len({buffer.name for buffer in buffers}) != len(buffers):
         raise ValueError("buffer names repeat")
@@ -244,7 +245,7 @@ def plan_memory(
 def _solve(
     items: Sequence[Item], live: int, alignment: int, goal: int
 ) -> tuple[list[int], int, int, str]:
-    """Return offsets, peak, proven bound and method: cheap searches first, stop at the goal."""
+    """Return offsets, peak, proven bound and method; cheap searches first, stopping at the goal."""
     if not live:
         return [0] * len(items), 0, 0, "nothing to plan"
     best: tuple[int, list[int], str, list[int]] | None = None
@@ -275,7 +276,7 @@ def _solve(
 
 
 def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = ALIGNMENT) -> None:
-    """Replay a plan without the solver's data: no overlap in space and time, all inside the peak.
+    """Check a plan independently of the search: no overlap in space and time, all inside the peak.
 
     Raises:
         HtvmError: the plan is wrong (a defect of the planner, not of the model).

@@ -1,6 +1,6 @@
 """An exact search for arena offsets: it finds better ones, or proves that there are none.
 
-Its limit is a count of nodes, never the clock, so that results are the same everywhere.
+Its limit is a number of nodes, not a time, so that results are the same everywhere.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _BRANCH_AND_BOUND_NODES = 60_000
 
 @dataclass(frozen=True)
 class Item:
-    """A buffer as the search sees it.
+    """A buffer in the search's representation.
 
     Attributes:
-        size: rounded bytes.
-        most: the same with what its first step needs besides.
+        size: size in bytes, rounded up to the alignment.
+        most: size including the surplus during its first step.
         first, last: time interval.
-        others: indices of those that overlap in time.
+        others: indices of the buffers that overlap it in time.
     """
 
     size: int
@@ -31,23 +31,23 @@ class Item:
     others: tuple[int, ...]
 
     def beside(self, other: Item) -> int:
-        """Bytes it needs while another one, which overlaps it in time, lives."""
+        """Return the bytes it needs while another buffer, which overlaps it in time, is live."""
         return self.most if self.first >= other.first else self.size
 
 
 class _BranchAndBound:
     """Search for offsets below a limit, placing buffers in the order of their offsets.
 
-    In a plan where nothing can be pushed down, sorted by offset, every buffer rests on the
-    highest of the earlier ones it overlaps.  So it is enough to choose which buffer comes next
-    (the idea of MiniMalloc, Moffitt 2023).
+    In a plan in which no buffer can be moved down, sorted by offset, every buffer rests on the
+    highest of the earlier ones it overlaps.  So it suffices to choose which buffer comes next (the
+    idea of MiniMalloc, Moffitt 2023).
     """
 
     def __init__(self, items: Sequence[Item]) -> None:
         self.items = items
         times = sorted({item.first for item in items})
         slot = {time: index for index, time in enumerate(times)}
-        # Only beginnings of buffers matter: between two of them live buffers only disappear.
+        # Only beginnings of buffers matter: in between, live buffers only disappear.
         self.spans = [
             (slot[item.first], max(slot[t] for t in times if t <= item.last) + 1) for item in items
         ]
@@ -55,10 +55,10 @@ class _BranchAndBound:
         self.nodes = 0
 
     def below(self, limit: int) -> list[int] | None:
-        """Return offsets with a peak under ``limit``, or None if there are none.
+        """Return offsets with a peak below ``limit``, or None if there are none.
 
         Raises:
-            _NodeLimit: after ``_BRANCH_AND_BOUND_NODES`` nodes of all calls together.
+            _NodeLimit: ``_BRANCH_AND_BOUND_NODES`` nodes were visited, over all calls together.
         """
         rest = [0] * self.slots
         for item, (low, high) in zip(self.items, self.spans, strict=True):
@@ -90,11 +90,12 @@ class _BranchAndBound:
             if rest[slot] and max(floor[slot], level) + rest[slot] >= limit:
                 return False
         places = [(max(floor[slice(*self.spans[i])]), i) for i in left]
-        # Whoever starts above the lowest possible end leaves room for another one below it.
+        # A buffer that starts above the lowest possible end leaves room for another one below it.
         lowest_end = min(max(place, level) + self.items[i].most for place, i in places)
         tried: set[tuple[int, int, int, int, int]] = set()
         for place, index in sorted(places, key=lambda entry: (entry[0], left.index(entry[1]))):
-            # Same offset: only in the order of indices, else every permutation is visited.
+            # At the same offset, only in the order of indices; otherwise every permutation would be
+            # visited.
             if place < level or (place == level and index < last) or place >= lowest_end:
                 continue
             low, high = self.spans[index]
@@ -117,13 +118,13 @@ class _BranchAndBound:
 
 
 class _NodeLimit(Exception):
-    """The branch and bound gave up."""
+    """The branch and bound reached its node limit."""
 
 
 def branch_and_bound(
     items: Sequence[Item], offsets: list[int], peak: int, bound: int
 ) -> tuple[list[int], int, bool]:
-    """Lower the peak until none is lower; the flag says whether that was proven."""
+    """Lower the peak as far as possible; the flag tells whether the result is proven optimal."""
     search = _BranchAndBound(items)
     try:
         while peak > bound:

@@ -1,8 +1,8 @@
-"""Offsets below a limit, found step by step in time.
+"""Searching offsets below a limit, step by step in time.
 
-A buffer is put at one end of a gap between those that are alive when its life begins; all ways to
-do so are followed at once, as far as they leave different buffers at different places behind.  In a
-chain, where one buffer lives until the next one is written, few ways differ.
+Each new buffer is put at one end of a gap between the live ones.  All ways to do so are followed in
+parallel, as far as they leave different buffers at different places.  In a chain, where one buffer
+lives until the next one is written, few ways differ.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from byoc_dory.memory.exact import Item
 
 __all__ = ["sweep"]
 
-# Ways followed at once; of more, the first ones are.
+# Largest number of ways followed in parallel; only the first ones are kept.
 _WAYS = 64
 
 
 @dataclass(frozen=True)
 class _Way:
-    """Offsets chosen so far: of what still lives, and how the rest came about."""
+    """Offsets chosen so far: those of live buffers, and a link to those chosen before."""
 
     alive: tuple[tuple[int, int], ...]
     chosen: tuple[tuple[int, int], ...]
@@ -32,7 +32,7 @@ def sweep(items: Sequence[Item], limit: int) -> list[int] | None:
     ways = [_Way((), (), None)]
     for step in sorted({item.first for item in items}):
         born = [index for index, item in enumerate(items) if item.first == step]
-        # Those that stay longest choose first; those of this step alone fill what is left.
+        # Buffers that live longest choose first; those of only this step fill the rest.
         born.sort(key=lambda index: (-items[index].last, -items[index].most, index))
         found: dict[tuple[tuple[int, int], ...], _Way] = {}
         for way in ways:
@@ -63,7 +63,7 @@ def _placed(
     limit: int,
     step: int,
 ) -> Iterator[tuple[tuple[int, int], ...]]:
-    """All ways to place new buffers between ``taken``: (index, offset) of each."""
+    """Yield all ways to place new buffers between ``taken``: (index, offset) of each."""
     if not born:
         yield ()
         return
@@ -74,12 +74,12 @@ def _placed(
         for others in _placed(items, rest, now, limit, step):
             yield ((index, offset), *others)
             if items[index].last == step and all(items[i].last == step for i in rest):
-                # Nothing of this outlives the step, so one way to fit it in is enough.
+                # None of these outlives the step, so a single way to fit them in is enough.
                 return
 
 
 def _ends(taken: Sequence[tuple[int, int]], size: int, limit: int) -> list[int]:
-    """Both ends of every gap that is large enough."""
+    """Return both ends of every gap that is large enough."""
     offsets, low = [], 0
     for start, end in (*taken, (limit, limit)):
         if start - low >= size:

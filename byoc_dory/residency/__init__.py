@@ -1,7 +1,7 @@
 """Joint planning of a region: tiles, double buffers, and which tensors stay in L1.
 
-`choices` asks what each layer offers, `problem` says what fits together, `milp` picks, `placement`
-finds the offsets; `plan_jointly` is all of it.
+`choices` has the choices of each layer, `problem` tells which of them fit together, `milp` picks,
+`placement` assigns offsets; `plan_jointly` combines all of them.
 """
 
 from byoc_dory.residency.joint import plan_jointly

@@ -1,8 +1,8 @@
-"""What a layer offers to joint planning: tiles, buffered once or twice, with or without residents.
+"""The choices of a layer for joint planning: tiles, one or two buffers, resident tensors.
 
-Only tensors whose rows and columns are untiled can stay: a range of channels of a whole map is
-contiguous, in L1 as in L2.  While a result that stays is written, the accelerator may overwrite
-maps behind it (`surplus`).
+Only tensors with untiled rows and columns can stay: a range of channels of a whole map is
+contiguous, in L1 as in L2.  While a result that stays is being written, the accelerator may
+overwrite maps behind it (`surplus`).
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ from byoc_dory.tiling.shortage import require_feasible
 __all__ = ["Offer", "PlanCost", "Tiler"]
 
 PlanCost: TypeAlias = Callable[[LayerPlan], int]
-"""Predicted cycles of a layer that follows a plan (offsets in L1 do not matter)."""
+"""Returns the predicted cycles of a layer under a plan (offsets in L1 do not matter)."""
 
-# Tiles this much slower than the quickest are left out: memory never is worth that.
+# Tiles slower than the fastest by more than this factor are left out: no saving of memory is worth
+# that.
 _HOPELESS = 2
-# Percents of a layer's cycles that are worth weights with holes in L2.
+# Percentage of a layer's cycles that may be given up for weights without holes in L2.
 _WORTH_HOLES = 5
 
 
 @dataclass(frozen=True)
 class Tiler:
-    """How tiles of one layer are found.
+    """The way to find tiles for one layer.
 
     Attributes:
-        accelerator: its name.
-        problem: of the layer, with all the L1 there is.
+        accelerator: name of the accelerator.
+        problem: tiling problem of the layer with all of L1.
         cost: the accelerator's cycle model.
-        objective: the heuristic that picks the tiles; ``None`` looks for the quickest.
-        heuristics: of the accelerator, whose tiles are looked at when the quickest is sought.
-        options: choices of the tiler.
+        objective: the heuristic that picks the tiles; ``None`` searches for the fastest.
+        heuristics: the accelerator's heuristics, whose tiles are candidates in this search.
+        options: options of the tiler.
     """
 
     accelerator: str
@@ -69,7 +70,7 @@ class Tiler:
         resident_output: bool,
         input_buffers: int = 0,
     ) -> LayerPlan:
-        """A plan of the layer without places in L1."""
+        """Return a plan of the layer without offsets in L1."""
         return LayerPlan(
             self.accelerator,
             solution,
@@ -83,7 +84,7 @@ class Tiler:
 
 
 class Offer:
-    """The choices of one layer, and the solutions behind them."""
+    """The choices of one layer, and their solutions."""
 
     def __init__(
         self,
@@ -96,12 +97,12 @@ class Offer:
         """Find the choices.
 
         Args:
-            tiler: of the layer.
-            reads: the tensor of each operand; two operands may be one tensor.
+            tiler: tiler of the layer.
+            reads: name of the tensor of each operand; two operands may be the same tensor.
             may_find: for each operand, whether it may be in L1 as a whole.
-            may_leave: whether the result may stay there.
-            passing: bytes that tensors of other layers may hold at the same time; a heuristic
-                is asked for a tile for what they leave as well.
+            may_leave: whether the result may stay in L1.
+            passing: bytes that tensors of other layers may occupy at the same time; heuristics also
+                pick a tile for the rest of L1.
 
         Raises:
             TilingError: no tile fits.
@@ -115,14 +116,14 @@ class Offer:
         masks = itertools.product(*((False, True) if may else (False,) for may in may_find))
         leaves = (False, True) if may_leave else (False,)
         for mask, leave in itertools.product(masks, leaves):
-            # One tensor is resident as every operand it is, or as none.
+            # A tensor is resident for all operands that it occurs as, or for none.
             consistent = len(set(zip(reads, mask, strict=True))) == len(set(reads))
             if consistent and (leave or any(mask)):
                 found += self._resident(mask, leave)
         self.choices = tuple(found)
 
     def solution(self, choice: Choice) -> Solution:
-        """The tile of a choice, with what its tiler says about it."""
+        """Return the tile of a choice, with the tiler's information about it."""
         known = self.solutions.get((choice.tile, choice.buffers))
         if known is not None:
             return known
@@ -136,7 +137,7 @@ class Offer:
     def _choice(
         self, tile: Tile, buffers: int, resident_inputs: tuple[bool, ...], resident_output: bool
     ) -> Choice | None:
-        """The choice, unless it does not fit."""
+        """Return the choice, or ``None`` if it does not fit."""
         tiler = self.tiler
         once = 1 if buffers > 1 and tiler.problem.inputs_once else 0
         for input_buffers in sorted({0, once}):
@@ -161,7 +162,7 @@ class Offer:
     # ------------------------------------------------------------------ nothing resident
 
     def _apart(self, alone: tuple[bool, ...]) -> list[Choice]:
-        """Choices without residents: one and two buffers."""
+        """Return choices without residents, with one and two buffers."""
         found: list[Choice] = []
         for buffers in (1, 2):
             known: dict[Tile, Choice | None] = {}
@@ -184,9 +185,9 @@ class Offer:
         return _undominated(found)
 
     def _filling(self, found: list[Choice]) -> list[Choice]:
-        """Those whose weights fill L2 without holes, unless these cost more than a little time.
+        """Return choices whose weights fill L2 without holes, unless they cost more than a little.
 
-        Whoever asks for the latency by name gets it at any price of L2.
+        If latency was requested by name, L2 is not taken into account.
         """
         if self.tiler.options.objective == LATENCY:
             return found
@@ -197,7 +198,7 @@ class Offer:
         return filling if least * 100 <= quickest * (100 + _WORTH_HOLES) else found
 
     def _search(self, buffers: int, of: Callable[[Tile], Choice | None]) -> None:
-        """The quickest tile, and the smaller ones of the grid that are not hopeless."""
+        """Yield the fastest tile, and the smaller ones of the grid that are not much slower."""
         problem = self.tiler.problem
 
         def cycles(tile: Tile) -> int:
@@ -210,8 +211,8 @@ class Offer:
         if shortage_of(share) is None:
             options = self.tiler.options
             best = quickest(share, cycles, self.tiler.heuristics, options).objective
-        # Where only one tile of the input is moved, two buffers of the output may fit though two
-        # of both do not: the grid is that of all the L1 there is.
+        # If only one tile of the input is moved, two buffers of the output may fit although two of
+        # both do not: the grid covers all of L1.
         for line in lines(problem):
             before: int | None = None
             for tile in line:
@@ -227,7 +228,7 @@ class Offer:
     # ------------------------------------------------------------------ residents
 
     def _resident(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
-        """Choices with these residents: whole maps, ranges of channels."""
+        """Return choices with these residents: whole maps, ranges of channels."""
         found = []
         every = all(mask) and leave and not self.tiler.problem.weights.in_l1
         for tile in self._whole_maps():
@@ -238,7 +239,7 @@ class Offer:
         return _undominated(found)
 
     def _whole_maps(self) -> list[Tile]:
-        """Tiles of whole maps that fit the weight memory, the largest first."""
+        """Return tiles of whole maps that fit the weight memory, the largest first."""
         problem = self.tiler.problem
         tiles = [replace(problem.whole, k=k) for k in sizes(problem, problem.k)[::-1].tolist()]
         fitting = [
@@ -247,13 +248,13 @@ class Offer:
             if (problem.weights.in_l1 or problem.memory(tile)[2] <= problem.weights.limit)
             and problem.fills_blocks(tile)
         ]
-        # A heuristic has nothing to say about maps that do not move: as few tiles as possible.
+        # Heuristics do not apply to maps that do not move: use as few tiles as possible.
         return fitting if self.tiler.objective is None else fitting[:1]
 
     # ------------------------------------------------------------------ heuristics
 
     def _picked(self, objective: Objective, buffers: int) -> Iterator[Tile]:
-        """The tiles a heuristic picks for what others leave of L1."""
+        """Yield the tiles that a heuristic picks for the L1 that other tensors leave."""
         problem = self.tiler.problem
         for taken in sorted({0, self._passing}):
             left = replace(problem, l1_limit=_share(problem, problem.l1_limit - taken, buffers))
@@ -265,12 +266,12 @@ class Offer:
 
 
 def _share(problem: TilingProblem, limit: int, buffers: int) -> int:
-    """L1 for one copy of a tile, so that so many fit beside what is there once."""
+    """The L1 bytes for one copy of a tile, given the number of buffers and what exists once."""
     return (limit - problem.fixed_bytes) // buffers + problem.fixed_bytes
 
 
 def _undominated(choices: Iterable[Choice]) -> list[Choice]:
-    """Those that no other one beats in both bytes and cycles; the quickest first."""
+    """Return the choices that no other beats in both bytes and cycles, the fastest first."""
     ranked = sorted(
         choices,
         key=lambda c: (

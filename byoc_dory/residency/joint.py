@@ -1,4 +1,4 @@
-"""From layers to a plan: offer, pick, place; exclude what cannot be placed and pick again."""
+"""Planning a region: collect choices, pick, place; exclude what cannot be placed, and repeat."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ __all__ = ["plan_jointly"]
 
 _LOG = logging.getLogger(__name__)
 
-# Layers that one integer program plans; longer regions are planned in pieces.
+# Largest number of layers per integer program; longer regions are planned in pieces.
 _LAYERS_AT_ONCE = 120
-# How often a set of tensors that cannot be placed together is excluded before none may stay.
+# Number of sets of tensors excluded because they cannot be placed together, before nothing may
+# stay.
 _ATTEMPTS = 12
 
 
 @dataclass(frozen=True)
 class _Region:
-    """The layers, what each offers, and the problem these make."""
+    """The layers, their choices, and the resulting problem."""
 
     layers: Sequence[Layer]
     tilers: Sequence[Tiler]
@@ -37,7 +38,7 @@ class _Region:
     problem: RegionProblem
 
     def taken(self, decision: Decision) -> list[Tensors]:
-        """What each layer takes of L1."""
+        """Return each layer's use of L1."""
         return [
             tensors_in_l1(
                 offer.tiler.problem,
@@ -52,7 +53,7 @@ class _Region:
         ]
 
     def plan(self, decision: Decision, placement: Placement, apart: int) -> RegionPlan:
-        """The decision as the stages behind it read it."""
+        """Return the decision in the form that later stages use."""
         layers = [
             LayerPlan(
                 accelerator=offer.tiler.accelerator,
@@ -99,17 +100,17 @@ def plan_jointly(
     leaving: Sequence[str],
     region: str = "",
 ) -> RegionPlan:
-    """The plan of least predicted cycles for all layers of a region together.
+    """Return the plan with fewest predicted cycles for all layers of a region together.
 
-    A tensor may stay in L1 if a layer of the region writes it, none outside reads it, and it stays
+    A tensor may stay in L1 if a layer of the region writes it and none outside reads it; it stays
     for all its readers.  The plan is never slower than the best plan of each layer alone.
 
     Args:
-        layers: in execution order.
-        tilers: how the tiles of each layer are found.
-        stored: bytes of each tensor in the accelerators' layout.
+        layers: layers in execution order.
+        tilers: tiler of each layer.
+        stored: size in bytes of each tensor in the accelerators' layout.
         leaving: names of tensors that are needed in L2 afterwards.
-        region: its name, for messages.
+        region: name of the region, for messages.
 
     Raises:
         TilingError: no tile of a layer fits.
@@ -119,7 +120,8 @@ def plan_jointly(
     problem, bound = whole.problem, 0
     for _ in range(_ATTEMPTS):
         decision = _decide(problem, tilers[0].options.node_limit)
-        # What is excluded later for want of offsets was possible here: only the first bound holds.
+        # Sets that are excluded later because no offsets were found are still allowed here: only
+        # the first bound holds.
         bound = bound or decision.bound
         placement = place(problem, decision, whole.taken(decision))
         if placement.plan.peak <= problem.limit:
@@ -182,7 +184,7 @@ def _candidates(
     leaving: Sequence[str],
     limit: int,
 ) -> tuple[Stay, ...]:
-    """Tensors that may stay: written and read here, and small enough to stay beside anything."""
+    """Tensors that may stay: written and read here, and small enough to fit beside any layer."""
     found = []
     for first, layer in enumerate(layers):
         name = layer.output.name
@@ -202,9 +204,9 @@ def _candidates(
 
 
 def _passing(number: int, stays: Sequence[Stay]) -> int:
-    """Bytes of the tensors that may be in L1 while a layer runs that has nothing to do with them.
+    """Return the bytes of tensors that may be in L1 during a layer that does not touch them.
 
-    (Those it reads or writes itself are among its residents, or they have tile buffers.)
+    (Tensors that it reads or writes itself are among its residents, or have tile buffers.)
     """
     return sum(stay.bytes for stay in stays if stay.first < number < stay.last)
 
@@ -213,7 +215,7 @@ def _passing(number: int, stays: Sequence[Stay]) -> int:
 
 
 def _apart(problem: RegionProblem) -> Decision:
-    """The best choice of each layer with nothing resident."""
+    """Return the best choice of each layer without residents."""
     picks = []
     for layer, offered in enumerate(problem.choices):
         alone = [
@@ -226,7 +228,7 @@ def _apart(problem: RegionProblem) -> Decision:
 
 
 def _decide(problem: RegionProblem, node_limit: int) -> Decision:
-    """The best plan found, and never one that is slower than each layer alone."""
+    """Return the best plan found, which is never slower than each layer alone."""
     apart = _apart(problem)
     if not problem.stays:
         return replace(apart, bound=apart.cycles)
@@ -239,7 +241,7 @@ def _decide(problem: RegionProblem, node_limit: int) -> Decision:
 
 
 def _in_pieces(problem: RegionProblem, node_limit: int) -> Decision | None:
-    """Consecutive layers planned together, nothing staying between the pieces."""
+    """Plan runs of consecutive layers together, with no tensor staying between the pieces."""
     picks: list[int] = []
     stays: list[str] = []
     for first in range(0, len(problem.choices), _LAYERS_AT_ONCE):

@@ -1,8 +1,9 @@
 """The joint problem as an integer program.
 
-Variables: for each layer one binary per choice, of which one is 1; for each tensor that may stay
-one binary.  A second solve fixes the cycles and prefers choices that are listed earlier, so that
-equally good plans do not make the answer depend on the solver's path.
+Variables: for each layer one binary variable per choice, exactly one of which is 1; for each tensor
+that may stay one binary variable.  A second solve fixes the cycles and prefers choices that are
+listed earlier, so that the answer does not depend on the solver's path if several plans are equally
+good.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["solve_joint"]
 
 
 def solve_joint(problem: RegionProblem, node_limit: int) -> Decision | None:
-    """The plan of fewest cycles, or the best one within the node limit, if there is one.
+    """Return the plan with fewest cycles, or the best one within the node limit, if there is one.
 
     Raises:
         TilingError: the solver returned an unusable answer.
@@ -64,16 +65,16 @@ class _Model:
 
     @property
     def cycles(self) -> pulp.LpAffineExpression:
-        """What shall be least."""
+        """The objective: the sum of cycles."""
         return self._sum(lambda layer, number: self.problem.choices[layer][number].cycles)
 
     @property
     def preference(self) -> pulp.LpAffineExpression:
-        """Choices that are listed early."""
+        """The second objective: prefers choices that are listed early."""
         return self._sum(lambda _, number: number)
 
     def answer(self) -> tuple[list[int], list[str]]:
-        """(picks, tensors that stay) as the solver has left them."""
+        """Return (picks, tensors that stay) from the solver's solution."""
         picks = [
             max(range(len(row)), key=lambda number, row=row: row[number].value())  # type: ignore[misc]
             for row in self.pick

@@ -1,4 +1,4 @@
-"""Offsets in L1 for a decided region: tile buffers and tensors that stay."""
+"""Assigning offsets in L1 for a decided region: tile buffers and tensors that stay."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Placement", "place"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where everything lies.
+    """The offsets of everything in L1.
 
     Attributes:
-        inputs: for each layer, the offset of each operand: of the whole tensor if it stays, else
-            of its first buffer.
-        outputs: for each layer, the same of its result.
-        weights: for each layer, the offset of its weights and scratch; 0 without.
+        inputs: for each layer, the byte offset of each operand: of the whole tensor if it stays,
+            else of its first buffer.
+        outputs: for each layer, the byte offset of its result, likewise.
+        weights: for each layer, the byte offset of its weights and scratch; 0 without any.
         plan: peak, bound and offsets by name.
-        map: what lies where, and when.
-        crowded: if the peak exceeds L1, for each time it does the tensors that stay then.
+        map: the contents of L1 over time.
+        crowded: if the peak exceeds L1, the sets of tensors that stay at the times when it does.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -36,15 +36,15 @@ class Placement:
 
 
 def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) -> Placement:
-    """Place everything.
+    """Assign offsets to everything.
 
     Args:
         problem: the region.
-        decision: what its layers choose.
+        decision: the choices of its layers.
         taken: for each layer, the bytes of its tensors.
 
     Returns:
-        The placement; its peak may exceed the limit where no offsets without gaps were found.
+        The placement; its peak may exceed the limit if no offsets without gaps were found.
     """
     kept = {stay.name: stay for stay in problem.stays if stay.name in decision.stays}
     uses, tensors = [], []
@@ -96,7 +96,7 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
 
 
 def _steps_beyond(uses: Sequence[BufferUse], offsets: dict[str, int], limit: int) -> set[int]:
-    """Layers during which something lies beyond the limit."""
+    """Return the layers during which something lies beyond the limit."""
     beyond = set()
     for use in uses:
         if offsets[use.name] + use.bytes > limit:

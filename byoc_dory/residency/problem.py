@@ -1,11 +1,11 @@
-"""Which tile each layer of a region takes, and which tensors stay in L1: the problem.
+"""The planning problem: which tile each layer of a region uses, and which tensors stay in L1.
 
-Every layer offers *choices*: a tile, how often it is buffered, which operands it finds in L1 as a
-whole and whether it leaves its result there, with the bytes and cycles of that.  A tensor stays for
-all its readers or for none.  At each layer, what its choice takes and all tensors that stay and are
-alive then must fit L1 together.  The sum of all cycles shall be least.
+Every layer has *choices*: a tile, the number of buffers, which operands are in L1 as a whole and
+whether its result stays there, with the bytes and cycles of each choice.  A tensor stays for all of
+its readers or for none.  At each layer, the bytes of its choice and all tensors that stay and are
+live at that time must fit L1 together.  The sum of all cycles is to be minimised.
 
-Nothing here knows layers or accelerators; offsets come later (`placement`).
+Nothing here depends on layers or accelerators; offsets are assigned later (`placement`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Choice:
 
     Attributes:
         tile: the tile.
-        buffers: how many tiles of each tensor that moves L1 holds.
+        buffers: number of tiles in L1 of each tensor that moves.
         resident_inputs: for each operand, whether it is in L1 as a whole.
         resident_output: whether the result stays there.
-        bytes: of L1, besides the tensors that stay.
-        cycles: predicted.
-        input_buffers: how many tiles of operands L1 holds, where it is not ``buffers``; else 0.
+        bytes: bytes of L1, not counting tensors that stay.
+        cycles: predicted cycles.
+        input_buffers: number of tiles of operands in L1, if other than ``buffers``; else 0.
     """
 
     tile: Tile
@@ -48,8 +48,8 @@ class Stay:
     """A tensor that may stay in L1.
 
     Attributes:
-        name: the tensor.
-        bytes: the whole of it.
+        name: name of the tensor.
+        bytes: size of the whole tensor in bytes.
         first: index of the layer that writes it.
         last: index of the last layer that reads it.
     """
@@ -67,9 +67,9 @@ class Decision:
     Attributes:
         picks: for each layer, the index of its choice.
         stays: names of the tensors that stay, in the problem's order.
-        cycles: sum over all layers.
-        bound: no solution has fewer cycles.
-        method: what found it.
+        cycles: sum of the cycles of all layers.
+        bound: lower bound of the cycles of any solution.
+        method: the search that found it.
     """
 
     picks: tuple[int, ...]
@@ -80,7 +80,7 @@ class Decision:
 
     @property
     def gap(self) -> float:
-        """By which part of the cycles a better solution could at most be quicker; 0 is optimal."""
+        """Largest fraction of the cycles that a better solution could save; 0 if it is optimal."""
         return (self.cycles - self.bound) / self.cycles if self.cycles else 0.0
 
 
@@ -89,13 +89,14 @@ class RegionProblem:
     """A region to be planned.
 
     Attributes:
-        name: of the region, for messages.
-        limit: bytes of L1.
+        name: name of the region, for messages.
+        limit: size of L1 in bytes.
         reads: for each layer, the names of its operands.
         writes: for each layer, the name of its result.
-        choices: for each layer; at least one of them with nothing resident, within the limit.
+        choices: for each layer, its choices; at least one of them without residents and within the
+            limit.
         stays: tensors that may stay, in the order in which they are written.
-        together: sets of tensors of which at least one must not stay.
+        together: sets of tensors that must not all stay.
     """
 
     name: str
@@ -108,7 +109,7 @@ class RegionProblem:
 
     @cached_property
     def alive(self) -> tuple[tuple[Stay, ...], ...]:
-        """For each layer, the tensors that are in L1 while it runs if they stay."""
+        """For each layer, the tensors that are in L1 during it if they stay."""
         return tuple(
             tuple(stay for stay in self.stays if stay.first <= layer <= stay.last)
             for layer in range(len(self.choices))
@@ -116,17 +117,17 @@ class RegionProblem:
 
     @property
     def floor(self) -> int:
-        """Cycles if memory did not matter: a lower bound."""
+        """Sum of the smallest cycles of each layer: a lower bound without the memory limit."""
         return sum(min(choice.cycles for choice in offered) for offered in self.choices)
 
     def resident(self, layer: int, choice: Choice) -> dict[str, bool]:
-        """What a choice demands of the tensors it touches: to be in L1, or not to be."""
+        """Return which tensors a choice requires to be in L1, and which not to be."""
         demanded = dict(zip(self.reads[layer], choice.resident_inputs, strict=True))
         demanded[self.writes[layer]] = choice.resident_output
         return demanded
 
     def part(self, first: int, end: int) -> RegionProblem:
-        """The layers first..end-1 as a problem of its own: what crosses its ends does not stay."""
+        """Return the layers first..end-1 as a problem; tensors that cross its ends do not stay."""
         stays = [stay for stay in self.stays if first <= stay.first and stay.last < end]
         names = {stay.name for stay in stays}
         choices = []
@@ -156,10 +157,11 @@ class RegionProblem:
     def decided(
         self, picks: Sequence[int], stays: Sequence[str], bound: int, method: str
     ) -> Decision:
-        """A decision, replayed: its cycles are counted here, and every limit is checked.
+        """A decision after checking it: cycles are added up here, and every limit is checked.
 
         Raises:
-            TilingError: it contradicts itself or breaks a limit (a defect of whoever made it).
+            TilingError: it contradicts itself or breaks a limit (a defect of the search that found
+                it).
         """
         kept = set(stays)
         cycles = 0

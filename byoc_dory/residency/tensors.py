@@ -1,6 +1,6 @@
-"""What a layer takes of L1 for each of its tensors.
+"""A layer's use of L1, per tensor.
 
-While a result that stays in L1 is written, the accelerator may overwrite maps behind it
+While a result that stays in L1 is being written, the accelerator may overwrite maps behind it
 (`Tensors.surplus`).
 """
 
@@ -17,13 +17,13 @@ __all__ = ["Tensors", "tensors_in_l1"]
 
 @dataclass(frozen=True)
 class Tensors:
-    """What a layer takes of L1 for each of its tensors, in bytes, aligned.
+    """A layer's use of L1 per tensor, in bytes, aligned.
 
     Attributes:
-        inputs: buffers of each operand; 0 where it is resident.
-        output: buffers of the result; 0 where it is resident.
-        weights: buffers of the weights where these lie in L1, and scratch.
-        surplus: bytes behind a resident result that are overwritten with it.
+        inputs: bytes of the buffers of each operand; 0 if it is resident.
+        output: bytes of the buffers of the result; 0 if it is resident.
+        weights: bytes of the buffers of the weights, if they are in L1, and scratch.
+        surplus: bytes after a resident result that are overwritten with it.
     """
 
     inputs: tuple[int, ...]
@@ -33,7 +33,7 @@ class Tensors:
 
     @property
     def bytes(self) -> int:
-        """All of it."""
+        """Sum of all bytes."""
         return sum(self.inputs) + self.output + self.weights + self.surplus
 
 
@@ -46,10 +46,10 @@ def tensors_in_l1(
     loop_order: str,
     input_buffers: int = 0,
 ) -> Tensors:
-    """What a layer takes of L1 with this tile and these residents.
+    """Return a layer's use of L1 with this tile and these residents.
 
-    A tensor of which only one tile is moved has one buffer.  ``input_buffers``: of operands, where
-    it is not ``buffers``.
+    A tensor of which only one tile is moved has a single buffer.  ``input_buffers`` is the number
+    of buffers of operands, if other than ``buffers``.
     """
     one_in, one_out, one_weights = problem.memory(tile)
     channels, rows, columns = (
@@ -75,7 +75,7 @@ def tensors_in_l1(
 
 
 def _surplus(problem: TilingProblem, tile: Tile) -> int:
-    """Bytes behind a whole result that are written with its last channels, or hold sums of it."""
+    """The bytes after a whole result that are written with its last channels, or hold its sums."""
     starts = range(0, problem.k.size, tile.k)
     whole = round_up(problem.k.size * _map_bytes(problem), ALIGNMENT)
     ends = (
