@@ -1,1 +1,1 @@
-"""Tile loops: one value per layer, from which steps, cycles, bytes, tiles and C follow."""
+"""Tile loops: one value per layer, from which steps, cycles, bytes, tiles and C are derived."""

@@ -1,4 +1,4 @@
-"""The axes of a tile loop: along each, the ranges that a layer is cut into."""
+"""The axes of a tile loop, each with the ranges that a layer is split into along it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Span:
     """The range of one tile along an axis.
 
     Attributes:
-        out_start, out_size: what it produces.
-        in_start, in_size: what it reads, clipped to the input.
-        pad: zeros before the input; negative: leading elements to skip.
+        out_start, out_size: range of outputs that it produces.
+        in_start, in_size: range of inputs that it reads, clipped to the input.
+        pad: number of zeros before the input; negative: number of leading elements to skip.
     """
 
     out_start: int
@@ -34,15 +34,15 @@ class Span:
 class TileAxis:
     """One loop over tiles.
 
-    Its properties are the fields of the current tile's range: numbers where all tiles have the
-    same, expressions elsewhere.
+    Its properties are the fields of the current tile's range: numbers if all tiles have the same,
+    else expressions.
 
     Attributes:
-        name: a C identifier, the loop's index.
-        title: what is counted, in words, e.g. "output channels".
-        spans: the ranges, in order.
-        strided: ranges follow each other in equal steps and read what they write, so that C
-            computes them from the index; others are listed in a table.
+        name: name of the loop's index, a C identifier.
+        title: what the axis counts, e.g. "output channels".
+        spans: the ranges of the tiles, in order.
+        strided: whether ranges have equal distances and the same inputs as outputs, so that C
+            computes them from the index; otherwise they are listed in a table.
     """
 
     name: str
@@ -52,17 +52,17 @@ class TileAxis:
 
     @property
     def count(self) -> int:
-        """How many tiles."""
+        """Number of tiles along the axis."""
         return len(self.spans)
 
     @property
     def step(self) -> int:
-        """Size of all ranges but the last."""
+        """Size of all ranges except the last."""
         return self.spans[0].out_size
 
     @property
     def size(self) -> int:
-        """Everything that is produced along the axis."""
+        """Number of outputs along the axis."""
         last = self.spans[-1]
         return last.out_start + last.out_size
 
@@ -74,49 +74,49 @@ class TileAxis:
 
     @cached_property
     def out_start(self) -> Value:
-        """First element that the tile produces."""
+        """First output of the tile."""
         return self._of("out_start")
 
     @cached_property
     def out_size(self) -> Value:
-        """How many it produces."""
+        """Number of outputs of the tile."""
         return self._of("out_size")
 
     @cached_property
     def in_start(self) -> Value:
-        """First element that it reads."""
+        """First input of the tile."""
         return self._of("in_start")
 
     @cached_property
     def in_size(self) -> Value:
-        """How many it reads."""
+        """Number of inputs of the tile."""
         return self._of("in_size")
 
     @cached_property
     def pad(self) -> Value:
-        """Zeros before what it reads; negative: elements to skip."""
+        """Number of zeros before the tile's inputs; negative: number of elements to skip."""
         return self._of("pad")
 
     @property
     def index(self) -> Value:
-        """Which of the ranges the tile has, from 0."""
+        """Index of the tile's range, from 0."""
         return Index(self.name) if self.count > 1 else 0
 
     def pick(self, values: tuple[int, ...]) -> Value:
-        """A number for each tile along the axis."""
+        """Return a number for each tile along the axis."""
         return pick(self.name, values)
 
     @cached_property
     def kind_counts(self) -> tuple[int, ...]:
-        """How many tiles there are of each kind; see :attr:`kinds`."""
+        """Number of tiles of each kind; see :attr:`kinds`."""
         first, numbers = self.kinds
         return tuple(map(numbers.count, range(len(first))))
 
     @cached_property
     def kinds(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(the first index of each different kind of tile, the kind of each tile).
+        """(index of the first tile of each kind, kind of each tile).
 
-        Tiles are of one kind if all but their starts is equal: then they cost the same.
+        Tiles are of the same kind if they differ only in their starts: then they cost the same.
         """
         first: list[int] = []
         numbers: list[int] = []
@@ -132,7 +132,7 @@ class TileAxis:
 
 @lru_cache(_KNOWN)
 def plain_axis(name: str, title: str, size: int, tile: int) -> TileAxis:
-    """Tiles of ``tile`` elements that read what they write; the last has what is left."""
+    """Return tiles of ``tile`` elements with equal inputs and outputs; the last has the rest."""
     spans = []
     for start in range(0, size, tile):
         count = min(tile, size - start)
@@ -152,15 +152,15 @@ def halo_axis(
     pad: int = 0,
     align: int = 1,
 ) -> TileAxis:
-    """Tiles of ``tile`` of ``out`` outputs, each with the inputs that its windows cover.
+    """Return tiles of ``tile`` outputs, each with the inputs that its windows cover.
 
     Args:
         name, title: as in `TileAxis`.
         out: number of outputs.
-        tile: outputs of a tile.
+        tile: number of outputs per tile.
         size: number of inputs.
-        kernel, stride, pad: the window, its step, and the zeros before the input.
-        align: inputs of a tile start at multiples of this.
+        kernel, stride, pad: size of the window, its step, and the number of zeros before the input.
+        align: alignment of the first input of a tile, in elements.
     """
     if tile >= out:
         return TileAxis(name, title, (Span(0, out, 0, size, pad),), strided=False)

@@ -1,4 +1,4 @@
-"""What a tile program must satisfy."""
+"""Checks of tile programs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["check", "check_places"]
 
 
 def check(program: TileProgram) -> None:
-    """Check that a program does what a tile loop must.
+    """Check that a tile program is consistent.
 
     Raises:
         TileProgramError: the program contradicts itself: an operand is never loaded, or nothing
             reads it; tiles overwrite each other; a buffer is stored while it is written; a value
-            depends on an axis that does not exist.  Says what to change.
+            depends on an axis that does not exist.  The message says what to change.
     """
     _check_axes(program)
     _check_values(program)
@@ -109,12 +109,12 @@ def _check_result(program: TileProgram) -> None:
 
 
 def check_places(program: TileProgram) -> None:
-    """Check that no two tensors share bytes of L1; a resident one may be several operands.
+    """Check that no two tensors share bytes of L1; a resident tensor may be several operands.
 
-    Only for a program that C is written of: while tiles are searched, places are not known.
+    Only for a program from which C is generated: places are unknown during a search for tiles.
 
     Raises:
-        TileProgramError: names the two.
+        TileProgramError: the message names both tensors.
     """
     tensors = sorted((*program.operands, program.result), key=lambda operand: operand.l1)
     for first, second in zip(tensors, tensors[1:], strict=False):

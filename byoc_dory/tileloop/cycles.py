@@ -1,8 +1,8 @@
-"""Predicted cycles of a tile program: what transfers and computation take, side by side.
+"""Predicted cycles of a tile program, with transfers and computation in parallel.
 
-The host goes through the actions of the pipeline; transfers queue up behind each other, and a
-device computes beside the host.  What an accelerator's author gives is what one transfer and one
-computation cost (`Costs`).
+The host carries out the actions of the pipeline; transfers queue up, and a device computes in
+parallel with the host.  The author of an accelerator gives the cost of one transfer and of one
+computation (`Costs`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Work:
-    """What computing a tile takes.
+    """The cycles of computing a tile.
 
     Attributes:
-        cycles: from its start to its end.
-        first: of these, those until the host is needed again, to start what follows; None: it is
-            not needed.
-        fill: cycles besides, where nothing was computed before.
+        cycles: cycles from its start to its end.
+        first: the part of these until the host is needed again, to start the rest; None: the host
+            is not needed.
+        fill: additional cycles if nothing was computed before.
     """
 
     cycles: int
@@ -48,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Moved:
-    """What one transfer takes: cycles of the mover, in so many commands."""
+    """The cost of one transfer: cycles of the mover, and number of commands."""
 
     cycles: int
     commands: int = 0
@@ -56,14 +56,14 @@ class Moved:
 
 @dataclass(frozen=True)
 class Overheads:
-    """Host cycles of what it orders and waits for, where transfers and work do not contain them.
+    """Host cycles for starting and waiting, not included in transfers and computations.
 
     Attributes:
-        order: of ordering a transfer.
-        latency: from then until the DMA begins, if it has nothing else to do.
-        wait: of finding that something is done.
-        start: of ordering a computation.
-        call: of a layer besides.
+        order: cycles for starting a transfer.
+        latency: cycles from then until the DMA begins, if it is idle.
+        wait: cycles for noticing that something is done.
+        start: cycles for starting a computation.
+        call: additional cycles per layer.
     """
 
     order: int = 0
@@ -75,13 +75,15 @@ class Overheads:
 
 @dataclass(frozen=True)
 class Costs:
-    """What an accelerator's calls cost.
+    """The cost of an accelerator's calls.
 
     Attributes:
-        compute: of what it is told to do for one tile.
-        move: of a transfer of a block; the second argument says whether it goes row by row.
-        overheads: of the host.
-        queue: commands that may be under way at once; the host waits for room in the queue.
+        compute: returns the work of one tile, given its call.
+        move: returns the cost of transferring a block; the second argument tells whether it is
+            moved row by row.
+        overheads: host cycles.
+        queue: number of commands that can be under way at once; the host waits for room in the
+            queue.
     """
 
     compute: Callable[[Any], Work]
@@ -91,7 +93,7 @@ class Costs:
 
 
 class Price(NamedTuple):
-    """What a kind of tile takes; ``loads`` of each operand in the program's order."""
+    """The costs of a kind of tile; ``loads`` has one per operand, in the program's order."""
 
     work: Work
     loads: tuple[Moved | None, ...]
@@ -103,12 +105,12 @@ Prices: TypeAlias = dict[tuple[int, ...], Price]
 
 
 class _Anywhere(Tile):
-    """A tile wherever in L1: that costs nothing."""
+    """A tile without a place in L1, because its place does not affect the cost."""
 
     __slots__ = ()
 
     def place(self, operand: str) -> int:
-        """No place in particular."""
+        """Return 0 for every operand."""
         return 0
 
 
@@ -125,10 +127,10 @@ def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> Pric
 
 
 def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = None) -> int:
-    """Cycles of a layer that follows the program.
+    """Return the cycles of a layer executed by the program.
 
-    Where nothing runs beside anything else, tiles of one kind take the same wherever they are, and
-    are counted instead of gone through.
+    If nothing runs in parallel, tiles of the same kind cost the same wherever they are, so they are
+    counted instead of simulated.
 
     Args:
         program: of the layer.
@@ -142,7 +144,7 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
 
 
 def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
-    """The sum over all tiles."""
+    """Return the sum over all tiles."""
     total = 0
     for tile, chosen, count in kinds_of_tiles(program):
         cost = known.get(tile.indices)
@@ -158,15 +160,15 @@ def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
 
 
 def simulated_cycles(program: TileProgram, costs: Costs) -> int:
-    """The same, by going through all tiles."""
+    """Return the same by simulating all tiles."""
     return _Timeline(program, costs, {}).run()
 
 
 class _Timeline:
-    """When the host, the DMA and the device are done with what was ordered so far.
+    """The times when the host, the DMA and the device finish what has been started so far.
 
-    This is asked of every tile size that a search considers, and so goes through tiles by number,
-    with what each kind costs and loads worked out once.
+    This runs for every tile size that a search considers, so it goes through tiles by number, with
+    the costs and loads of each kind computed once.
     """
 
     def __init__(self, program: TileProgram, costs: Costs, known: Prices) -> None:
@@ -179,7 +181,7 @@ class _Timeline:
         self.device = 0
         self.batch = (0, 0, 0)  # transfers since the DMA was idle: begin, cycles, commands
         self.tiles = _tiles(program, costs, known)
-        # For each operand, it is loaded every so many tiles.
+        # Each operand is loaded once in this many tiles.
         self.every = [
             program.tiles // program.moves(operand) if not operand.resident else 0
             for operand in program.operands
@@ -193,7 +195,7 @@ class _Timeline:
         self.ends = [0] * len(self.tiles)
 
     def run(self) -> int:
-        """Go through all rounds of the pipeline."""
+        """Simulate all rounds of the pipeline."""
         verbs = {
             Verb.LOAD: self._load,
             Verb.STORE: self._store,
@@ -244,7 +246,7 @@ class _Timeline:
         commands += moved.commands
         self.batch = (begin, cycles, commands)
         if commands > self.queue:
-            # While the queue is full, the host waits for room.
+            # Let the host wait while the queue is full.
             filling = cycles * (commands - int(self.queue)) // commands
             self.host = max(self.host, begin + filling)
         self.dma = (ready if ready > self.dma else self.dma) + moved.cycles
@@ -271,7 +273,7 @@ class _Timeline:
         work = self.tiles[number].work
         self._wait(self.ends[number])
         if work.first is not None:
-            # What follows the first start is started by the host.
+            # The host starts the rest after the first start.
             self.host += work.cycles - work.first
             self.device = self.ends[number] = self.host
 

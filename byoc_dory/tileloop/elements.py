@@ -1,4 +1,4 @@
-"""Which elements of a layer's result each tile makes."""
+"""Mapping tiles to the elements of a layer's result that they compute."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["elements_of_tiles"]
 
 
 def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[Tile, Array]]:
-    """Every tile in the order of execution, with the elements that it is the first to make.
+    """Yield every tile in the order of execution, with the elements that it is the first to write.
 
     Args:
-        program: of the layer.
-        offsets: where each element of the result lies, in bytes from its first; any shape.
+        program: tile program of the layer.
+        offsets: byte offset of each element of the result, in any shape.
 
     Yields:
-        The tile, and a mask of the shape of ``offsets``.
+        The tile, and a mask with the shape of ``offsets``.
     """
     left = np.ones(offsets.shape, np.bool_)
     for tile in program.order():
@@ -31,9 +31,9 @@ def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[Ti
 
 
 def _within(program: TileProgram, tile: Tile, offsets: Array) -> Array:
-    """Whether elements lie in the block of the result that a tile writes.
+    """Return which elements lie in the block of the result that a tile writes.
 
-    A result that stays in L1 has the layout it would have in L2.
+    A result that stays in L1 has the same layout as it would have in L2.
     """
     block = program.block(program.result, tile)
     first = evaluate(program.result.offset, tile)

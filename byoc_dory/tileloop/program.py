@@ -1,10 +1,10 @@
-"""`TileProgram`: how one layer is executed tile by tile, as one value.
+"""`TileProgram`: the tile-by-tile execution of one layer, as one value.
 
-An accelerator's author says along which axes a layer is tiled, what a tile of each operand is (an
-offset in L2, a block to move, a place in L1), what is computed of it, and in which order things
-happen (`byoc_dory.tileloop.pipeline`).  Everything else follows: when an operand is loaded again
-(`TileProgram.depth`), the sequence of steps (`unroll`), the predicted cycles (`cycles`), the bytes
-that move (`traffic`), which tile an element belongs to (`elements`), and the C
+The author of an accelerator specifies the axes along which a layer is tiled, the tile of each
+operand (an offset in L2, a block to move, a place in L1), the computation, and the order of the
+actions (`byoc_dory.tileloop.pipeline`).  Everything else is derived: when an operand is loaded
+again (`TileProgram.depth`), the sequence of steps (`unroll`), the predicted cycles (`cycles`), the
+bytes moved (`traffic`), which tile an element belongs to (`elements`), and the C
 (`byoc_dory.emit.staged`).
 """
 
@@ -35,9 +35,11 @@ __all__ = ["BlockOf", "Compute", "Operand", "Tile", "TileProgram"]
 
 @dataclass(frozen=True)
 class BlockOf:
-    """The block of a tensor that one transfer moves, as values of the tile: see `Block`.
+    """The block of a tensor that one transfer moves; its fields may depend on the tile.
 
-    ``by_rows``: one command for each row, even where rows follow each other.
+    See `Block`.
+
+    ``by_rows``: whether there is one command per row, even if rows are contiguous.
     """
 
     channels: Value
@@ -64,12 +66,12 @@ class BlockOf:
 
     @classmethod
     def of_rows(cls, rows: Value, size: Value, l2_pitch: Value, l1_pitch: Value) -> BlockOf:
-        """``rows`` rows of ``size`` bytes, so many bytes apart in L2 and in L1."""
+        """Return ``rows`` rows of ``size`` bytes, with these distances in L2 and in L1."""
         return cls(1, rows, size, 0, l2_pitch, 0, l1_pitch)
 
     @classmethod
     def run(cls, size: Value) -> BlockOf:
-        """One contiguous run of bytes."""
+        """Return one contiguous run of bytes."""
         return cls(1, 1, size, size, size, size, size)
 
 
@@ -77,23 +79,23 @@ class BlockOf:
 class Operand:
     """A tensor that tiles read, or the one they write.
 
-    When it is moved is not said here but follows: a tile of it is loaded where its offset or its
-    block may have changed since the tile before, hence once for each combination of the axes that
-    these depend on, in the order of the loops.
+    When it is moved is derived: a tile of it is loaded whenever its offset or block may have
+    changed since the previous tile, that is once for each combination of the axes that these depend
+    on, in the order of the loops.
 
     Attributes:
-        name: its argument in C, or the C array of packed constants.
-        offset: bytes from its start in L2 to the tile.
-        block: what is moved.
-        l1: byte offset in L1, of the whole tensor if it is resident, else of its first buffer.
-        l1_bytes: bytes of one buffer; of a resident tensor, all of it.
-        buffers: for how many tiles there is room in L1.  They are used round and round where
-            transfers run beside the computation and several tiles are moved; else only the first.
-        resident: whether the whole tensor lies in L1, so that nothing is moved.
-        inside: bytes from the start of a resident tensor to the tile.
+        name: name of its argument in C, or of the C array of packed constants.
+        offset: byte offset of the tile in L2, from the start of the tensor.
+        block: the block that is moved.
+        l1: byte offset in L1: of the whole tensor if it is resident, else of its first buffer.
+        l1_bytes: bytes of one buffer; for a resident tensor, of all of it.
+        buffers: number of tiles for which there is room in L1.  They are used in turn if transfers
+            overlap with computation and several tiles are moved; otherwise only the first is used.
+        resident: whether the whole tensor is in L1, so that nothing is moved.
+        inside: byte offset of the tile in a resident tensor.
         constant: whether it holds the layer's packed weights and tables.
-        reloaded: whether every tile loads it, changed or not.
-        title: what a tile of it is, for a comment; empty for its name.
+        reloaded: whether every tile loads it, even if unchanged.
+        title: description of a tile of it, for a comment; empty for its name.
     """
 
     name: str
@@ -117,17 +119,18 @@ class Operand:
 
 @dataclass(frozen=True)
 class Compute:
-    """What an accelerator is told to do for one tile.
+    """The computation that an accelerator performs for one tile.
 
     Attributes:
-        make: makes the call of one tile out of the fields' numbers, given by name.
-        fields: the values of these.
-        fetched: bytes that the accelerator itself reads from L2 for a tile, such as weights.
-        several: whether it may take more than one start, so that its registers are free only
-            after the last.
-        struct: the C type of the fields; empty where the accelerator's own text has several calls.
-        function: the C that is given them: a function's name, or a call with a place ``{}`` for
-            the name of the struct.
+        make: returns the call for one tile, given the numbers of the fields by name.
+        fields: values of the fields.
+        fetched: number of bytes per tile that the accelerator itself reads from L2, such as
+            weights.
+        several: whether it may take more than one start, so that its registers are free only after
+            the last.
+        struct: C type of the fields; empty if the accelerator's own text has several calls.
+        function: C function that takes them: its name, or a call with a placeholder ``{}`` for the
+            name of the struct.
     """
 
     make: Callable[..., object]
@@ -139,7 +142,7 @@ class Compute:
 
 
 class Tile:
-    """One tile of a program: its number in the order of execution, and its index on each axis."""
+    """A tile of a program: its number in the order of execution, and its index along each axis."""
 
     __slots__ = ("_program", "indices", "number", "spans")
 
@@ -151,15 +154,15 @@ class Tile:
         self.spans = {axis.name: axis.spans[index] for axis, index in axes}
 
     def index(self, axis: str) -> int:
-        """Which of the axis' ranges it has."""
+        """Return the index of its range along an axis."""
         return self.indices[self._program.position[axis]]
 
     def span(self, axis: str) -> Span:
-        """Its range along an axis."""
+        """Return its range along an axis."""
         return self.spans[axis]
 
     def place(self, operand: str) -> int:
-        """Where an operand's tile, or the result's, lies in L1."""
+        """Return the place in L1 of the tile of an operand, or of the result, as a byte offset."""
         program, found = self._program, self._program.tensor[operand]
         if found.resident:
             return found.l1 + evaluate(found.inside, self)
@@ -169,21 +172,21 @@ class Tile:
 
 @dataclass(frozen=True)
 class TileProgram:
-    """One layer, tile by tile.
+    """The tile-by-tile execution of one layer.
 
-    A search makes thousands of these, so that making one checks nothing: planning checks one
-    program of each layer, and writing C checks the one that is written
+    A search makes thousands of programs, so constructing one checks nothing: planning checks one
+    program per layer, and generating C checks the one it is generated from
     (`byoc_dory.tileloop.checks.check`).
 
     Attributes:
-        layer: its name, for messages.
-        axes: the loops, outermost first.
-        operands: what tiles read: inputs in the layer's order, then constants.
-        result: what they write; stored once for each tile.
-        compute: what the accelerator does.
-        in_turn: what happens when, if tiles are executed one after another.
-        overlapped: the same where transfers run beside the computation; None if they never do.
-            It is followed if there is more than one tile, and anything to move.
+        layer: name of the layer, for messages.
+        axes: axes of the loops, outermost first.
+        operands: tensors that tiles read: inputs in the layer's order, then constants.
+        result: the tensor that tiles write; stored once per tile.
+        compute: the computation.
+        in_turn: order of the actions if tiles are executed one after another.
+        overlapped: order of the actions if transfers overlap with computation; None if they never
+            do. It is used if there is more than one tile, and anything to move.
         position: the number of each axis in the loops, by name.
         tensor: the operands and the result by name.
         tiles: how many tiles there are.
@@ -212,19 +215,19 @@ class TileProgram:
         object.__setattr__(self, "loaded", loaded)
 
     def error(self, what: str, hint: str) -> TileProgramError:
-        """The error of an inconsistent program."""
+        """Return the error for an inconsistent program."""
         return TileProgramError(what, where=f"tile program of layer '{self.layer}'", hint=hint)
 
     # ------------------------------------------------------------------ tiles
 
     def order(self) -> Iterator[Tile]:
-        """All tiles in the order of execution."""
+        """Yield all tiles in the order of execution."""
         ranges = (range(axis.count) for axis in self.axes)
         for number, indices in enumerate(itertools.product(*ranges)):
             yield Tile(self, number, indices)
 
     def at(self, indices: tuple[int, ...]) -> Tile:
-        """The tile with these indices, one for each axis."""
+        """Return the tile with these indices, one per axis."""
         number = 0
         for axis, index in zip(self.axes, indices, strict=True):
             number = number * axis.count + index
@@ -240,14 +243,14 @@ class TileProgram:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """What happens when."""
+        """The order of the actions."""
         return self.overlapped if self.pipelined and self.overlapped else self.in_turn
 
     def depth(self, operand: Operand) -> int:
-        """How many loops there are around the transfer of an operand's tile.
+        """Return the number of loops around the transfer of an operand's tile.
 
-        A tile is moved whenever one of these goes on; the loops inside them find it in L1.  Loops
-        of one tile count as none.
+        A tile is moved whenever one of these advances; the loops inside find it in L1.  Loops with
+        a single tile do not count.
         """
         if operand.reloaded or operand is self.result:
             return len(self.axes)
@@ -270,24 +273,24 @@ class TileProgram:
         return not any(indices[self.depth(operand) :])
 
     def moves_before(self, operand: Operand, indices: tuple[int, ...]) -> int:
-        """How many tiles of an operand were moved before that which a tile uses."""
+        """Return how many tiles of an operand were moved before the one that a tile uses."""
         number = 0
         for axis, index in zip(self.axes[: self.depth(operand)], indices, strict=False):
             number = number * axis.count + index
         return number
 
     def moves(self, operand: Operand) -> int:
-        """How many tiles of an operand are moved in all; 0 if it is resident."""
+        """Return how many tiles of an operand are moved in total; 0 if it is resident."""
         if operand.resident:
             return 0
         return prod(axis.count for axis in self.axes[: self.depth(operand)])
 
     def buffers(self, operand: Operand) -> int:
-        """How many tiles of an operand L1 holds; one of a tensor of which one tile is moved."""
+        """Return the number of buffers of an operand; 1 if only one of its tiles is moved."""
         return min(operand.buffers, max(1, self.moves(operand))) if self.pipelined else 1
 
     def waits_for_readers(self, operand: Operand) -> bool:
-        """Whether an operand's next tile overwrites the last, so that its readers must be done."""
+        """Whether an operand's next tile overwrites the last one, whose readers must be done."""
         return self.pipelined and self.buffers(operand) == 1 and self.moves(operand) > 1
 
     @cached_property
@@ -298,24 +301,24 @@ class TileProgram:
     # ------------------------------------------------------------------ one tile
 
     def block(self, operand: Operand, tile: Tile) -> Block:
-        """The block that is moved of an operand, or of the result, for a tile."""
+        """Return the block of an operand, or of the result, that is moved for a tile."""
         return Block(*[evaluate(value, tile) for value in operand.block.values])
 
     def call(self, tile: Tile) -> object:
-        """What the accelerator is told to do for a tile."""
+        """Return the accelerator's call for a tile."""
         return self.compute.make(**evaluated(self.compute.fields, tile))
 
     # ------------------------------------------------------------------ bytes
 
     @property
     def l1_end(self) -> int:
-        """First byte of L1 behind all operands and the result."""
+        """First byte of L1 after all operands and the result."""
         return max(self.end(operand) for operand in (*self.operands, self.result))
 
     def end(self, operand: Operand) -> int:
-        """First byte of L1 behind an operand's buffers, or behind all of it."""
+        """Return the first byte of L1 after an operand's buffers, or after the whole operand."""
         return operand.l1 + operand.l1_bytes * (1 if operand.resident else self.buffers(operand))
 
     def reads(self) -> frozenset[str]:
-        """The operands whose places the accelerator is told."""
+        """Return the operands whose places the accelerator is given."""
         return places_of(*values_of(*self.compute.fields.values()))

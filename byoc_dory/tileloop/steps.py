@@ -1,9 +1,9 @@
-"""What a tile loop does, step by step: transfers and triggers, as plain data.
+"""The steps of a tile loop as plain data: transfers and triggers.
 
-A transfer or trigger by itself is a driver call that ends when it is done.  Where devices work at
-the same time, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and
-when it has to be over.  Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to
-its start.
+A transfer or trigger by itself is a driver call that ends when it is done.  If devices work in
+parallel, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and when it
+must have ended.  Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to its
+start.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total number of bytes."""
         return self.channels * self.rows * self.bytes
 
     def commands(self) -> tuple[int, int]:
-        """(number, bytes) of the 1-D commands after collapsing contiguous dimensions."""
+        """Return (number, bytes) of the 1-D commands after collapsing contiguous dimensions."""
         rows, size = self.rows, self.bytes
         if rows == 1 or self.l2_row_stride == self.l1_row_stride == size:
             size, rows = size * rows, 1
@@ -58,7 +58,7 @@ class Block:
 class Load:
     """Move a block of input operand ``operand`` from L2 to L1.
 
-    ``by_rows``: one command per row, even where rows follow each other.
+    ``by_rows``: whether there is one command per row, even if rows are contiguous.
     """
 
     operand: int
@@ -102,26 +102,26 @@ def call(name: str, **fields: int | str | tuple[int, ...]) -> Call:
 
 @dataclass(frozen=True)
 class Queue:
-    """Hand a transfer to the DMA, which executes all it is given in order."""
+    """Hand a transfer to the DMA, which executes its transfers in order."""
 
     transfer: Load | Store
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait until the DMA has done all it was given."""
+    """Wait until the DMA has done all transfers queued."""
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Write the registers of the core, which may be at work on something else."""
+    """Write the registers of the core, which may still be working on something else."""
 
     trigger: Trigger
 
 
 @dataclass(frozen=True)
 class Start:
-    """Start what was prepared; where it takes several triggers, the first of them."""
+    """Start the prepared computation; if it takes several triggers, the first of them."""
 
     trigger: Trigger
 

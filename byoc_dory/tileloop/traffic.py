@@ -1,4 +1,4 @@
-"""How many bytes a tile program moves between L2 and L1."""
+"""Bytes that a tile program moves between L2 and L1."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Traffic", "kinds_of_tiles", "traffic_of"]
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that a layer moves out of L2 and into it, halos and padding included.
+    """Bytes that a layer moves to and from L2, including halos and padding.
 
     Attributes:
-        read: of operands.
-        written: of the result.
-        constants: of packed weights and tables, as often as they are read.
+        read: bytes of operands.
+        written: bytes of the result.
+        constants: bytes of packed weights and tables, counting repeated reads.
     """
 
     read: int
@@ -29,7 +29,7 @@ class Traffic:
 
 
 def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Tile, tuple[int, ...], int]]:
-    """Tiles of each different shape: (one of them, its kind on each axis, how many there are)."""
+    """Yield (one tile, its kind on each axis, number of such tiles) for each shape of tiles."""
     axes = program.axes
     for chosen in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
         pairs = list(zip(axes, chosen, strict=True))
@@ -38,7 +38,7 @@ def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Tile, tuple[int, ...]
 
 
 def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...]) -> int:
-    """How many tiles of a kind move an operand."""
+    """Return how many tiles of a kind move an operand."""
     depth, count = program.depth(operand), 1
     for number, (axis, kind) in enumerate(zip(program.axes, chosen, strict=True)):
         if number < depth:
@@ -50,7 +50,7 @@ def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...
 
 
 def traffic_of(program: TileProgram) -> Traffic:
-    """The bytes of all transfers, and of what the accelerator fetches itself."""
+    """Return the bytes of all transfers, and those that the accelerator fetches itself."""
     read = written = constants = 0
     for tile, chosen, count in kinds_of_tiles(program):
         for operand in program.loaded:

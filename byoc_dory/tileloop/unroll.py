@@ -13,7 +13,7 @@ __all__ = ["loads_of", "steps_of", "store_of"]
 
 
 def loads_of(program: TileProgram, tile: Tile) -> tuple[Load, ...]:
-    """The transfers into L1 that a tile needs beyond what the tile before left there."""
+    """Return the transfers into L1 that a tile needs, given what the previous tile left there."""
     return tuple(
         Load(
             number,
@@ -28,7 +28,7 @@ def loads_of(program: TileProgram, tile: Tile) -> tuple[Load, ...]:
 
 
 def store_of(program: TileProgram, tile: Tile) -> Store | None:
-    """The transfer of a tile's result to L2; None if it stays in L1."""
+    """Return the transfer of a tile's result to L2; None if it stays in L1."""
     result = program.result
     if result.resident:
         return None
@@ -38,7 +38,7 @@ def store_of(program: TileProgram, tile: Tile) -> Store | None:
 
 
 def steps_of(program: TileProgram) -> Iterator[Step]:
-    """Every driver call of a layer, in order."""
+    """Yield every driver call of a layer, in order."""
     pipeline = program.pipeline
     tiles = list(program.order())
     for round_ in range(len(tiles) + pipeline.distance):

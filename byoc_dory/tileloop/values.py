@@ -1,10 +1,10 @@
-"""Numbers of a tile program that differ from tile to tile, as expressions.
+"""Numbers of a tile program that may differ between tiles, as expressions.
 
-A `Value` is a plain number where all tiles have the same, else an expression of the current tile's
-ranges.  It is evaluated (`evaluate`) where steps, cycles and bytes are counted, and written as C
-(`byoc_dory.emit.tile_text`) where the loop is printed, so that both cannot disagree.
+A `Value` is a plain number if all tiles have the same, else an expression of the current tile's
+ranges.  It is evaluated (`evaluate`) to count steps, cycles and bytes, and written as C
+(`byoc_dory.emit.tile_text`) in the generated loop, so that both always agree.
 
-Expressions are written with ``+`` and ``*``; `round_up` and `pick` make the others.
+Expressions are built with ``+`` and ``*``; `round_up` and `pick` make other ones.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Field: TypeAlias = Literal["out_start", "out_size", "in_start", "in_size", "pad"
 
 
 class Symbol:
-    """An expression: it can be added and multiplied as numbers can."""
+    """An expression, which can be added and multiplied like a number."""
 
     def __add__(self, other: Value) -> Value:
         return add(self, other)
@@ -59,12 +59,12 @@ class Symbol:
         return mul(other, self)
 
     def at(self, tile: Current) -> int:
-        """The number that it is for one tile."""
+        """Return its value for one tile."""
         raise NotImplementedError
 
     @property
     def axes(self) -> frozenset[str]:
-        """The axes along which it differs from tile to tile; places are not looked into."""
+        """The axes along which it differs between tiles, not considering places."""
         return _NO_AXES
 
     @property
@@ -94,7 +94,7 @@ class Of(Symbol):
 
 @dataclass(frozen=True)
 class Index(Symbol):
-    """Which of an axis' ranges the tile has, from 0."""
+    """The index of the tile's range along an axis, from 0."""
 
     axis: str
 
@@ -123,7 +123,7 @@ class Pick(Symbol):
 
 @dataclass(frozen=True)
 class Named(Symbol):
-    """A number that the generated C calls by a name."""
+    """A number with a name in the generated C."""
 
     name: str
     value: int
@@ -134,7 +134,7 @@ class Named(Symbol):
 
 @dataclass(frozen=True)
 class Place(Symbol):
-    """Where the tile of an operand, or of the result, lies in L1: a byte offset."""
+    """The place in L1 of the tile of an operand, or of the result, as a byte offset."""
 
     operand: str
 
@@ -206,11 +206,11 @@ class RoundUp(Symbol):
 Value: TypeAlias = int | Symbol
 
 Entry: TypeAlias = Value | str | tuple[Value, ...]
-"""A field of a call: a value, several of them, or C text that is the same for all tiles."""
+"""A field of a call: a value, several values, or C text that is the same for all tiles."""
 
 
 def add(a: Value, b: Value) -> Value:
-    """``a + b``, folded where both are known."""
+    """Return ``a + b``, folded if both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if a == 0:
@@ -219,7 +219,7 @@ def add(a: Value, b: Value) -> Value:
 
 
 def mul(a: Value, b: Value) -> Value:
-    """``a * b``, folded where both are known."""
+    """Return ``a * b``, folded if both are known."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     if a == 0 or b == 0:
@@ -230,22 +230,22 @@ def mul(a: Value, b: Value) -> Value:
 
 
 def round_up(value: Value, step: int) -> Value:
-    """``value`` rounded up to a multiple of a power of two."""
+    """Return ``value`` rounded up to a multiple of a power of two."""
     return -(-value // step) * step if isinstance(value, int) else RoundUp(value, step)
 
 
 def pick(axis: str, values: Sequence[int]) -> Value:
-    """``values[i]`` for tile i along ``axis``; a number if all are equal."""
+    """Return ``values[i]`` for tile i along ``axis``; a number if all are equal."""
     return values[0] if len(set(values)) == 1 else Pick(axis, tuple(values))
 
 
 def named(name: str, value: Value) -> Value:
-    """A number with a name in C; 0 stays 0, so that it folds."""
+    """Return a number with a name in C; 0 stays 0, so that it folds."""
     return Named(name, value) if isinstance(value, int) and value else value
 
 
 def values_of(*entries: Entry) -> tuple[Value, ...]:
-    """The values among these, without the text."""
+    """Return the values among these entries, without the text."""
     found: list[Value] = []
     for entry in entries:
         if isinstance(entry, tuple):
@@ -256,36 +256,36 @@ def values_of(*entries: Entry) -> tuple[Value, ...]:
 
 
 def axes_of(*values: Value) -> frozenset[str]:
-    """The axes along which any of these differ from tile to tile; places are not looked into."""
+    """Return the axes along which any of these differ between tiles, not considering places."""
     return _NO_AXES.union(*[value.axes for value in values if isinstance(value, Symbol)])
 
 
 def places_of(*values: Value) -> frozenset[str]:
-    """The operands whose places in L1 these contain."""
+    """Return the operands whose places in L1 these values contain."""
     return _NO_AXES.union(*[value.places for value in values if isinstance(value, Symbol)])
 
 
 class Current(Protocol):
-    """The tile for which a value is wanted."""
+    """The tile for which a value is evaluated."""
 
     @property
     def spans(self) -> Mapping[str, object]:
         """Its range along each axis, by name."""
 
     def index(self, axis: str) -> int:
-        """Which of the axis' ranges it has."""
+        """Return the index of its range along an axis."""
 
     def place(self, operand: str) -> int:
-        """Where an operand's tile, or the result's, lies in L1."""
+        """Return the place in L1 of the tile of an operand, or of the result, as a byte offset."""
 
 
 def evaluate(value: Value, tile: Current) -> int:
-    """The number that a value is for one tile."""
+    """Return the number that a value has for one tile."""
     return value if isinstance(value, int) else value.at(tile)
 
 
 def evaluated(fields: Mapping[str, Entry], tile: Current) -> dict[str, int | str | tuple[int, ...]]:
-    """What named entries are for one tile; text stays as it is."""
+    """Return the values of named entries for one tile; text is not changed."""
     found: dict[str, Any] = dict(fields)
     for name, entry in fields.items():
         # Most are numbers; asking for these first is what makes pricing a tile quick.

@@ -1,8 +1,8 @@
 """Choosing tile sizes: the problem, the objectives, and the ways to solve it.
 
-Heuristic objectives: a layer that fits is proved to need no tiling where that can be proved;
-everything else is an integer program (`milp`) or, for small layers and for checking, an enumeration
-(`exhaustive`).  Latency as the objective: a search that asks the cycle model (`latency`).
+For a heuristic objective, a layer that fits is proved to need no tiling if that is possible;
+otherwise an integer program is solved (`milp`) or, for small layers and for testing, all tiles are
+enumerated (`exhaustive`).  For latency, a search evaluates the cycle model (`latency`).
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _DEFAULTS = TilingOptions()
 
 
 def solve(problem: TilingProblem, objective: Objective, options: TilingOptions) -> Solution:
-    """The best tile of a layer.
+    """Return the best tile of a layer.
 
     Raises:
-        TilingError: where no tile fits; names limit, demand and levers.
+        TilingError: no tile fits; the message names limit, demand and options that would help.
     """
     start = time.perf_counter()
     whole = problem.whole
@@ -85,7 +85,7 @@ def solve(problem: TilingProblem, objective: Objective, options: TilingOptions) 
     return solve_milp(problem, objective, options.node_limit)
 
 
-# The heuristics' tiles of a larger layer come from the integer program, not from an enumeration.
+# For larger layers, the heuristics' tiles come from the integer program, not from an enumeration.
 _MANY_TILES = 500_000
 
 
@@ -95,13 +95,13 @@ def quickest(
     heuristics: Iterable[Objective] = (),
     options: TilingOptions = _DEFAULTS,
 ) -> Solution:
-    """The tile of fewest cycles: never slower than the tile of any of ``heuristics``.
+    """Return the tile with fewest cycles, never slower than the tiles of ``heuristics``.
 
     Args:
-        problem: its limits are kept.
+        problem: tiling problem, including its limits.
         cost: the accelerator's cycle model.
-        heuristics: whose tiles are considered besides those of the search.
-        options: ``solver="exhaustive"`` looks at every tile there is.
+        heuristics: heuristics whose tiles are also candidates.
+        options: ``solver="exhaustive"`` evaluates all tiles.
 
     Raises:
         TilingError: no tile fits.

@@ -1,4 +1,4 @@
-"""All tiles of a layer, evaluated: the reference for the integer program."""
+"""Enumerating all tiles of a layer: the reference for the integer program."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["best_tiles", "feasible_tiles", "solve_exhaustive"]
 
 
 def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """All feasible tiles, one row (k, c, y, x) each, ascending in (k, y, x, c).
+    """Return all feasible tiles, one row (k, c, y, x) each, ascending in (k, y, x, c).
 
     Raises:
-        TilingError: where there is none.
+        TilingError: no tile is feasible.
     """
     require_feasible(problem)
     k, y, x, c = np.meshgrid(
@@ -29,10 +29,10 @@ def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dty
 
 
 def best_tiles(problem: TilingProblem, objectives: Iterable[Objective]) -> tuple[Tile, ...]:
-    """The best tile of each objective; among equals the one with the largest k, then y, x and c.
+    """The best tile of each objective; among equals the one with the largest k, then y, x, c.
 
     Raises:
-        TilingError: where no tile fits.
+        TilingError: no tile fits.
     """
     tiles = feasible_tiles(problem)
     best = []
@@ -44,10 +44,10 @@ def best_tiles(problem: TilingProblem, objectives: Iterable[Objective]) -> tuple
 
 
 def solve_exhaustive(problem: TilingProblem, objective: Objective) -> Solution:
-    """The best tile; among equals the one with the largest k, then y, x and c.
+    """Return the best tile; among equals the one with the largest k, then y, x and c.
 
     Raises:
-        TilingError: where no tile fits.
+        TilingError: no tile fits.
     """
     start = time.perf_counter()
     (best,) = best_tiles(problem, [objective])

@@ -1,11 +1,11 @@
-"""Tiles of least predicted latency: the cycle model itself as the objective.
+"""Tiles with the lowest predicted latency: the cycle model itself is the objective.
 
 Latency is not linear in the sizes of a tile: filling of the array and granules of the DMA are
-ceilings, and overlap is a maximum.  But it changes where the *number* of tiles or of blocks changes
-and hardly in between.  So the search for one layer looks at all combinations of the few sizes where
-that happens, and from the best of them along each dimension at every size (the borders' padding and
-the granules move the optimum by a row or two).  `candidates` hands what is left after pruning to
-whoever plans several layers together.
+ceilings, and overlap is a maximum.  But it mostly changes where the *number* of tiles or of blocks
+changes, and hardly in between.  So the search for one layer evaluates all combinations of the few
+sizes at which that happens, and then, starting from the best of them, all sizes along each
+dimension (the borders' padding and the granules move the optimum by a row or two).  `candidates`
+returns the tiles left after pruning, for planning several layers together.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ LATENCY = "latency"
 """The name of the objective."""
 
 Cost: TypeAlias = Callable[[Tile], int]
-"""Predicted cycles of a layer with a tile."""
+"""Returns the predicted cycles of a layer with a tile."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A tile worth considering.
+    """A tile that is worth considering.
 
     Attributes:
-        tile: its sizes.
+        tile: the tile's sizes.
         l1_in, l1_out, l1_weights: bytes of one copy of it.
-        cycles: predicted for the whole layer.
+        cycles: predicted cycles of the whole layer.
     """
 
     tile: Tile
@@ -58,28 +58,28 @@ class Candidate:
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of activations in L1, one copy."""
+        """Bytes of activations in L1, for one copy."""
         return self.l1_in + self.l1_out
 
 
 def candidates(
     problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
 ) -> tuple[Candidate, ...]:
-    """The tiles that no other one beats in both L1 bytes and cycles.
+    """Return the tiles that no other tile beats in both L1 bytes and cycles.
 
     Args:
-        problem: its limits are kept.
+        problem: tiling problem, including its limits.
         cost: the accelerator's cycle model.
-        also: tiles to consider besides.
+        also: additional tiles to consider.
 
     Returns:
-        Ascending in cycles, hence descending in L1 bytes; the first is the quickest.
+        Ascending in cycles, so descending in L1 bytes; the first is the fastest.
 
     Raises:
         TilingError: no tile fits.
     """
     kept: list[Candidate] = []
-    # The sort is stable: among equals the first of the grid stays, which has the larger sizes.
+    # The sort is stable: among equals the first of the grid is kept, which has the larger sizes.
     every = all_candidates(problem, cost, also)
     for candidate in sorted(every, key=lambda entry: (entry.cycles, entry.l1_bytes)):
         if not kept or candidate.l1_bytes < kept[-1].l1_bytes:
@@ -90,7 +90,7 @@ def candidates(
 def all_candidates(
     problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
 ) -> tuple[Candidate, ...]:
-    """Every feasible tile whose sizes are all `sizes`, and ``also``.
+    """Return every feasible tile whose sizes are all in `sizes`, and ``also``.
 
     Raises:
         TilingError: no tile fits.
@@ -106,19 +106,20 @@ def all_candidates(
 def solve_latency(
     problem: TilingProblem, cost: Cost, also: Iterable[Tile] = (), *, every_tile: bool = False
 ) -> Solution:
-    """The quickest tile found; among equals the one with the largest k, then y, x and c.
+    """Return the fastest tile found; among equals the one with the largest k, then y, x and c.
 
-    Never slower than any of ``also`` that fits, nor than any tile that differs in one size only.
+    It is never slower than any of ``also`` that fits, nor than any tile that differs in only one
+    size.
 
     Args:
-        problem: its limits are kept.
+        problem: tiling problem, including its limits.
         cost: the accelerator's cycle model.
-        also: tiles to consider besides.
-        every_tile: look at all there are, for small layers and for checking.
+        also: additional tiles to consider.
+        every_tile: whether to evaluate all tiles, for small layers and for testing.
 
     Returns:
-        ``objective`` is in cycles.  ``status`` is ``"optimal"`` if every tile was looked at, else
-        ``"feasible"`` without a gap: nothing bounds a cycle model that can only be called.
+        ``objective`` is in cycles.  ``status`` is ``"optimal"`` if every tile was evaluated, else
+        ``"feasible"`` without a gap: there is no bound for a cycle model that can only be called.
 
     Raises:
         TilingError: no tile fits.
@@ -142,12 +143,12 @@ def solve_latency(
     )
 
 
-# A line of the grid is left where it is this much slower than the best so far, and rising.
+# A line of the grid is abandoned when it is this much slower than the best so far, and rising.
 _HOPELESS = 1.5
 
 
 class _Search:
-    """Tiles looked at so far, and walks to better ones."""
+    """The tiles evaluated so far, and steps to better ones."""
 
     def __init__(self, problem: TilingProblem, cost: Cost) -> None:
         self.problem = problem
@@ -155,13 +156,13 @@ class _Search:
         self.known: dict[Tile, int] = {}
 
     def rank(self, tile: Tile) -> tuple[int, tuple[int, int, int, int]]:
-        """Sorts the better tile first."""
+        """Return a sort key that puts the better tile first."""
         if tile not in self.known:
             self.known[tile] = self.cost(tile)
         return self.known[tile], (-tile.k, -tile.y, -tile.x, -tile.c)
 
     def start(self, also: Iterable[Tile]) -> Tile:
-        """The best tile of the grid and of ``also``."""
+        """Return the best tile of the grid and of ``also``."""
         best: Tile | None = None
         for tile in also:
             if self.problem.tile_fits(tile):
@@ -178,7 +179,7 @@ class _Search:
         return best
 
     def descend(self, best: Tile) -> Tile:
-        """Along one dimension after the other, until no size is better."""
+        """Improve one dimension after the other, until no size is better."""
         improving = True
         while improving:
             improving = False
@@ -189,7 +190,7 @@ class _Search:
         return best
 
     def _near(self, tile: Tile, name: str) -> list[Tile]:
-        """The feasible tiles that differ in one size, by a factor of 2 at most."""
+        """Return the feasible tiles that differ in one size, by a factor of at most 2."""
         size = getattr(tile, name)
         every = getattr(self.problem, name).sizes()
         near = every[(2 * every >= size) & (every <= 2 * size)].tolist()
@@ -198,7 +199,7 @@ class _Search:
 
 
 def lines(problem: TilingProblem) -> Iterator[list[Tile]]:
-    """The feasible tiles of the grid, in lines of descending y, large k, x and c first."""
+    """Yield the feasible tiles of the grid in lines of descending y; large k, x and c first."""
     k_sizes, c_sizes, y_sizes, x_sizes = (
         sizes(problem, axis)[::-1].tolist() for axis in problem.axes
     )
@@ -210,11 +211,11 @@ def lines(problem: TilingProblem) -> Iterator[list[Tile]]:
 
 
 def sizes(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The sizes of one dimension that are worth a look, ascending.
+    """Return the sizes of one dimension that are worth evaluating, ascending.
 
-    For each number of tiles, the smallest size that needs no more of them, as it is and rounded up
-    to what memory and array are rounded to: tiles of 32 + 16 fill an array of 16 columns, tiles of
-    24 + 24 do not.  And the smallest size that already reads the whole input.
+    For each number of tiles: the smallest size that does not need more tiles, unchanged and rounded
+    up to the rounding of memory and array (tiles of 32 + 16 fill an array of 16 columns, tiles of
+    24 + 24 do not).  Also the smallest size that already reads the whole input.
     """
     if not axis.tiled:
         return np.array([axis.size], dtype=np.int64)
@@ -227,7 +228,7 @@ def sizes(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype
 
 
 def _reading_all(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The smallest row (or column) count whose input is whole, hence contiguous."""
+    """Return the smallest row (or column) count that reads the whole, contiguous input."""
     every = axis.sizes()
     if axis is problem.y:
         return every[problem.rows_in(every) >= problem.window.iy][:1]
@@ -237,10 +238,10 @@ def _reading_all(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], n
 
 
 def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
-    """What the sizes of a dimension are rounded up to."""
+    """Return the multiples that the sizes of a dimension are rounded up to."""
     step = axis.step
     if axis is problem.k:
-        # Up to here more channels cost no memory, and hardly ever time.
+        # Up to this multiple, more channels cost no memory, and hardly ever time.
         free = problem.rounding.k
         if problem.channels_follow_k:
             free = min(free, problem.rounding.c)
@@ -249,7 +250,7 @@ def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
         return {step, max(step, problem.rounding.c)}
     if axis is problem.x:
         return {step, max(step, problem.rounding.x)}
-    # Rows in pairs fill granules of the DMA that are larger than a row.
+    # Pairs of rows fill granules of the DMA that are larger than a row.
     return {step, max(step, 2), max(step, problem.rounding.y)}
 
 

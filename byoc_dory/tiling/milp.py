@@ -1,7 +1,7 @@
-"""Solving the tiling program: proofs, limits, tie-breaks, replay of every answer.
+"""Solving the tiling program: proofs, limits, tie-breaks, and a check of every answer.
 
 Ties are broken in a second solve that fixes the objective and prefers large k, then y, x and c, so
-that equally good tiles do not make the answer depend on the solver's path.
+that the answer does not depend on the solver's path if several tiles are equally good.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
     """Solve to proven optimality, or to the node limit with a stated gap.
 
     Raises:
-        TilingError: where no tile fits, or the solver returned an unusable answer.
+        TilingError: no tile fits, or the solver returned an unusable answer.
     """
     start = time.perf_counter()
     require_feasible(problem)
@@ -54,10 +54,10 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
 
 
 def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, int]:
-    """The preferred tile among those as good as ``best``, and the nodes it took."""
+    """Return the preferred tile among those as good as ``best``, and the nodes used."""
     problem, objective = model.problem, model.objective
     value = objective.of(problem, best)
-    # Values are integers, so half a unit of slack admits equals only.
+    # Values are integers, so half a unit of slack admits only equal values.
     model.lp += model.total >= value - 0.5
     model.lp.setObjective(model.preference())
     outcome = solve_program(model.lp, node_limit)
@@ -75,7 +75,7 @@ def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, i
 
 
 def _checked(problem: TilingProblem, objective: Objective, tile: Tile) -> Tile:
-    """Replay a solver's tile on the exact memory functions."""
+    """Check a solver's tile with the exact memory functions."""
     if not problem.tile_fits(tile):
         raise TilingError(
             f"the solver's tile ({tile}) breaks a limit: {problem.memory(tile)} B of input, "

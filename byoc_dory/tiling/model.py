@@ -34,7 +34,7 @@ class _Bits:
 
 
 class TilingModel:
-    """The program of one problem and objective.
+    """The integer program of one problem and objective.
 
     Attributes:
         lp: constraints of sizes, halos, memory and heuristics; without an objective yet.
@@ -68,7 +68,7 @@ class TilingModel:
         return self.lp.add_variable(f"{name}_{count}", 0, upper, kind)
 
     def _bits(self, name: str, upper: int, offset: int = 1) -> _Bits:
-        """A fresh integer in offset..upper."""
+        """Return a new integer in offset..upper."""
         count = (upper - offset).bit_length()
         value = _Bits(tuple(self._binary(name) for _ in range(count)), upper, offset)
         if count and offset + (1 << count) - 1 > upper:
@@ -76,7 +76,7 @@ class TilingModel:
         return value
 
     def _axis(self, name: str, axis: Axis) -> _Bits:
-        """The size of a dimension: whole, or a multiple of its step."""
+        """Return the size of a dimension: the whole, or a multiple of its step."""
         if not axis.tiled or axis.size <= axis.step:
             return _Bits((), axis.size, axis.size)
         size = self._bits(name, axis.size)
@@ -88,7 +88,7 @@ class TilingModel:
         return size
 
     def _is_whole(self, name: str, axis: Axis, size: _Bits) -> pulp.LpVariable | int:
-        """1 exactly if the dimension is not tiled."""
+        """Return a variable that is 1 if and only if the dimension is not tiled."""
         if name not in self._whole:
             if not size.bits:
                 self._whole[name] = 1
@@ -100,14 +100,14 @@ class TilingModel:
         return self._whole[name]
 
     def _blocks(self, size: _Bits, step: int) -> _Bits:
-        """``ceil(size / step)``: the upper bits."""
+        """Return ``ceil(size / step)``: the upper bits."""
         upper = -(-size.upper // step)
         if not size.bits:
             return _Bits((), upper, upper)
         return _Bits(size.bits[step.bit_length() - 1 :], upper)
 
     def _round_up(self, name: str, size: pulp.LpAffineExpression, upper: int, step: int) -> _Bits:
-        """``ceil(size / step)`` of an expression that has no bits of its own."""
+        """Return ``ceil(size / step)`` for an expression that has no bits of its own."""
         if size.isNumericalConstant():
             blocks = -(-int(size.constant) // step)
             return _Bits((), blocks, blocks)
@@ -119,7 +119,7 @@ class TilingModel:
     def _product(
         self, name: str, size: _Bits, other: pulp.LpAffineExpression, upper: int
     ) -> pulp.LpAffineExpression:
-        """Exact product of a size and an expression in 0..upper."""
+        """Return the exact product of a size and an expression in 0..upper."""
         total = size.offset * other
         for power, bit in enumerate(size.bits):
             part = self._variable(f"{name}_part", upper, pulp.LpContinuous)
@@ -134,9 +134,9 @@ class TilingModel:
     def _input(self, name: str, axis: Axis, size: int, kernel: int, stride: int, key: str) -> (
         pulp.LpAffineExpression
     ):  # fmt: skip
-        """Input extent: ``stride*(out-1)+kernel`` below theta outputs, the whole input from there.
+        """The input extent: ``stride*(out-1)+kernel`` below theta outputs, else the whole input.
 
-        Theta is the smallest tile whose input reaches the whole, at most the whole dimension.
+        Theta is the smallest tile that reads the whole input, at most the whole dimension.
         """
         if key in self._inputs:
             return self._inputs[key]
@@ -169,7 +169,7 @@ class TilingModel:
         )
 
     def _memory(self) -> pulp.LpAffineExpression:
-        """Input + output + weight bytes, with both limits imposed."""
+        """Return input + output + weight bytes, and impose both limits."""
         p = self.problem
         k, c, y, x = (self.sizes[name] for name in "kcyx")
         pitch = self._round_up("pitch", self._columns_in(), p.window.ix, p.rounding.x)
@@ -212,7 +212,7 @@ class TilingModel:
     def _partial_sums(
         self, c: _Bits, used_out: pulp.LpAffineExpression, blocks: _Bits, out_limit: int
     ) -> pulp.LpAffineExpression:
-        """Four bytes an element while c is tiled."""
+        """Return the bytes of outputs with four bytes per element if c is tiled."""
         p = self.problem
         whole = self._is_whole("c", p.c, c)
         upper = p.rounding.x * out_limit * (p.rounding.k * blocks.upper + p.rounding.extra_maps)
@@ -227,7 +227,7 @@ class TilingModel:
     # ------------------------------------------------------------------ heuristics
 
     def _dimension(self, dim: Dim) -> tuple[pulp.LpAffineExpression, int]:
-        """A dimension of the tile as an expression, and its largest value."""
+        """Return a dimension of the tile as an expression, and its largest value."""
         p = self.problem
         if dim == "iy":
             return self._rows_in(), p.window.iy
@@ -255,7 +255,7 @@ class TilingModel:
     def _remainder(
         self, expr: pulp.LpAffineExpression, upper: int, modulus: int
     ) -> pulp.LpAffineExpression:
-        """``(expr - 1) mod modulus`` with an integer quotient."""
+        """Return ``(expr - 1) mod modulus``, with an integer quotient."""
         quotient = self._variable("quotient", (upper - 1) // modulus, pulp.LpInteger)
         rest = self._variable("rest", modulus - 1, pulp.LpContinuous)
         self.lp += expr - 1 == modulus * quotient + rest
@@ -264,7 +264,7 @@ class TilingModel:
     def _fill_or_whole(
         self, quantity: Fill, expr: pulp.LpAffineExpression, upper: int, rest: pulp.LpVariable
     ) -> pulp.LpAffineExpression:
-        """The remainder, or modulus - 1 where the dimension has its full size."""
+        """Return the remainder, or modulus - 1 if the dimension has its full size."""
         top = quantity.modulus - 1
         whole = self._binary("full")
         self.lp += expr >= upper * whole
@@ -289,7 +289,7 @@ class TilingModel:
     # ------------------------------------------------------------------ answers
 
     def tile(self) -> Tile:
-        """The tile of the solver's current values."""
+        """Return the tile for the solver's current values."""
         values = []
         for name in "kcyx":
             size = self.sizes[name]
@@ -302,7 +302,7 @@ class TilingModel:
         return Tile(*values)
 
     def preference(self) -> pulp.LpAffineExpression:
-        """Lexicographic preference for large k, then y, x, c as one integer expression."""
+        """Return a lexicographic preference for large k, then y, x, c as one integer expression."""
         total = pulp.LpAffineExpression()
         for name in "kyxc":
             size = self.sizes[name]

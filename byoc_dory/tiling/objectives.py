@@ -1,9 +1,9 @@
-"""What makes a good tile: memory use plus named, weighted heuristics (HTVM paper Eq. 1).
+"""The objectives of tiling: memory use plus named, weighted heuristics (HTVM paper Eq. 1).
 
 An objective is ``alpha * (L1_w + L1_in + L1_out) + sum(beta_i * H_i)``, to be maximised.  Each
 ``H_i`` is one of a few *quantities* of a tile.  A quantity can be evaluated exactly (integers or
-numpy arrays) and, in `byoc_dory.tiling.milp`, written as a linear expression; weights are integers,
-so objective values are exact and comparable.
+numpy arrays) and, in `byoc_dory.tiling.milp`, be written as a linear expression; weights are
+integers, so objective values are exact and comparable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _value(problem: TilingProblem, dim: Dim, tile: tuple[Any, Any, Any, Any]) ->
 
 
 def _limit(problem: TilingProblem, dim: Dim) -> int:
-    """The value of a dimension when nothing is tiled, which is its largest."""
+    """Return the value of a dimension if nothing is tiled, which is its largest."""
     whole = problem.whole
     return {
         "k": whole.k, "c": whole.c, "y": whole.y, "x": whole.x,
@@ -46,11 +46,11 @@ class Size:
     dim: Dim
 
     def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
-        """The quantity of a tile (k, c, y, x)."""
+        """Return the quantity for a tile (k, c, y, x)."""
         return _value(problem, self.dim, tile)
 
     def upper(self, problem: TilingProblem) -> int:
-        """An upper bound over all tiles."""
+        """Return an upper bound over all tiles."""
         return _limit(problem, self.dim)
 
 
@@ -58,8 +58,8 @@ class Size:
 class Fill:
     """``(size - 1) mod modulus``: how well a dimension fills the array (HTVM paper Eq. 3-4).
 
-    With ``whole_is_full`` a dimension that is not tiled counts as filled: what is left over then
-    is the layer's, and no tile could avoid it.
+    With ``whole_is_full``, a dimension that is not tiled counts as filled: its remainder comes from
+    the layer, and no tile could avoid it.
     """
 
     dim: Dim
@@ -67,7 +67,7 @@ class Fill:
     whole_is_full: bool = False
 
     def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
-        """The quantity of a tile (k, c, y, x)."""
+        """Return the quantity for a tile (k, c, y, x)."""
         value = _value(problem, self.dim, tile)
         fill = (value - 1) % self.modulus
         if self.whole_is_full:
@@ -76,7 +76,7 @@ class Fill:
         return fill
 
     def upper(self, problem: TilingProblem) -> int:
-        """An upper bound over all tiles."""
+        """Return an upper bound over all tiles."""
         if self.whole_is_full:
             return self.modulus - 1
         return min(self.modulus, _limit(problem, self.dim)) - 1
@@ -89,7 +89,7 @@ class Whole:
     dims: tuple[Literal["k", "c", "y", "x"], ...]
 
     def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
-        """The quantity of a tile (k, c, y, x)."""
+        """Return the quantity for a tile (k, c, y, x)."""
         result: Any = True
         for dim in self.dims:
             axis = _AXES.index(dim)
@@ -97,7 +97,7 @@ class Whole:
         return np.multiply(result, 1)
 
     def upper(self, problem: TilingProblem) -> int:
-        """An upper bound over all tiles."""
+        """Return an upper bound over all tiles."""
         return 1
 
 
@@ -109,10 +109,10 @@ class Heuristic:
     """One named term of an objective.
 
     Attributes:
-        name: short, for reports.
-        quantity: what is rewarded.
+        name: short name for reports.
+        quantity: the quantity that is rewarded.
         weight: beta of Eq. 1, in objective units per unit of the quantity.
-        why: one sentence on what it is good for.
+        why: one sentence on its purpose.
         scope: ``"reducing"`` limits it to layers that sum over input channels (conv, dense),
             ``"channelwise"`` to those whose channels are independent (depthwise, add).
     """
@@ -124,7 +124,7 @@ class Heuristic:
     scope: Literal["all", "reducing", "channelwise"] = "all"
 
     def applies(self, problem: TilingProblem) -> bool:
-        """Whether the heuristic concerns this layer."""
+        """Whether the heuristic applies to this layer."""
         if self.scope == "all":
             return True
         return problem.channels_follow_k == (self.scope == "channelwise")
@@ -139,11 +139,11 @@ class Objective:
     alpha: int = 1
 
     def terms(self, problem: TilingProblem) -> tuple[Heuristic, ...]:
-        """The heuristics that concern this layer."""
+        """Return the heuristics that apply to this layer."""
         return tuple(entry for entry in self.heuristics if entry.applies(problem))
 
     def value(self, problem: TilingProblem, k: Any, c: Any, y: Any, x: Any) -> Any:
-        """The objective of a tile, or of arrays of tiles."""
+        """Return the objective for a tile, or for arrays of tiles."""
         tile = (k, c, y, x)
         total = self.alpha * (
             problem.in_bytes(*tile) + problem.out_bytes(*tile) + problem.weight_bytes(*tile)
@@ -153,16 +153,16 @@ class Objective:
         return total
 
     def of(self, problem: TilingProblem, tile: Tile) -> int:
-        """The exact objective of one tile."""
+        """Return the exact objective for one tile."""
         return int(self.value(problem, tile.k, tile.c, tile.y, tile.x))
 
     def whole_is_optimal(self, problem: TilingProblem) -> bool:
-        """Whether the whole layer, if it fits, is provably an optimum.
+        """Whether the whole layer, if it fits, is provably optimal.
 
-        True if no term can be larger elsewhere: all weights are non-negative, memory grows with
-        every dimension (only int32 partial sums break that), and each heuristic reaches its upper
-        bound.  A heuristic that rewards the whole layer by more than all others together could
-        gain elsewhere proves it as well.
+        This holds if no term can be larger elsewhere: all weights are non-negative, memory grows
+        with every dimension (only int32 partial sums break that), and each heuristic reaches its
+        upper bound.  It also holds if a heuristic rewards the whole layer by more than all others
+        together could gain elsewhere.
         """
         if self.alpha < 0 or problem.c.tiled:
             return False

@@ -1,8 +1,8 @@
 """The tiling problem of one layer: tile sizes, exact memory functions, limits and solutions.
 
 Every function here accepts plain integers or numpy integer arrays (the enumeration evaluates all
-tiles at once), and every solver's answer is checked against these functions, never against the
-solver's own idea of them.
+tiles at once), and every solver's answer is checked with these functions, never with the solver's
+own model of them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Axis:
     """One dimension of the tile.
 
     Attributes:
-        size: of the layer.
-        tiled: whether the dimension may be tiled at all.
-        step: a tile is the whole dimension or a multiple of this power of two.
+        size: size of the layer along this dimension.
+        tiled: whether the dimension may be tiled.
+        step: a power of two; a tile is a multiple of it, or the whole dimension.
     """
 
     size: int
@@ -53,7 +53,7 @@ class Axis:
     step: int = 1
 
     def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """All allowed tile sizes, ascending."""
+        """Return all allowed tile sizes, ascending."""
         if not self.tiled:
             return np.array([self.size], dtype=np.int64)
         multiples = np.arange(self.step, self.size, self.step, dtype=np.int64)
@@ -68,13 +68,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Window:
-    """What outputs read of the input.
+    """The inputs that outputs read.
 
     Attributes:
-        iy, ix: input size of the layer.
-        fy, fx: kernel as the accelerator executes it.
-        stride: (y, x).
-        crop: columns by which a tile's input may start early because of DMA alignment.
+        iy, ix: size of the layer's input.
+        fy, fx: size of the kernel that the accelerator executes.
+        stride: stride (y, x).
+        crop: number of columns by which a tile's input may start early because of DMA alignment.
     """
 
     iy: int
@@ -87,11 +87,12 @@ class Window:
 
 @dataclass(frozen=True)
 class Rounding:
-    """To what L1 pads the sizes of a tile, powers of two, and maps that it needs besides.
+    """The padding of tiles in L1.
 
     Attributes:
-        k, c, y, x: output channels, input channels, rows and columns.
-        extra_maps: output maps that are overwritten behind those of a tile.
+        k, c, y, x: multiples, each a power of two, that output channels, input channels, rows and
+            columns are rounded up to.
+        extra_maps: number of output maps after those of a tile that are overwritten.
     """
 
     k: int = 1
@@ -103,15 +104,15 @@ class Rounding:
 
 @dataclass(frozen=True)
 class TileWeights:
-    """What the weights of a tile take.
+    """The bytes of a tile's weights.
 
     Attributes:
-        channel, block, fixed: bytes for each block of output channels and input channel, for each
-            block, and for each tile; see `TilingProblem`.
-        limit: bytes of the memory for weights; says nothing with ``in_l1``.
-        block_k: weights of this many channels are stored as one block: other tiles of k than its
-            multiples are possible, but leave blocks partly empty.
-        in_l1: whether a tile's weights lie in L1, and count there.
+        channel, block, fixed: bytes per block of output channels and input channel, per block, and
+            per tile; see `TilingProblem`.
+        limit: size of the weight memory in bytes; ignored with ``in_l1``.
+        block_k: number of output channels whose weights are stored as one block: sizes of k other
+            than its multiples are possible, but leave blocks partly empty.
+        in_l1: whether a tile's weights are in L1, and count there.
     """
 
     channel: int = 0
@@ -124,12 +125,12 @@ class TileWeights:
 
 @dataclass(frozen=True)
 class FixedBytes:
-    """Bytes of L1 that no tile size changes.
+    """Bytes of L1 that do not depend on the tile.
 
     Attributes:
-        operands: of each further operand, which L1 holds as a whole beside any tile.
-        scratch: what every tile needs besides, once.
-        slack: what may be lost between tensors whose sizes are not aligned.
+        operands: bytes of each further operand that L1 holds as a whole for any tile.
+        scratch: bytes that every tile needs in addition, once.
+        slack: bytes that may be lost between tensors whose sizes are not aligned.
     """
 
     operands: tuple[int, ...] = ()
@@ -139,37 +140,38 @@ class FixedBytes:
 
 @dataclass(frozen=True)
 class TilingProblem:
-    """What a tile costs in L1, and how much there is.
+    """The L1 use of tiles, and the limits.
 
-    Input rows of a tile follow from its output rows with the halo exact: ``s*(y-1) + fy``, never
-    more than the whole input, and the whole input when y is not tiled; columns alike, plus
-    ``crop`` columns when x is tiled.  Then, in bytes, with each ``round`` to the size's rounding::
+    The input rows of a tile are derived from its output rows with an exact halo: ``s*(y-1) + fy``,
+    never more than the whole input, and the whole input if y is not tiled; columns likewise, plus
+    ``crop`` columns if x is tiled.  Then, in bytes, with ``round`` rounding to the size's
+    multiple::
 
         in  = copies * round(channels) * round(iy) * round(ix)
         out = (round(k) + extra_maps) * round(y) * round(x) * (4 if c < C else 1 + sums)
         weights = fixed + round(k) / rounding.k * (c * channel + block)
 
-    Weights lie in a memory of their own, or with ``weights.in_l1`` beside the activations.
-    ``channels`` is k where an output channel reads only its own input (depthwise, add), else c.
+    Weights are in a memory of their own, or with ``weights.in_l1`` in L1 with the activations.
+    ``channels`` is k if an output channel reads only its own input (depthwise, add), else c.
 
     Attributes:
-        name: the layer, for messages.
+        name: name of the layer, for messages.
         k, c, y, x: the dimensions of the tile.
-        window: what outputs read.
-        l1_limit: bytes for input and output tiles.
-        channels_follow_k: see above; c is then not a dimension of its own.
-        copies: input operands of the layer's shape (2 for an add).
-        rounding: padding in L1.
-        weights: of a tile.
-        sums: bytes of an output's sum that lie in L1 beside it until the accelerator has done all
-            passes over its input channels.
-        buffering: copies of every tile in memory, 2 when DMA is double-buffered.
-        unit: what the limits belong to, for messages.
-        fixed: what is in L1 whatever the tile.
-        inputs_once: whether L1 may hold one tile of each operand where it holds two of everything
-            else: its next tile is loaded when nothing reads the last one any more.
-        may_find: whether operands may lie in L1 as a whole.
-        may_stay: whether the result can be kept there.
+        window: the inputs that outputs read.
+        l1_limit: bytes available for input and output tiles.
+        channels_follow_k: whether ``channels`` is k, so that c is not a dimension of its own.
+        copies: number of input operands with the layer's shape (2 for an add).
+        rounding: padding of tiles in L1.
+        weights: bytes of a tile's weights.
+        sums: bytes per output for a sum in L1, until the accelerator has done all passes over its
+            input channels.
+        buffering: number of copies of every tile in memory, 2 with double buffering.
+        unit: name of what the limits belong to, for messages.
+        fixed: bytes of L1 that do not depend on the tile.
+        inputs_once: whether L1 may hold a single tile of each operand and two of everything else:
+            the operand's next tile is loaded when nothing reads the previous one any more.
+        may_find: whether operands may be in L1 as a whole.
+        may_stay: whether the result may stay in L1.
     """
 
     name: str
@@ -204,39 +206,39 @@ class TilingProblem:
     # ------------------------------------------------------------------ memory
 
     def rows_in(self, y: Any) -> Any:
-        """Input rows that a tile of ``y`` output rows may need."""
+        """Return the number of input rows that a tile of ``y`` output rows may need."""
         return _halo(y, self.y.size, self.window.iy, self.window.fy, self.window.stride[0])
 
     def columns_in(self, x: Any) -> Any:
-        """Input columns that a tile of ``x`` output columns may need, crop included."""
+        """The number of input columns that a tile of ``x`` output columns may need, with crop."""
         return _halo(
             x, self.x.size, self.window.ix, self.window.fx + self.window.crop, self.window.stride[1]
         )
 
     def columns_read(self, x: Any) -> Any:
-        """Input columns that ``x`` output columns read, without the crop."""
+        """Return the number of input columns that ``x`` output columns read, without crop."""
         return _halo(x, self.x.size, self.window.ix, self.window.fx, self.window.stride[1])
 
     def in_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
-        """Bytes of the input tile (of all operands) in L1."""
+        """Return the bytes of the input tile (of all operands) in L1."""
         channels = k if self.channels_follow_k else c
         pitch = _round_up(self.columns_in(x), self.rounding.x)
         rows = _round_up(self.rows_in(y), self.rounding.y)
         return self.copies * _round_up(channels, self.rounding.c) * rows * pitch
 
     def out_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
-        """Bytes of the output tile in L1; int32 partial sums while c is tiled."""
+        """Return the bytes of the output tile in L1, which has int32 partial sums if c is tiled."""
         maps = _round_up(k, self.rounding.k) + self.rounding.extra_maps
         element = 1 + self.sums + 3 * (c < self.c.size)
         return maps * _round_up(y, self.rounding.y) * _round_up(x, self.rounding.x) * element
 
     def weight_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
-        """Bytes of the tile in the weight memory."""
+        """Return the bytes of the tile in the weight memory."""
         blocks = _round_up(k, self.rounding.k) // self.rounding.k
         return self.weights.fixed + blocks * (c * self.weights.channel + self.weights.block)
 
     def memory(self, tile: Tile) -> tuple[int, int, int]:
-        """(input, output, weight) bytes of one copy of a tile, without what does not change."""
+        """Return (input, output, weight) bytes of one copy of a tile, without `fixed_bytes`."""
         sizes = (tile.k, tile.c, tile.y, tile.x)
         return (
             int(self.in_bytes(*sizes)),
@@ -246,11 +248,11 @@ class TilingProblem:
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of L1 that no tile size changes: further operands, scratch and slack."""
+        """Bytes of L1 that do not depend on the tile: further operands, scratch and slack."""
         return sum(self.fixed.operands) + self.fixed.scratch + self.fixed.slack
 
     def l1_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
-        """Bytes of L1 while tiles of this size are computed, all copies."""
+        """Return the bytes of L1 in use for tiles of this size, with all copies."""
         copied = self.in_bytes(k, c, y, x) + self.out_bytes(k, c, y, x)
         if self.weights.in_l1:
             copied = copied + self.weight_bytes(k, c, y, x)
@@ -272,12 +274,12 @@ class TilingProblem:
 
     @property
     def whole(self) -> Tile:
-        """The tile that is the whole layer."""
+        """The tile that covers the whole layer."""
         return Tile(*(axis.size for axis in self.axes))
 
     @property
     def smallest(self) -> Tile:
-        """The tile of which every size is the smallest."""
+        """The tile with the smallest allowed sizes."""
         return Tile(*(int(axis.sizes()[0]) for axis in self.axes))
 
     def tile_fits(self, tile: Tile) -> bool:
@@ -287,32 +289,31 @@ class TilingProblem:
         return allowed and bool(self.fits(*sizes))
 
     def fills_blocks(self, tile: Tile) -> bool:
-        """Whether the tile's weights are stored without empty places that another k would avoid."""
+        """Whether the tile's weights leave no places empty that another k would fill."""
         return tile.k % self.weights.block_k == 0 or tile.k == self.k.size
 
     def key(self) -> tuple[Any, ...]:
-        """Everything but the name: equal keys have equal solutions."""
+        """Return everything but the name: equal keys have equal solutions."""
         return tuple(getattr(self, entry.name) for entry in fields(self) if entry.name != "name")
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A tile, what it needs, and how good it is known to be.
+    """A tile, its use of memory, and its proven quality.
 
     Attributes:
         tile: the tile.
         l1_in, l1_out, l1_weights: bytes of one copy of it.
-        objective: exact value of the objective; of ``latency`` in cycles.
-        objective_name: which objective.
-        status: ``"optimal"``, or ``"feasible"`` if the node limit ended the search, or nothing
-            bounds the objective.
-        gap: bound minus objective, relative to the objective (0 when optimal); ``None`` where
-            nothing bounds it.
-        solver: ``"milp"``, ``"exhaustive"``, ``"search"`` (of least latency), ``"joint"`` (chosen
-            together with those of other layers) or ``"whole layer"``
-            (proved without a search).
-        nodes: of the branch and bound.
-        seconds: wall-clock time; information only, no part of equality.
+        objective: exact value of the objective; for ``latency`` in cycles.
+        objective_name: name of the objective.
+        status: ``"optimal"``, or ``"feasible"`` if the node limit ended the search, or there is no
+            bound for the objective.
+        gap: bound minus objective, relative to the objective (0 if optimal); ``None`` without a
+            bound.
+        solver: ``"milp"``, ``"exhaustive"``, ``"search"`` (for latency), ``"joint"`` (chosen
+            together with those of other layers) or ``"whole layer"`` (proved without a search).
+        nodes: number of branch-and-bound nodes.
+        seconds: wall-clock time; for information only, not compared for equality.
     """
 
     tile: Tile
@@ -329,7 +330,7 @@ class Solution:
 
 
 def solution_of(problem: TilingProblem, tile: Tile) -> Solution:
-    """A tile somebody chose, as a solution without a claim to be the best."""
+    """Return a given tile as a solution without a claim to be the best."""
     return Solution(tile, *problem.memory(tile), 0, "given", "feasible", None, "given")
 
 
@@ -338,7 +339,7 @@ def _round_up(value: Any, step: int) -> Any:
 
 
 def _halo(out: Any, whole: int, size: int, kernel: int, stride: int) -> Any:
-    """Input extent of ``out`` consecutive outputs; the whole input when out is not tiled."""
+    """The input extent of ``out`` consecutive outputs; the whole input if out is not tiled."""
     if isinstance(out, int):
         # The same without numpy, which takes ten times as long for a single number.
         return size if out == whole else min(stride * (out - 1) + kernel, size)

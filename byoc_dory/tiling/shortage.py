@@ -1,4 +1,4 @@
-"""`Shortage`: why no tile of a layer fits, in numbers, and what would help."""
+"""`Shortage`: why no tile of a layer fits, with the numbers, and what would help."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Shortage:
     """A memory is too small for every tile of a layer.
 
     Attributes:
-        layer: its name.
-        memory: the name of the memory.
-        limit: bytes there are.
-        demand: bytes the whole layer would take, untiled.
+        layer: name of the layer.
+        memory: name of the memory.
+        limit: size of the memory in bytes.
+        demand: bytes that the whole layer would need, untiled.
         tile: the tile that needs least.
-        smallest: bytes it needs; all copies, if it is buffered more than once.
-        parts: what they are, in words.
+        smallest: bytes it needs, with all copies if it is buffered more than once.
+        parts: description of these bytes.
         levers: what a user can do, the most direct first.
     """
 
@@ -37,7 +37,7 @@ class Shortage:
     levers: tuple[str, ...]
 
     def error(self) -> TilingError:
-        """The same as an exception."""
+        """Return the same as an exception."""
         parts = f" ({self.parts})" if self.parts else ""
         return TilingError(
             f"the smallest tile ({self.tile}) needs {self.smallest} B of {self.memory}{parts}, "
@@ -51,7 +51,8 @@ def require_feasible(problem: TilingProblem) -> None:
     """Check that at least the smallest tile fits.
 
     Raises:
-        TilingError: naming limit, the demand of the layer and of its smallest tile, and levers.
+        TilingError: no tile fits; the message names limit, the demand of the layer and of its
+            smallest tile, and what would help.
     """
     lacking = shortage_of(problem)
     if lacking is not None:
@@ -59,10 +60,10 @@ def require_feasible(problem: TilingProblem) -> None:
 
 
 def shortage_of(problem: TilingProblem) -> Shortage | None:
-    """What is lacking, or None if some tile fits.
+    """Return what is lacking, or None if some tile fits.
 
-    Memory grows with every dimension but one: while c is tiled, outputs are int32 partial sums, so
-    that c whole may need less than c tiled.
+    Memory grows with every dimension except one: if c is tiled, outputs are int32 partial sums, so
+    an untiled c may need less than a tiled one.
     """
     small, copies = problem.smallest, problem.buffering
     channels = problem.c.sizes()
@@ -133,7 +134,7 @@ def _single_buffering(problem: TilingProblem) -> tuple[str, ...]:
 
 
 def _smaller_layer(problem: TilingProblem, tile: Tile, input_matters: bool) -> tuple[str, ...]:
-    """Changes to the network that make its smallest tile smaller."""
+    """Return changes to the network that make its smallest tile smaller."""
     found = []
     if not problem.channels_follow_k and tile.c > 1:
         found.append(f"use fewer input channels than {tile.c}")
