@@ -97,7 +97,7 @@ class _Generator:
         self.prefix = c_identifier(prefix)
         used = {home.name: home for home in homes.values()}
         self._emitters = {name: home.emitter(soc) for name, home in used.items()}
-        # All are of one family, and so have one layout.
+        # All emitters belong to one family, so they share one layout.
         self.layout = homes[region.layers[0].name].layout(soc)
         self._symbols: set[str] = set()
 

@@ -1,7 +1,7 @@
 """The simplest layout: bytes row by row, channels innermost, no padding.
 
-Tensors of NHWC networks and vectors lie like that already; for others this makes the C of the
-host's conversions.
+Tensors of NHWC networks and vectors already have it; for others this module generates the host's
+conversions.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _conversion(
 
 @dataclass(frozen=True)
 class RowLayout(TensorLayout):
-    """The layout of an accelerator that says nothing else.
+    """The default layout of accelerators: rows of channels without padding.
 
     Attributes:
         byte_cycles: host cycles for converting a byte, for predictions (`HostCost.layout_byte`).
@@ -101,7 +101,7 @@ class RowLayout(TensorLayout):
 
     @property
     def keeps_rows(self) -> bool:
-        """Yes."""
+        """True: matrices are stored row by row."""
         return True
 
     def native(self, tensor: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""`TensorLayout`: how the accelerators of a family lay out tensors, and the conversions to that."""
+"""`TensorLayout`: the layout of tensors in a family of accelerators, and conversions to it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ class TensorLayout(ABC):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether matrices lie row by row.  Elsewhere a sum of matrices, which does not depend on
-        the layout, is offered as one of vectors."""
+        """Whether matrices are stored row by row.
+
+        Otherwise a sum of matrices, which does not depend on the layout, is offered as a sum of
+        vectors.
+        """
         return False
 
     @abstractmethod
     def native(self, tensor: Tensor) -> bool:
-        """Return whether a border tensor already has this layout, so that it is used in place."""
+        """Whether a border tensor already has this layout, so that it can be used in place."""
 
     @abstractmethod
     def stored_bytes(self, tensor: Tensor) -> int:
@@ -29,7 +32,7 @@ class TensorLayout(ABC):
 
     @abstractmethod
     def offsets(self, tensor: Tensor) -> Array:
-        """Return the bytes from a tensor's first to each element.
+        """Return the byte offset of each element from the tensor's first byte.
 
         Returns:
             int64 ``[C, y, x]`` or ``[C]``, as the tensor's shape.
@@ -50,4 +53,4 @@ class TensorLayout(ABC):
 
     @abstractmethod
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """Return the function that converts a result into the layout the outside wants."""
+        """Return the function that converts a result to its layout outside of the region."""

@@ -1,1 +1,1 @@
-"""SoC descriptions: memories, DMA, host and accelerators as data, and what each target may use."""
+"""SoC descriptions: memories, DMA, host and accelerators as data, and the targets."""

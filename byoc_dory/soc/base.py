@@ -1,14 +1,13 @@
-"""The vocabulary of SoC descriptions.
+"""The base classes of SoC descriptions.
 
 A SoC is three things: data (the dataclasses of this module, of :mod:`byoc_dory.soc.parts` and of
-:mod:`byoc_dory.soc.cores`), rules and heuristics (methods of an accelerator), and C
-instructions with a device model (``runtime_c/soc/<driver>``, or a folder of the SoC's own
-package).  Every hardware number of the project lives in such data and nowhere else: tiler, cost
-model, device model and firmware read it from here, the C side through
-:mod:`byoc_dory.soc.header`.
+:mod:`byoc_dory.soc.cores`), rules and heuristics (methods of an accelerator), and C instructions
+with a device model (``runtime_c/soc/<driver>``, or a folder of the SoC's own package).  All
+hardware numbers of the project are in these data and nowhere else: tiler, cost model, device model
+and firmware read them from here, the C side through :mod:`byoc_dory.soc.header`.
 
-Units: sizes in bytes, times in cycles of the SoC's one clock, addresses as the 32-bit host sees
-them.
+Units: sizes in bytes, times in cycles of the SoC's single clock, addresses as seen by the 32-bit
+host.
 """
 
 from __future__ import annotations
@@ -54,18 +53,18 @@ __all__ = [
 
 
 class Rule(Protocol):
-    """A small function whose docstring is the public statement of what the accelerator takes."""
+    """A function that checks a layer; its docstring is its public statement."""
 
     __name__: str
     __doc__: str | None
 
     def __call__(self, layer: Layer, core: Any, soc: Soc, /) -> Verdict:
-        """Judge one layer for the accelerator ``core`` of ``soc``."""
+        """Check one layer for the accelerator ``core`` of ``soc``."""
         ...
 
 
 def judge(layer: Layer, core: Any, soc: Soc, rules: tuple[Rule, ...]) -> Verdict:
-    """The first objection of the accelerator's rules in order, or acceptance."""
+    """Return the first objection of the accelerator's rules in order, or acceptance."""
     for rule in rules:
         verdict = rule(layer, core, soc)
         if isinstance(verdict, Refused):
@@ -77,17 +76,17 @@ def judge(layer: Layer, core: Any, soc: Soc, rules: tuple[Rule, ...]) -> Verdict
 class Accelerator(ABC):
     """One accelerator of a SoC.
 
-    The author derives a class: fields for the accelerator's numbers, and the methods below.
+    The author derives a class with fields for the accelerator's numbers, and the methods below.
     Descriptions are compared and listed without a solver: modules that need one, or numpy, are
-    imported by the methods, not by the module of the class.
+    imported inside the methods, not by the module of the class.
 
     Attributes:
-        name: short name, unique in the SoC; composites are called "<name>.<op>".
-        title: what it is called in reports.
+        name: short name, unique within the SoC; composites are named "<name>.<op>".
+        title: name in reports.
         registers: device address of the register block.
-        l1: name of the memory it works on.
+        l1: name of the memory that it works on.
         family: accelerators of one family share their L1 and the layout of activations in it, so
-            that tensors pass between them as they are and one region may hold layers of both.
+            that tensors pass between them without conversion and a region may hold layers of both.
     """
 
     name: str
@@ -100,24 +99,24 @@ class Accelerator(ABC):
 
     @property
     def peak_macs(self) -> float | None:
-        """Multiply-accumulates per cycle at best; None where there is no such figure."""
+        """Peak multiply-accumulates per cycle; None if not defined."""
         return None
 
     @property
     def scheme(self) -> NumberScheme:
-        """The arithmetic it executes; retargeting writes its layers in that form."""
+        """The number scheme that it executes; retargeting writes its layers in this scheme."""
         return ShiftScheme()
 
     def configured(self, options: TilingOptions) -> Accelerator:
-        """Return the accelerator as these options want it used."""
+        """Return the accelerator configured by these options."""
         return self
 
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
-        """Return device register -> value for a run with analog noise; empty where there is none.
+        """Return device register -> value for a run with analog noise; empty without analog parts.
 
         Args:
             deviation: standard deviation in steps of the converters.
-            seed: 32 bits.
+            seed: 32-bit seed.
         """
         return {}
 
@@ -126,7 +125,7 @@ class Accelerator(ABC):
     @property
     @abstractmethod
     def rules(self) -> tuple[Rule, ...]:
-        """The rules a layer must pass, in the order in which they are judged."""
+        """The rules that a layer must satisfy, in the order in which they are checked."""
 
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
@@ -135,7 +134,7 @@ class Accelerator(ABC):
     def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
         """Return the layers that ``layer`` is executed as, each with its accelerator's name.
 
-        They belong to the same family, and the last one has the output of ``layer``.
+        They belong to the same family, and the last one produces the output of ``layer``.
         """
         return ((layer, self.name),)
 
@@ -151,21 +150,21 @@ class Accelerator(ABC):
         """Return the tiling problem of ``layer``, with :meth:`budget` bytes of L1."""
 
     def budget(self, soc: Soc, l1_budget: int | None) -> int:
-        """Return how many bytes of L1 may be used: ``l1_budget``, or all where it is None."""
+        """Return how many bytes of L1 may be used: ``l1_budget``, or all of L1 if it is None."""
         return soc.memory(self.l1).size if l1_budget is None else l1_budget
 
     @abstractmethod
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
     ) -> TileProgram:
-        """Return how ``layer`` is executed tile by tile under a plan."""
+        """Return the tile-by-tile execution of ``layer`` under a plan."""
 
     @abstractmethod
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of the transfers and calls in a program of ``layer``.
 
-        Those of one transfer and of one call depend neither on places in L1 nor on how many
-        buffers there are.
+        The costs of single transfers and calls do not depend on places in L1 or on the number of
+        buffers.
         """
 
     def plan_cost(
@@ -179,11 +178,12 @@ class Accelerator(ABC):
         """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter.
 
         Args:
-            layer: accepted by the rules.
+            layer: a layer that the rules accept.
             plan: of the layer.
             soc: description of the SoC.
-            options: schedule and loop order.
-            known: keeps the prices of tiles between calls that differ in the plan's buffers only.
+            options: options that determine schedule and loop order.
+            known: cache of the prices of tiles, shared by calls that differ only in the plan's
+                buffers.
         """
         from byoc_dory.tileloop.cycles import predicted_cycles
 
@@ -213,7 +213,7 @@ class Accelerator(ABC):
 
     @abstractmethod
     def emitter(self, soc: Soc) -> Emitter:
-        """Return what turns plans into C."""
+        """Return the emitter that generates C from plans."""
 
 
 @dataclass(frozen=True)
@@ -221,21 +221,21 @@ class Soc:
     """A SoC description.
 
     Attributes:
-        name: what it is called in messages and files.
-        clock_hz: clock with which cycles become times.
+        name: name in messages and files.
+        clock_hz: clock for converting cycles to times.
         memories: all memories; "L2" holds code, constants, arena and stack.
         host: the core that runs the firmware.
-        sim: the simulator's registers.
-        dma: the DMA engine, None where there is none.
-        accelerators: in the order in which they are offered a layer.
-        targets: names to build for.
-        driver: a C identifier: prefix of the devices' names in ``htvm_soc.h``, and the folder of
-            drivers and device models ("none" for a SoC without devices).
-        package: importable package in whose folder ``runtime`` drivers and device models are;
-            empty where they are in ``runtime_c/soc/<driver>``.
-        adjustable: names of memories whose size the user may ask for.
-        cluster: harts beside the host core, None where it is alone.
-        powers: average powers, each for a set of accelerators at work; there may be none.
+        sim: registers of the simulator.
+        dma: the DMA engine; None if there is none.
+        accelerators: the accelerators, in the order in which they are offered a layer.
+        targets: the targets that users can name.
+        driver: a C identifier: prefix of the devices' names in ``htvm_soc.h``, and name of the
+            folder of drivers and device models ("none" for a SoC without devices).
+        package: importable package with drivers and device models in its folder ``runtime``; empty
+            if they are in ``runtime_c/soc/<driver>``.
+        adjustable: names of the memories whose size the user can choose.
+        cluster: harts besides the host core; None if the host is the only one.
+        powers: average powers, each for a set of working accelerators; may be empty.
     """
 
     name: str
@@ -285,10 +285,10 @@ class Soc:
         )
 
     def power(self, *units: str) -> Power | None:
-        """Return the power while exactly these accelerators are at work; None where none is known.
+        """Return the power while exactly these accelerators are working; None if unknown.
 
         Args:
-            units: their names, in any order; "cpu" for the host.
+            units: names of the accelerators, in any order; "cpu" for the host.
         """
         wanted = set(units)
         return next((power for power in self.powers if set(power.units) == wanted), None)
@@ -310,7 +310,8 @@ class Soc:
                 where=f"SoC {self.name}",
                 hint="use a target whose memory is adjustable, such as generic.cpu",
             )
-        # Device registers lie above every memory; a memory must not grow into them.
+        # Device registers have higher addresses than every memory; a memory must not grow into
+        # them.
         limit = min(
             [other.base for other in self.memories if other.base > old.base]
             + [self.sim.putchar, 1 << 32]
@@ -329,13 +330,13 @@ class Soc:
 
 @dataclass(frozen=True)
 class Target:
-    """What a user builds for: a SoC and the accelerators that may be used.
+    """The target of a build: a SoC and the accelerators that may be used.
 
     Attributes:
-        name: as the user wrote it, e.g. "diana.digital".
-        soc: the description.
-        accelerators: subset of ``soc.accelerators``, empty for a CPU target.
-        policy: name of the dispatch policy, unless the user chooses another.
+        name: name as the user wrote it, e.g. "diana.digital".
+        soc: description of the SoC.
+        accelerators: subset of ``soc.accelerators``; empty for a CPU target.
+        policy: name of the default policy.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The cores that execute programs: the host, and the harts of a cluster beside it."""
+"""The cores that execute programs: the host, and the harts of a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Cluster", "CoreTiming", "Host", "HostCost"]
 
 @dataclass(frozen=True)
 class HostCost:
-    """Rough cycles of CPU kernels, for estimates in verdicts only (runs measure the real ones).
+    """Rough cycles of CPU kernels, only for estimates in verdicts (runs measure the real ones).
 
     Attributes:
         conv_mac, pointwise_mac, dense_mac, depthwise_mac: cycles per multiply-accumulate.
@@ -17,7 +17,7 @@ class HostCost:
         pool_element: cycles per element that a pool's windows read.
         softmax_element: cycles per element of a softmax.
         move_element: cycles per element of a conversion, padding or concatenation.
-        real_element: cycles per element of an operator in reals, which are computed in software.
+        real_element: cycles per element of an operator in reals, which is computed in software.
         layout_byte: cycles per byte that enters or leaves an accelerator's layout.
     """
 
@@ -35,21 +35,24 @@ class HostCost:
 
 @dataclass(frozen=True)
 class CoreTiming:
-    """Timing of an in-order core that issues one instruction per cycle and keeps a scoreboard.
+    """Timing of an in-order core that issues one instruction per cycle and has a scoreboard.
 
-    An instruction issues when its operands are there and its destination is not awaited; results
-    come the given number of cycles after it issued, while later instructions go on.  One cycle
-    for everything else, control and status registers included.
+    An instruction issues when its operands are ready and its destination is not pending; its result
+    is ready the given number of cycles after that, while later instructions continue.  All other
+    instructions, including those on control and status registers, take one cycle.
 
     Attributes:
-        load: cycles until the result of a load from L1 can be used.
-        multiply: the same of a multiplication; the multiplier is pipelined.
-        divide: the same of a division or remainder; the divider takes one at a time.
-        atomic: the same of an atomic operation in L1, or of a load-reserved or store-conditional.
-        redirect: cycles that a taken branch or a jump costs beyond the first.
-        far: cycles until the result of a load from L2 can be used, or a store to it is done.
-        far_outstanding: accesses to L2 that can be under way at once; one more waits.
-        register: cycles until the value of a device register can be used.
+        load: cycles until the result of a load from L1 is ready.
+        multiply: cycles until the result of a multiplication is ready; the multiplier is pipelined.
+        divide: cycles until the result of a division or remainder is ready; the divider is not
+            pipelined.
+        atomic: cycles until the result of an atomic operation in L1, or of a load-reserved or
+            store-conditional, is ready.
+        redirect: cycles that a taken branch or a jump costs in addition to the first.
+        far: cycles until the result of a load from L2 is ready, or a store to it is done.
+        far_outstanding: number of accesses to L2 that can be under way at once; a further one
+            waits.
+        register: cycles until the value of a device register is ready.
     """
 
     load: int
@@ -64,19 +67,19 @@ class CoreTiming:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Harts beside the host core, which is hart 0, and what they share.
+    """The harts besides the host core, which is hart 0, and their shared resources.
 
     Attributes:
-        harts: all of them, the host core included.
-        cores: those that execute kernels: harts 0 to ``cores`` - 1.
+        harts: number of harts, including the host core.
+        cores: number of harts that execute kernels: harts 0 to ``cores`` - 1.
         registers: device address of the cluster's control registers: mask, barrier, wake.
-        worker_stack: bytes of L1 for the stack of each hart but the host core.
-        banks: banks of L1, interleaved; one access per cycle each.
-        bank_bytes: width of a bank.
-        release: cycles from the last hart's arrival at a barrier until all go on.
-        wake: cycles from a wake-up until the hart goes on.
-        memory: name of the memory close to the cores; kernels that no accelerator takes bring
-            their operands there (``runtime_c/include/htvm_parallel.h``).
+        worker_stack: bytes of L1 for the stack of each hart except the host core.
+        banks: number of interleaved banks of L1, with one access per cycle each.
+        bank_bytes: width of a bank in bytes.
+        release: cycles from the last hart's arrival at a barrier until all continue.
+        wake: cycles from a wake-up until the hart continues.
+        memory: name of the memory close to the cores; kernels that no accelerator takes copy their
+            operands there (``runtime_c/include/htvm_parallel.h``).
     """
 
     harts: int
@@ -95,13 +98,13 @@ class Host:
     """The host core that runs the firmware.
 
     Attributes:
-        name: what it is called in reports.
-        isa: instruction set for which firmware is compiled.
-        stack: bytes reserved for the stack (the simulator reports how much is used).
+        name: name in reports.
+        isa: instruction set that firmware is compiled for.
+        stack: bytes reserved for the stack (the simulator reports how many are used).
         cost: estimates for CPU kernels.
-        stack_memory: where the stack is: at the end of L2, or at the end of the reserved bytes of
-            another memory.
-        timing: of a core with a scoreboard; None: the rules of the CV32E40P
+        stack_memory: name of the memory with the stack: at the end of L2, or at the end of the
+            reserved bytes of another memory.
+        timing: timing of a core with a scoreboard; None for that of the CV32E40P
             (``runtime_c/iss/timing.h``).
     """
 

@@ -1,10 +1,10 @@
-"""Renders ``htvm_soc.h``: the SoC description as C constants.
+"""Rendering ``htvm_soc.h``: the SoC description as C constants.
 
-Driver, device models and linker glue read their numbers from this header and from nowhere else.
-Machine-wide names start with ``HTVM_``, those of devices with the name of the SoC's driver:
-every integer field of a DMA or accelerator dataclass becomes ``<DRIVER>_<DEVICE>_<FIELD>``, a
-tuple of integers a comma-separated list for an initializer.  Fields of `CoreTiming` and `Cluster`
-become ``HTVM_CORE_<FIELD>`` and ``HTVM_CLUSTER_<FIELD>``.
+Drivers, device models and linker glue read their numbers only from this header. Machine-wide names
+start with ``HTVM_``, those of devices with the name of the SoC's driver: every integer field of a
+DMA or accelerator dataclass becomes ``<DRIVER>_<DEVICE>_<FIELD>``, a tuple of integers a
+comma-separated list for an initializer.  Fields of `CoreTiming` and `Cluster` become
+``HTVM_CORE_<FIELD>`` and ``HTVM_CLUSTER_<FIELD>``.
 """
 
 from __future__ import annotations

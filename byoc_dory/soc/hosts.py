@@ -1,4 +1,4 @@
-"""Host cores that several SoCs are described with."""
+"""Host cores shared by several SoC descriptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["CV32E40P"]
 CV32E40P = Host(
     name="RV32IMC host (CV32E40P timing)",
     isa="rv32imc",
-    # assumed: generous for generated code, which recurses nowhere.
+    # assumed: generous for generated code, which is not recursive.
     stack=4_096,
     # derived: measured on the simulated host, our schedules (tests/soc/test_host_cost.py); add:
     # fitted to the published CPU column (compiled with XpulpV2), as ours are fused into convs.

@@ -1,4 +1,4 @@
-"""The plain records that a SoC's description is made of."""
+"""The plain records of a SoC description."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Memory:
     """One memory of the SoC.
 
     Attributes:
-        name: "L1", "L2", ...; accelerators and messages refer to it.
+        name: "L1", "L2", ...; accelerators and messages refer to it by this name.
         base: device address of its first byte.
         size: usable bytes.
-        title: what it is called in reports.
-        mapped: whether harts load from it and store to it like L2; otherwise only devices reach
-            it.
-        reserved: bytes behind the usable ones that the runtime keeps for itself (stacks, queues).
+        title: name in reports.
+        mapped: whether harts can access it with loads and stores, like L2; otherwise only devices
+            can.
+        reserved: bytes after the usable ones that the runtime uses itself (stacks, queues).
     """
 
     name: str
@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def end(self) -> int:
-        """First device address behind the memory."""
+        """First device address after the memory."""
         return self.base + self.size
 
 
@@ -43,22 +43,22 @@ class Memory:
 class Dma:
     """The DMA engine between L2 and L1: a queue of one-dimensional commands, executed in order.
 
-    A call of the driver moves a block; where its dimensions are contiguous in both memories the
-    driver collapses them.  A block that is one command costs ``call_cycles`` plus its bytes; one
-    of n > 1 commands costs ``call_cycles + n * command_cycles`` plus its bytes.  Both constants
-    include the host's driver code, whose measured share is ``driver_*``: the device itself is
-    busy for the difference.  A driver that waits for each command costs the sum; one that lets
-    them queue up while something else runs costs less.
+    A call of the driver moves a block; the driver collapses dimensions that are contiguous in both
+    memories.  A block that is one command costs ``call_cycles`` plus its bytes; one with n > 1
+    commands costs ``call_cycles + n * command_cycles`` plus its bytes.  Both constants include the
+    host's driver code, whose measured share is ``driver_*``: the device itself is busy for the
+    difference.  A driver that waits for each command pays the sum; one that queues commands while
+    something else runs pays less.
 
     Attributes:
         registers: device address of the register block.
-        bytes_per_cycle: width of the port.
-        granule: the bytes of each command are charged rounded up to this.
-        l1_align, l2_align: required alignment of each command's addresses.
-        queue_depth: commands that can be under way at once, the running one included.
-        call_cycles, command_cycles: see above.
-        driver_single_cycles: host cycles of a call that is one command.
-        driver_first_cycles: host cycles of a call of several commands, entry, exit and one
+        bytes_per_cycle: width of the port in bytes.
+        granule: the bytes of each command are charged rounded up to a multiple of this.
+        l1_align, l2_align: required alignment of each command's addresses, in bytes.
+        queue_depth: number of commands that can be under way at once, including the running one.
+        call_cycles, command_cycles: constant cycles per call and per command.
+        driver_single_cycles: host cycles of a call with one command.
+        driver_first_cycles: host cycles of a call with several commands: entry, exit and one
             command (the device charges the rest of call + command with the first one).
         driver_next_cycles: host cycles of each further command of such a call.
     """
@@ -81,7 +81,7 @@ class Dma:
 
         Args:
             command_bytes: bytes of each 1-D command, after collapsing contiguous dimensions.
-            commands: how many such commands the call issues.
+            commands: number of such commands in the call.
         """
         moved = -(-round_up(command_bytes, self.granule) // self.bytes_per_cycle)
         setup = self.call_cycles + (self.command_cycles * commands if commands > 1 else 0)
@@ -93,9 +93,10 @@ class SimControl:
     """Registers of the simulator, not of any chip: print, end of run, trace marks.
 
     Attributes:
-        putchar: a byte stored here is printed.
-        exit: a word stored here ends the run (how it carries the exit code: htvm.firmware.machine).
-        trace: a word stored here is a mark, (index << 1) | (0 begin, 1 end).
+        putchar: address; a byte stored there is printed.
+        exit: address; a word stored there ends the run (htvm.firmware.machine describes the exit
+            codes).
+        trace: address; a word stored there is a mark, (index << 1) | (0 begin, 1 end).
     """
 
     putchar: int
@@ -105,13 +106,13 @@ class SimControl:
 
 @dataclass(frozen=True)
 class Power:
-    """An average power, with which the energy of what ran is estimated.
+    """An average power, for estimating the energy of a run.
 
     Attributes:
-        units: names of the accelerators at work ("cpu" for the host, or for cores that run
-            without one); the power is that of the whole while exactly these are.
-        milliwatts: average, at the SoC's clock.
-        source: kind (published, public code, derived, assumed) and where the figure is from.
+        units: names of the working accelerators ("cpu" for the host, or for cores that run without
+            an accelerator); the power is that of the whole SoC while exactly these are working.
+        milliwatts: average power at the SoC's clock, in mW.
+        source: kind (published, public code, derived, assumed) and source of the number.
     """
 
     units: tuple[str, ...]
@@ -121,13 +122,12 @@ class Power:
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """A name a user can build for, and the accelerators it may use.
+    """A target that users can name, and the accelerators that it may use.
 
     Attributes:
-        name: e.g. "diana.digital".
-        accelerators: names, in order of preference.
-        policy: name of the dispatch policy that decides between them, unless the user chooses
-            one (see `htvm.policy`).
+        name: name of the target, e.g. "diana.digital".
+        accelerators: names of accelerators, in order of preference.
+        policy: name of the default policy that chooses between them (see `htvm.policy`).
     """
 
     name: str

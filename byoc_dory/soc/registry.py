@@ -1,9 +1,8 @@
-"""Finds SoC descriptions and the targets they offer.
+"""Finding SoC descriptions and their targets.
 
-SoCs come from the entry-point group ``htvm.socs``; each entry point is a function without
-arguments that returns a :class:`~byoc_dory.soc.base.Soc`.  The built-in ones are registered the
-same way by the distribution; :data:`BUILT_IN` repeats them so that a source tree which was never
-installed knows them too.
+SoCs come from the entry-point group ``htvm.socs``; each entry point is a function without arguments
+that returns a :class:`~byoc_dory.soc.base.Soc`.  The built-in ones are registered the same way by
+the distribution; :data:`BUILT_IN` repeats them for a source tree that was never installed.
 """
 
 from __future__ import annotations
@@ -80,10 +79,10 @@ def targets() -> tuple[str, ...]:
 
 
 def scheme_of(kind: type[_Kind]) -> _Kind:
-    """Return the number scheme of the first accelerator that has one of this kind.
+    """Return the number scheme of the first accelerator with a scheme of this kind.
 
     Raises:
-        TargetError: no known accelerator does.
+        TargetError: no known accelerator has one.
     """
     for soc in map(_load, _references().values()):
         for accelerator in soc.accelerators:
@@ -96,15 +95,15 @@ def resolve(name: str, *, l2_bytes: int | None = None) -> Target:
     """Return the target called ``name``.
 
     Args:
-        name: e.g. "diana.digital"; :func:`targets` lists them.
-        l2_bytes: another size of L2 in bytes, for SoCs whose L2 is adjustable.
+        name: name of the target, e.g. "diana.digital"; :func:`targets` lists them.
+        l2_bytes: size of L2 in bytes, for SoCs whose L2 is adjustable.
 
     Raises:
-        TargetError: the name is not known (the message lists the known ones), or the L2 cannot
-            have that size.
+        TargetError: the name is unknown (the message lists the known ones), or L2 cannot have that
+            size.
     """
     known = []
-    # One after another: a package that cannot be loaded is no reason to refuse another's target.
+    # One after another: a package that cannot be loaded must not affect another's target.
     for soc in map(_load, _references().values()):
         for spec in soc.targets:
             known.append(spec.name)

@@ -1,4 +1,4 @@
-"""Rules that accelerators of several SoCs have; each docstring is the public statement."""
+"""Rules shared by accelerators of several SoCs; each docstring is the public statement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCEPTED = Accepted()
 
 
 def tensors_are_int8(layer: Layer) -> Verdict:
-    """Judge the types of a layer's activations and weights, for rules that say more."""
+    """Check the types of a layer's activations and weights; a part of rules that check more."""
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype != "int8":
             return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")

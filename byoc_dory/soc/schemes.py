@@ -1,7 +1,7 @@
-"""Number schemes: what form layers must have so that an accelerator computes them exactly.
+"""Number schemes: the form that layers must have for an accelerator to compute them exactly.
 
-Retargeting writes layers in that form; whoever judges a layer before it is retargeted asks for a
-form with numbers that stand for any.
+Retargeting writes layers in this form; to check a layer before it is retargeted, use a form with
+placeholder numbers.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ __all__ = [
 ]
 
 SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift"]
-"""Name of a number scheme, as users and reports know it."""
+"""Name of a number scheme, for users and reports."""
 
 _MOST_BITS = 31  # multipliers are written as int32
 
 
 @dataclass(frozen=True)
 class NumberScheme(ABC):
-    """The arithmetic of an accelerator; there is a class for each."""
+    """The arithmetic of an accelerator; each kind has its own class."""
 
     @property
     @abstractmethod
     def name(self) -> SchemeName:
-        """Its name in reports and policies."""
+        """Name of the scheme in reports and policies."""
 
     def form_of(self, layer: Layer) -> Layer:
-        """Return a layer as retargeting would write it, with numbers that stand for any.
+        """Return a layer as retargeting would write it, with placeholder values for its numbers.
 
         Shapes are the layer's own; types, weights, requantization and clip satisfy the arithmetic,
-        so that only rules about shapes can object.  Layers for which no such form exists (an add
-        has no ternary one) get that of one right shift.  Layers of matrices are not retargeted:
-        their form is the one they have.
+        so that only rules about shapes can object.  Layers without such a form (there is no ternary
+        add) get that of a single right shift.  Layers of matrices are not retargeted: their form
+        does not change.
         """
         from byoc_dory.layers import INT8, Weighted
 
@@ -64,10 +64,10 @@ class NumberScheme(ABC):
 
     @abstractmethod
     def _requant(self) -> Requant:
-        """The requantization of a layer without weights."""
+        """Return the requantization of a layer without weights."""
 
     def _of_weighted(self, layer: Any) -> dict[str, Any]:
-        """Fields of a layer with weights that are not its own."""
+        """Return the fields that change for a layer with weights."""
         import numpy as np
 
         return {"bias": np.zeros(layer.K, np.int32), "requant": self._requant()}
@@ -90,18 +90,18 @@ class ShiftScheme(NumberScheme):
 
 @dataclass(frozen=True)
 class MulShiftScheme(NumberScheme):
-    """int8 weights, and a multiplier before the right shift (`MulShift`, and so `Shift`).
+    """int8 weights, and a multiplier before the right shift (`MulShift`, which includes `Shift`).
 
     Weights are symmetric; zero points and rounding are part of the biases.
 
     Attributes:
-        per_channel: a multiplier for each output channel of a layer with weights; otherwise one
-            for the tensor.
-        multiplier_bits: of the unsigned multipliers that retargeting writes, 1 to 31; with 8, most
-            products with a sum stay within 32 bits.
+        per_channel: whether there is one multiplier per output channel of a layer with weights;
+            otherwise one per tensor.
+        multiplier_bits: number of bits of the unsigned multipliers that retargeting writes, 1 to
+            31; with 8, most products plus a sum stay within 32 bits.
 
     Raises:
-        InputError: for other numbers of bits.
+        InputError: the number of bits is out of range.
     """
 
     per_channel: bool = False
@@ -131,9 +131,9 @@ class TernaryScheme(NumberScheme):
     """Weights -1, 0, 1 in an array with converters behind its columns (`AnalogRequant`).
 
     Attributes:
-        rows: of the array; a pass takes as many whole input channels as they hold.
-        activation_bits: of the signed inputs.
-        adc_bits: of the converters, signed.
+        rows: number of rows of the array; a pass takes as many whole input channels as they hold.
+        activation_bits: number of bits of the signed inputs.
+        adc_bits: number of bits of the converters, signed.
         max_gain: largest right shift before the converter.
         max_shift: largest right shift of the requantization.
     """
@@ -178,7 +178,7 @@ class TernaryScheme(NumberScheme):
 
 
 def all_multiply(schemes: Iterable[NumberScheme]) -> bool:
-    """Whether all of these (and there are some) multiply before they shift."""
+    """Whether there are schemes and all of them multiply before they shift."""
     kinds = [isinstance(scheme, MulShiftScheme) for scheme in schemes]
     return bool(kinds) and all(kinds)
 

@@ -101,7 +101,7 @@ class Price(NamedTuple):
 
 
 Prices: TypeAlias = dict[tuple[int, ...], Price]
-"""What tiles take, by the indices of the first tile of a kind."""
+"""Prices of tiles, by the indices of the first tile of each kind."""
 
 
 class _Anywhere(Tile):
@@ -134,8 +134,8 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
 
     Args:
         program: of the layer.
-        costs: of its transfers and calls.
-        known: prices of this layer's tiles of these sizes that are known; others are added.
+        costs: costs of its transfers and calls.
+        known: prices already known for this layer's tiles of these sizes; new ones are added.
     """
     known = {} if known is None else known
     if not program.pipelined and costs.overheads == Overheads():
@@ -286,9 +286,9 @@ class _Timeline:
 
 
 def _tiles(program: TileProgram, costs: Costs, known: Prices) -> list[Price]:
-    """The prices of all tiles in the order of execution, each kind looked at once."""
+    """Return the prices of all tiles in the order of execution, computing each kind once."""
     found = []
-    # Of each tile along an axis, the first tile that is of its kind.
+    # For each tile along an axis, the first tile of the same kind.
     firsts = [[axis.kinds[0][kind] for kind in axis.kinds[1]] for axis in program.axes]
     for indices in itertools.product(*firsts):
         price = known.get(indices)

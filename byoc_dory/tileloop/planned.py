@@ -1,7 +1,7 @@
-"""Operands whose place and buffers in L1 are those of a layer's plan.
+"""Operands whose places and buffers in L1 come from a layer's plan.
 
-An author says where a tile of a tensor lies in L2 and which block is moved; the plan has decided
-the rest, and whether the tensor stays in L1 as a whole.
+An author specifies where a tile of a tensor lies in L2 and which block is moved; the plan
+determines the rest, and whether the whole tensor stays in L1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def input_of(
     every_tile: bool = False,
     title: str = "",
 ) -> Operand:
-    """An input of a layer; a resident one has the layout that it has in L2.
+    """Return an input of a layer; if resident, it has the same layout as in L2.
 
     Args:
         plan: of the layer.
-        number: of the input among the layer's.
-        name, offset, block, title: see `Operand`.
+        number: index of the input among the layer's inputs.
+        name, offset, block, title: as for `Operand`.
         whole: bytes of the whole tensor.
         buffer: bytes of one tile in L1.
         every_tile: whether every tile reads all of it, so that one buffer is enough.
@@ -59,7 +59,7 @@ def weights_of(plan: LayerPlan, offset: Value, block: BlockOf, buffer: int) -> O
 def result_of(
     plan: LayerPlan, offset: Value, block: BlockOf, whole: int, buffer: int, *, title: str = ""
 ) -> Operand:
-    """The result of a layer, ``out``; arguments as for `input_of`."""
+    """Return the result of a layer, ``out``; arguments as for `input_of`."""
     return Operand(
         "out",
         offset,

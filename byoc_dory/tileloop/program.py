@@ -53,7 +53,7 @@ class BlockOf:
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The fields that may differ from tile to tile, in the order of those of `Block`."""
+        """The fields that may differ between tiles, in the order of those of `Block`."""
         return (
             self.channels,
             self.rows,
@@ -187,10 +187,10 @@ class TileProgram:
         in_turn: order of the actions if tiles are executed one after another.
         overlapped: order of the actions if transfers overlap with computation; None if they never
             do. It is used if there is more than one tile, and anything to move.
-        position: the number of each axis in the loops, by name.
-        tensor: the operands and the result by name.
-        tiles: how many tiles there are.
-        loaded: the operands that are moved at all.
+        position: index of each axis in the loops, by name.
+        tensor: the operands and the result, by name.
+        tiles: number of tiles.
+        loaded: the operands that are moved.
     """
 
     layer: str

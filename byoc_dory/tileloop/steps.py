@@ -78,12 +78,12 @@ class Store:
 
 
 class Trigger:
-    """What an accelerator is told to compute for one tile: a `Call`, or a class of its own."""
+    """The computation of one tile on an accelerator: a `Call`, or a subclass of its own."""
 
 
 @dataclass(frozen=True)
 class Call(Trigger):
-    """A trigger of any kind: what it is called, and its fields by name, for one tile."""
+    """A trigger of any kind: its name, and its fields by name, for one tile."""
 
     name: str
     fields: dict[str, int | str | tuple[int, ...]]

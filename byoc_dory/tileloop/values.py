@@ -288,7 +288,7 @@ def evaluated(fields: Mapping[str, Entry], tile: Current) -> dict[str, int | str
     """Return the values of named entries for one tile; text is not changed."""
     found: dict[str, Any] = dict(fields)
     for name, entry in fields.items():
-        # Most are numbers; asking for these first is what makes pricing a tile quick.
+        # Most values are numbers; checking for them first makes it fast to price a tile.
         if isinstance(entry, int) or isinstance(entry, str):  # noqa: SIM101 (a union is slow)
             continue
         if isinstance(entry, tuple):

@@ -79,7 +79,7 @@ def solve(problem: TilingProblem, objective: Objective, options: TilingOptions) 
         )
     if options.solver == "exhaustive":
         return solve_exhaustive(problem, objective)
-    # Imported here, because descriptions of accelerators import problems, but solve none.
+    # Imported here, because descriptions of accelerators import problems without solving any.
     from byoc_dory.tiling.milp import solve_milp
 
     return solve_milp(problem, objective, options.node_limit)

@@ -16,42 +16,44 @@ __all__ = ["AnalogCore"]
 
 @dataclass(frozen=True)
 class AnalogCore(Accelerator):
-    """An array of ternary cells: a row for each input value of a window, a column for each output.
+    """An array of ternary cells: one row per input value of a window, one column per output.
 
-    A *pass* loads the weights of as many whole input channels as the rows hold and computes one
-    output position of all columns at a time; a converter behind each column makes ``adc_bits`` of
-    its sum.  Passes over further channels are summed in int16.
+    A *pass* loads the weights of as many whole input channels as the rows can hold, and computes
+    one output position of all columns at a time; a converter behind each column converts its sum to
+    ``adc_bits``.  Passes over further channels are summed in int16.
 
     Cycles of a pass = ``trigger_cycles + row_cycles * rows + position_cycles * oy * ceil(ox / u)``,
-    where u output columns are computed at a time (unrolled: each has columns of its own in the
-    array, and rows are those of their common window).  The constant includes the host's driver
-    code, whose measured share is ``driver_cycles``.
+    where u output columns are computed at a time (unrolled: each has its own columns in the array,
+    and the rows are those of their common window).  The constant includes the host's driver code,
+    whose measured share is ``driver_cycles``.
 
     Attributes:
-        rows, columns: of the array.
-        weight_memory: bytes of the array's image, 2 bits a cell.
-        activation_bits: of the signed inputs.
-        adc_bits: of the converters, signed.
+        rows, columns: size of the array.
+        weight_memory: bytes of the array's image, with 2 bits per cell.
+        activation_bits: number of bits of the signed inputs.
+        adc_bits: number of bits of the converters, signed.
         row_step, column_step: rows and columns of an image are padded to multiples of these.
-        row_block: rows over which the sign of stored cells alternates.
-        row_pitch: rows of activations are padded to this many bytes, in L1 and in L2.
-        group: aligned groups of this many bytes are stored reversed.
-        trigger_cycles: constant of one pass, driver included.
-        row_cycles: to load one row of weights.
-        position_cycles: to compute one output position.
+        row_block: number of rows after which the sign of stored cells alternates.
+        row_pitch: rows of activations are padded to multiples of this many bytes, in L1 and in L2.
+        group: aligned groups of this many bytes are stored in reverse order.
+        trigger_cycles: constant cycles of one pass, including the driver.
+        row_cycles: cycles to load one row of weights.
+        position_cycles: cycles to compute one output position.
         driver_cycles: host cycles in ``trigger_cycles``.
-        ahead_cycles: what each further pass of a tile saves, as its registers are written while
-            the one before runs.
-        strides: strides (both axes alike).
+        ahead_cycles: cycles that each further pass of a tile saves because its registers are
+            written while the previous one runs.
+        strides: supported strides (equal on both axes).
         max_filter: largest filter size per axis.
         max_shift: largest right shift of the requantization.
         max_gain: largest right shift before the converter.
-        dense_max_k: outputs of one trigger of a dense layer; each loads all weights again.
-        max_passes: most passes a layer may take.
-        unrolls: output columns that can be computed at a time, ascending.
-        unroll: most that are (an option of the tiler); the rest of the array stays unused.
-        unroll_channels: with more than one, fewer channels take as many rows as this many.
-        noise_register, seed_register: offsets of the simulation's settings (`noise_settings`).
+        dense_max_k: number of outputs per trigger of a dense layer; each trigger loads all weights
+            again.
+        max_passes: largest number of passes per layer.
+        unrolls: numbers of output columns that can be computed at a time, ascending.
+        unroll: largest number in use (an option of the tiler); the rest of the array stays unused.
+        unroll_channels: smallest number of channels whose rows are counted with more than one
+            column.
+        noise_register, seed_register: offsets of the simulation's registers (`noise_settings`).
     """
 
     rows: int
@@ -83,7 +85,7 @@ class AnalogCore(Accelerator):
 
     @property
     def peak_macs(self) -> float:
-        """All cells, once for each output position."""
+        """All cells, once per output position."""
         return self.rows * self.columns / self.position_cycles
 
     @property
@@ -94,21 +96,21 @@ class AnalogCore(Accelerator):
         )
 
     def configured(self, options: TilingOptions) -> AnalogCore:
-        """The core with the output columns at a time that are asked for."""
+        """Return the core with the requested number of output columns at a time."""
         return replace(self, unroll=1 if options.schedule == "published" else options.unroll)
 
     @property
     def output_ranges(self) -> tuple[tuple[int, int], ...]:
-        """The ranges to which outputs can be clipped: int8 or what is input again, with ReLU."""
+        """Ranges that outputs can be clipped to: int8 or that of inputs, or either with ReLU."""
         low, high = self.scheme.activation_range
         return (-128, 127), (0, 127), (low, high), (0, high)
 
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
-        """Register -> value with which the device model adds noise before each conversion.
+        """Return register -> value with which the device model adds noise before each conversion.
 
         Args:
             deviation: standard deviation in steps of the converter, below 65536.
-            seed: 32 bits.
+            seed: 32-bit seed.
         """
         return {
             self.registers + self.noise_register: round(deviation * 65_536),
@@ -116,13 +118,13 @@ class AnalogCore(Accelerator):
         }
 
     def pass_channels(self, fy: int, fx: int) -> int:
-        """Whole input channels that one pass takes (0 where not even one fits)."""
+        """Return how many whole input channels one pass takes (0 if not even one fits)."""
         return self.rows // (fy * fx)
 
     def unroll_of(self, k: int, c: int, fy: int, fx: int, stride: int) -> int:
-        """Output columns at a time for ``k`` outputs: the largest allowed for which there is room.
+        """How many output columns are computed at a time for ``k`` outputs, if there is room.
 
-        There is none for several passes, nor with a stride.
+        With several passes, or with a stride, it is one.
         """
         fitting = [
             u
@@ -134,11 +136,11 @@ class AnalogCore(Accelerator):
         return max(fitting, default=1) if stride == 1 else 1
 
     def image_bytes(self, rows: int, columns: int) -> int:
-        """Bytes of the image of an array of which so many rows and columns are in use."""
+        """Return the bytes of an array's image with this many rows and columns in use."""
         stored = round_up(rows, self.row_step) * round_up(columns, self.column_step)
         return stored * 2 // 8
 
     def pass_cycles(self, rows: int, oy: int, ox: int, unroll: int) -> int:
-        """Cycles of one pass, host code of the driver included."""
+        """Return the cycles of one pass, including the host code of the driver."""
         positions = oy * -(-ox // unroll)
         return self.trigger_cycles + self.row_cycles * rows + self.position_cycles * positions

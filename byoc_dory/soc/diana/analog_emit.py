@@ -31,9 +31,9 @@ class AnalogEmitter:
     headers: tuple[str, ...] = ("diana_driver.h", "diana_analog_driver.h")
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """The function that runs ``layer`` tile by tile.
+        """Return the function that runs ``layer`` tile by tile.
 
-        Its arguments are the tensors in L2: those that stay in L1 are none.
+        Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
         core = self.core
         loop = analog_loop(layer, plan, core, options)
@@ -53,13 +53,13 @@ class AnalogEmitter:
 def _descriptor(
     loop: MapLoop, program: TileProgram, writer: MapWriter, core: AnalogCore
 ) -> dict[str, Expr]:
-    """Fields of the driver's descriptor of a tile, in its order; weights are an argument."""
+    """Return the fields of the driver's descriptor of a tile, in order; weights are an argument."""
     layer, found = loop.layer, writer.fields(program.compute.fields)
     unroll, c_pass = found["unroll"], found["c_pass"]
     several = c_pass != layer.C
     values = {name: found[name] for name in _FIELDS}
     if loop.dense:
-        # A vector is a map of one position.
+        # A vector is a map with one position.
         values |= {"iy": 1, "ix": 1}
     values |= {
         "clip": _clip(layer.clip),

@@ -1,7 +1,8 @@
-"""What makes a good tile on DIANA's analog core, as named objectives.
+"""The tiling objectives of DIANA's analog core.
 
-A position costs the same for 1 as for 512 output channels, and every tile loads its weights again:
-few tiles of many channels are good.  Otherwise as for the digital core (`digital_objectives`).
+A position costs the same for 1 as for 512 output channels, and every tile loads its weights again,
+so few tiles with many channels are best.  Otherwise they are like those of the digital core
+(`digital_objectives`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
 __all__ = ["objectives_of"]
 
-# More than L1 and the array together.
+# More than the bytes of L1 and the array together.
 _UNIT = 800_000
 
 _MAPS = (
@@ -45,17 +46,17 @@ ARRAY = Objective(
 
 
 def objectives_of(core: AnalogCore) -> Mapping[str, Objective]:
-    """The objectives of a core by name."""
+    """Return the objectives of a core by name."""
     paper = _paper(core)
-    # What the paper leaves out of its equations is none of this core's.
+    # Heuristics that the paper's equations omit do not apply to this core.
     return {ARRAY.name: ARRAY, paper.name: paper, "paper-pe": paper, MEMORY.name: MEMORY}
 
 
 def _paper(core: AnalogCore) -> Objective:
-    """What DORY's tiler has for this core.
+    """Return the objective of DORY's tiler for this core.
 
     Public code: 10^8 for each of (K - 1) mod 512 and (C - 1) mod 128; a layer that fits is not
-    tiled (HTVM paper III-B).  The paper's equations are the digital core's.
+    tiled (HTVM paper III-B).  The paper's equations are for the digital core.
     """
     return Objective(
         "paper",

@@ -1,14 +1,14 @@
-"""Images of the analog core's array as they lie in L2, and the factors behind its converters.
+"""Images of the analog core's array as stored in L2, and the factors behind its converters.
 
-The array has a row for each input value of the window that a pass reads, in the order c, fy, x,
-and a column for each output channel; with u output columns computed at a time (unrolled) the window
-is that much wider, and column ``u' * K + k`` computes output column u' of channel k.
+The array has one row per input value of the window that a pass reads, in the order c, fy, x, and
+one column per output channel; if u output columns are computed at a time (unrolled), the window is
+wider accordingly, and column ``u' * K + k`` computes output column u' of channel k.
 
-An image is two bit planes ``[rows][columns / 32]`` of little-endian 32-bit words, rows padded to
-``row_step``, columns to ``column_step``, the lowest column in the lowest bit.  Row r is stored as
-row ``rows - 1 - r``.  A cell has the sign of its weight, but the opposite where
-``column + row // row_block`` is odd; a positive cell has its bit in the first plane, a negative one
-in the second.  Sizes and kind of encoding are those of DORY's DIANA target, which exact cells are
+An image is two bit planes ``[rows][columns / 32]`` of little-endian 32-bit words, with rows padded
+to ``row_step``, columns to ``column_step``, and the lowest column in the lowest bit.  Row r is
+stored as row ``rows - 1 - r``.  A cell has the sign of its weight, or the opposite sign if ``column
++ row // row_block`` is odd; a positive cell has its bit in the first plane, a negative one in the
+second.  Sizes and kind of encoding are those of DORY's DIANA target; which cells exactly are
 flipped is assumed.
 
 `decode_image` is the inverse, for tests and for reading dumps.
@@ -24,12 +24,12 @@ from byoc_dory.soc.diana.analog_core import AnalogCore
 
 __all__ = ["decode_image", "encode_image", "pack_weights", "tile_bytes", "unrolled"]
 
-# mul and add of a channel, int16 both.
+# mul and add of a channel, both int16.
 _FACTOR_BYTES = 4
 
 
 def encode_image(cells: Array, core: AnalogCore) -> Array:
-    """The image of an array whose used part holds ``cells`` (-1, 0, 1; [rows, columns])."""
+    """Return the image of an array whose used part holds ``cells`` (-1, 0, 1; [rows, columns])."""
     rows, columns = cells.shape
     stored = np.zeros((round_up(rows, core.row_step), round_up(columns, core.column_step)), np.int8)
     stored[:rows, :columns] = cells * _signs(rows, columns, core)
@@ -39,7 +39,7 @@ def encode_image(cells: Array, core: AnalogCore) -> Array:
 
 
 def decode_image(image: Array, rows: int, columns: int, core: AnalogCore) -> Array:
-    """The used cells of an image: int8 [rows, columns]."""
+    """Return the used cells of an image: int8 [rows, columns]."""
     stored_rows = round_up(rows, core.row_step)
     planes = np.asarray(image, np.uint8).reshape(2, stored_rows, -1)
     bits = np.unpackbits(planes, axis=2, bitorder="little").astype(np.int8)
@@ -48,13 +48,13 @@ def decode_image(image: Array, rows: int, columns: int, core: AnalogCore) -> Arr
 
 
 def _signs(rows: int, columns: int, core: AnalogCore) -> Array:
-    """1, or -1 where cells are stored with the opposite sign."""
+    """Return 1, or -1 for cells stored with the opposite sign."""
     odd = (np.arange(rows)[:, None] // core.row_block + np.arange(columns)[None]) % 2
     return np.where(odd == 1, -1, 1).astype(np.int8)
 
 
 def unrolled(weight: Array, unroll: int) -> Array:
-    """The cells for a filter [K, c, fy, fx], ``unroll`` output columns at a time."""
+    """Return the cells for a filter [K, c, fy, fx], with ``unroll`` output columns at a time."""
     k, c, fy, fx = weight.shape
     width = fx + unroll - 1
     cells = np.zeros((c, fy, width, unroll, k), np.int8)
@@ -64,7 +64,7 @@ def unrolled(weight: Array, unroll: int) -> Array:
 
 
 def tile_bytes(layer: Layer, k: int, unroll: int, core: AnalogCore) -> int:
-    """Bytes of the images and factors of ``k`` output channels."""
+    """Return the bytes of the images and factors of ``k`` output channels."""
     window = layer.fy * (layer.fx + unroll - 1)
     each = core.pass_channels(layer.fy, layer.fx)
     images = sum(
@@ -75,16 +75,17 @@ def tile_bytes(layer: Layer, k: int, unroll: int, core: AnalogCore) -> int:
 
 
 def pack_weights(layer: Layer, k_tile: int, unroll: int, core: AnalogCore) -> Array:
-    """All images and factors of a layer as uint8 bytes, channel tile after channel tile.
+    """Return all images and factors of a layer as uint8 bytes, one channel tile after another.
 
     Args:
-        layer: conv2d or dense, weights -1, 0, 1, requantized by `AnalogRequant`.
-        k_tile: output channels of a tile.
-        unroll: output columns computed at a time.
+        layer: conv2d or dense layer with weights -1, 0, 1, requantized by `AnalogRequant`.
+        k_tile: number of output channels per tile.
+        unroll: number of output columns computed at a time.
         core: description of the core.
 
     Returns:
-        For each tile of k channels the image of every pass, and 4 bytes per channel: mul and add.
+        For each tile of k channels: the image of every pass, and 4 bytes per channel for mul and
+            add.
     """
     requant = layer.requant
     if not isinstance(layer, Weighted) or not isinstance(requant, AnalogRequant):

@@ -22,28 +22,28 @@ SUM_BYTES = 2
 
 
 def gain_shift(gain: int) -> int:
-    """The right shift that divides by ``gain``, a power of two."""
+    """Return the right shift that divides by ``gain``, a power of two."""
     return gain.bit_length() - 1
 
 
 def analog_loop(layer: Layer, plan: LayerPlan, core: AnalogCore, options: TilingOptions) -> MapLoop:
-    """The loop of a layer that follows a plan.
+    """Return the loop of a layer under a plan.
 
     The layer must satisfy the core's rules; the tile must come from its tiling problem.  The
-    published schedule has a loop order of its own (kyx).
+    published schedule always has the loop order kyx.
 
     Raises:
-        ValueError: the plan asks for what the schedule or the tile does not allow.
+        ValueError: the schedule or the tile does not allow what the plan contains.
     """
     tile, pitch, group = plan.solution.tile, core.row_pitch, core.group
     return MapLoop(layer, plan, options, tile, layer.fy, layer.fx, pitch, group)
 
 
 def analog_program(loop: MapLoop, core: AnalogCore) -> TileProgram:
-    """The program of a loop.
+    """Return the tile program of a loop.
 
     Raises:
-        TypeError: the layer is not requantized as by the core.
+        TypeError: the layer's requantization is not the core's.
     """
     layer = loop.layer
     if not isinstance(layer.requant, AnalogRequant):
@@ -99,15 +99,17 @@ def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute
 
 
 def unroll_of(layer: Layer, tile_k: int, core: AnalogCore) -> int:
-    """Output columns that are computed at a time."""
+    """Return the number of output columns computed at a time."""
     if isinstance(layer, Dense):
         return 1
     return core.unroll_of(tile_k, layer.C, layer.fy, layer.fx, layer.stride[0])
 
 
 def _sums(loop: MapLoop, core: AnalogCore) -> int:
-    """Bytes from the result in L1 to the sums: behind the tile they belong to, or behind a whole
-    result."""
+    """Return the byte offset of the sums from the result in L1.
+
+    They are after the tile that they belong to, or after a whole result.
+    """
     if loop.plan.resident_output:
         return stored_bytes(loop.layer.output.shape, core.row_pitch)
     return loop.plan.solution.l1_out // (1 + SUM_BYTES)

@@ -1,4 +1,4 @@
-"""Tiles of a layer on DIANA's analog core: what they need of L1 and of the array."""
+"""Tiling problems for DIANA's analog core: use of L1 and of the array."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["tiling_problem"]
 
 
 def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> TilingProblem:
-    """What a tile of this layer needs of L1 and of the array.
+    """Return a tile's use of L1 and of the array, with the limits.
 
     C is never tiled, as all passes of a tile follow each other; x is whole or a multiple of 4,
-    because the DMA moves whole reversed groups.  An output channel is a column of cells; where
-    there is room, the schedule computes several output columns at a time.
+    because the DMA moves whole reversed groups.  An output channel is a column of cells; if there
+    is room, the schedule computes several output columns at a time.
     """
     each = min(layer.C, max(1, core.pass_channels(layer.fy, layer.fx)))
     column = round_up(each * layer.fy * layer.fx, core.row_step) * 2 // 8

@@ -19,17 +19,17 @@ __all__ = ["PaddedLayout"]
 
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 
-# Words of a row in one round of a loop, and how many are written without a loop.
+# Words of a row per iteration of a loop, and largest number that is written without a loop.
 _UNROLL = 4
 _STRAIGHT = 8
 
 
 @dataclass(frozen=True)
 class PaddedLayout(TensorLayout):
-    """Channel by channel, rows padded, groups of bytes reversed: the layout of both cores.
+    """The layout of both cores: channel by channel, rows padded, groups of bytes reversed.
 
     Attributes:
-        core: one of them; gives the padding of rows and the size of a group.
+        core: one of the cores, which gives the padding of rows and the size of a group.
     """
 
     core: Core
@@ -39,17 +39,17 @@ class PaddedLayout(TensorLayout):
         return tensor.layout == "CHW"
 
     def stored_bytes(self, tensor: Tensor) -> int:
-        """Return the bytes of L2 that a tensor takes, padding included."""
+        """Return the bytes of L2 that a tensor takes, including padding."""
         return stored_bytes(tensor.shape, self.core.row_pitch)
 
     def offsets(self, tensor: Tensor) -> Array:
-        """Return the bytes from a tensor's first to each element."""
+        """Return the byte offset of each element from the tensor's first byte."""
         return stored_offsets(tensor.shape, self.core.row_pitch, self.core.group)
 
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
-        """Return the function that converts a source tensor into this layout."""
+        """Return the function that converts a source tensor to this layout."""
         source = tensor.name if mapped is None else mapped.source
         table = None
         if mapped is not None:
@@ -58,7 +58,7 @@ class PaddedLayout(TensorLayout):
         return _conversion(tensor, self.core, symbol, "prologue", source, target, table)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """Return the function that converts a result into the layout of ``tensor``."""
+        """Return the function that converts a result to the layout of ``tensor``."""
         return _conversion(tensor, self.core, symbol, "epilogue", source, tensor.name)
 
 
@@ -87,16 +87,16 @@ def _conversion(
     return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
 
 
-# Cycles of a loop's end, for each time round, and how many rows the compiler unrolls.
+# Cycles of a loop's end per iteration, and number of rows that the compiler unrolls.
 _LOOP, _UNROLLED_ROWS = 5, 8
 
 
 def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
-    """Host cycles of a conversion, counted on the instructions of its loops (RV32IMC).
+    """Return the host cycles of a conversion, counted from its loops' instructions (RV32IMC).
 
-    A byte takes a load and a store, and for the table an addition and a load more.  Rows and groups
-    of words have their loops; what the compiler makes of pointers decides the rest, so this holds
-    within a tenth, but for conversions of some dozen bytes, where entry and exit count.
+    A byte takes a load and a store, and with a table another addition and load.  Rows and groups of
+    words have their own loops; the rest depends on how the compiler handles pointers, so this is
+    accurate to 10 %, except for conversions of a few dozen bytes, where entry and exit count.
     """
     byte = 4 if looked_up else 2
     words = walk["groups"] * walk["unroll"] + walk["left"]
@@ -104,18 +104,18 @@ def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
     if kind == "prologue":
         row += walk["void_words"] + (4 - walk["rest"]) % 4
     channels, rows = walk["channels"], walk["rows"]
-    # A few rows inside the loop over channels become straight code; others keep their own loop.
+    # A few rows inside the loop over channels become straight-line code; others keep their own
+    # loop.
     loop = _LOOP if channels > 1 and 1 < rows <= _UNROLLED_ROWS else rows * _LOOP
     return int(channels * (rows * row + loop))
 
 
 def _walk(tensor: Tensor, core: Core) -> dict[str, Any]:
-    """How a conversion walks a source tensor.
+    """Return how a conversion walks a source tensor.
 
-    ``channels`` passes, each from its own first element and with ``step`` elements from one
-    column to the next; a row is so many ``groups`` of words, words ``left`` and columns of a
-    ``rest``.  Rows follow each other without a gap in the source, so rows that need no padding
-    either are joined.
+    There are ``channels`` passes, each starting at its own first element, with ``step`` elements
+    from one column to the next; a row has ``groups`` of words, ``left`` further words, and ``rest``
+    further columns.  Rows are contiguous in the source, so rows that need no padding are joined.
     """
     if len(tensor.shape) == 1:
         channels, rows, columns, step = 1, 1, tensor.shape[0], 1

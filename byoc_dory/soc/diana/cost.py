@@ -2,14 +2,14 @@
 
 The model of a trigger is that of `DigitalCore`: a constant, the weights at the width of their port,
 and per block of maps, block of columns and output row ``C*fx*fy' + alpha*C*fy' + beta`` cycles,
-where fy' counts the filter rows inside the tile.  That of a pass over an in-memory array is that
-of `AnalogCore`.
+where fy' counts the filter rows inside the tile.  The model of a pass over an in-memory array is
+that of `AnalogCore`.
 
-A layer under the published schedule costs the sum over its transfers and triggers.  Where the DMA
-works beside the core, a tile costs ``max(core, load of the next + store of the one before)``, and
-the first load and the last store are waited for.  The host that fills the DMA's queue with many
-commands cannot go on to the second trigger of a tile meanwhile (depthwise: its second channel),
-see `Work.first`.
+Under the published schedule, a layer costs the sum of its transfers and triggers.  If the DMA works
+in parallel with the core, a tile costs ``max(core, load of the next + store of the previous)``, and
+only the first load and the last store are exposed.  While the host fills the DMA's queue with many
+commands, it cannot start the second trigger of a tile (depthwise: its second channel); see
+`Work.first`.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ def _blocks(value: int, step: int) -> int:
 
 
 def dma_cycles(block: Block, dma: Dma, by_rows: bool = False) -> int:
-    """Cycles of one DMA call that moves ``block``, as one command per row if ``by_rows``."""
+    """Return the cycles of a DMA call for ``block``, with one command per row if ``by_rows``."""
     commands, size = block.commands()
     if by_rows:
         rows = block.channels * block.rows
-        # A call of one row is not collapsed either: it pays for its command.
+        # A call with one row is not collapsed either: it pays for its command.
         return dma.cycles(block.bytes, rows) + (dma.command_cycles if rows == 1 else 0)
     return dma.cycles(size, commands)
 
 
 def queued(block: Block, dma: Dma) -> Moved:
-    """Moving ``block`` by commands that are queued without waiting for each.
+    """Return the cost of moving ``block`` by commands queued without waiting for each.
 
-    The host's work for a further command is done while the one before runs.
+    The host's work for a further command is done while the previous one runs.
     """
     commands, size = block.commands()
     cycles = dma.cycles(size, commands) - (commands - 1) * dma.driver_next_cycles
@@ -61,7 +61,7 @@ def queued(block: Block, dma: Dma) -> Moved:
 
 
 def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
-    """Cycles a convolution (of one channel if depthwise) keeps the array busy."""
+    """How long a convolution (of one channel if depthwise) keeps the array busy, in cycles."""
     channels, k = (1, 1) if trigger.depthwise else (trigger.c, trigger.k)
     each = channels * (trigger.fx + core.row_cycles)
     total = each * _filter_rows(trigger) + core.output_cycles * trigger.oy
@@ -69,7 +69,7 @@ def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
 
 
 def _filter_rows(trigger: ConvTrigger) -> int:
-    """Filter rows inside the tile, summed over the output rows."""
+    """Return the number of filter rows inside the tile, summed over the output rows."""
     total = 0
     for tap in range(trigger.fy):
         # Output row r reads input row r * stride + tap - pad_top.
@@ -80,10 +80,10 @@ def _filter_rows(trigger: ConvTrigger) -> int:
 
 
 def analog_cycles(trigger: AnalogTrigger, core: AnalogCore) -> int:
-    """Cycles of all passes of a tile over the array, host code included.
+    """Return the cycles of all passes of a tile over the array, including host code.
 
-    Each slice of a vector takes all passes.  The registers of each trigger but the first are
-    written while the one before runs.
+    Each slice of a vector takes all passes.  The registers of each trigger except the first are
+    written while the previous one runs.
     """
     window = trigger.fy * (trigger.fx + trigger.unroll - 1)
     slices = _blocks(trigger.k, trigger.slice) if trigger.vector else 1
@@ -96,9 +96,10 @@ def analog_cycles(trigger: AnalogTrigger, core: AnalogCore) -> int:
 
 
 def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool = False) -> int:
-    """Cycles of one DMA call or of one driver call of the core, host code included.
+    """Return the cycles of one DMA call or one driver call of the core, including host code.
 
-    ``ahead``: the registers of each trigger but the first are written while the one before runs.
+    ``ahead``: whether the registers of each trigger except the first are written while the previous
+    one runs.
     """
     if isinstance(step, Load | Store):
         return dma_cycles(step.block, dma, isinstance(step, Load) and step.by_rows)
@@ -126,15 +127,15 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
 
 
 def costs_of(core: Core, soc: Soc, published: bool) -> Costs:
-    """What transfers and triggers cost, driver code included.
+    """Return the costs of transfers and triggers, including driver code.
 
-    Host code around the calls is not counted: what is generated here needs a few tens of cycles.
+    Host code around the calls is not counted: the generated code needs only a few tens of cycles.
 
     Args:
-        core: what computes.
-        soc: its SoC.
-        published: whether the driver waits for each command and each trigger; else commands
-            queue up, and registers are written ahead.
+        core: the core.
+        soc: the core's SoC.
+        published: whether the driver waits for each command and each trigger; otherwise commands
+            are queued, and registers are written in advance.
 
     Raises:
         ValueError: the SoC has no DMA.
@@ -156,7 +157,7 @@ def costs_of(core: Core, soc: Soc, published: bool) -> Costs:
 
 
 def _triggers(trigger: Trigger, core: Core) -> int:
-    """How often the core is started for a tile."""
+    """Return how often the core is started for a tile."""
     if isinstance(trigger, AnalogTrigger):
         return _blocks(trigger.c, trigger.c_pass)
     if isinstance(trigger, DenseTrigger) and isinstance(core, DigitalCore):

@@ -21,7 +21,7 @@ from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["soc"]
 
-# assumed: the address map.  The chip's own is not public.
+# assumed: the address map.  That of the chip is not public.
 L2_BASE = 0x1C000000
 L1_BASE = 0x10000000
 DMA_REGISTERS = 0x1A100000
@@ -108,8 +108,8 @@ ANALOG = AnalogAccelerator(
     row_step=288,
     column_step=128,
     row_block=64,
-    # assumed: the memory control unit of the chip reshuffles activations between the cores, so
-    # that both have one layout; its time is part of the fitted position_cycles.
+    # assumed: the memory control unit of the chip reshuffles activations between the cores, so that
+    # both have the same layout; its time is part of the fitted position_cycles.
     row_pitch=16,
     group=4,
     # derived: fitted to Table I, driver code of the real host included (ODiMO: 8 and 18.2).
@@ -158,8 +158,8 @@ DIANA = Soc(
         TargetSpec("diana.cpu", ()),
     ),
     driver="diana",
-    # public code: the average powers with which ODiMO weighs DIANA's cores, at 260 MHz.  They hold
-    # while the core works through a layer; of the host alone nothing is public.
+    # public code: the average powers that ODiMO uses for DIANA's cores, at 260 MHz.  They apply
+    # while the core works on a layer; for the host alone nothing is public.
     powers=(
         Power(("digital",), 24.96, ODIMO),
         Power(("analog",), 28.74, ODIMO),

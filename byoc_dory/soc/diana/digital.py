@@ -1,4 +1,4 @@
-"""DIANA's digital core as an accelerator: what it takes, what a tile needs, what it costs."""
+"""DIANA's digital core as an accelerator: its rules, tiles and cycles."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["DigitalAccelerator"]
 
 @dataclass(frozen=True)
 class DigitalAccelerator(DigitalCore):
-    """The digital core: its numbers with its rules, tiles, cycles and C."""
+    """The digital core: its numbers, rules, tiles, cycles and C."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules of `digital_rules`, in the order in which they are judged."""
+        """The rules in `digital_rules`, in the order in which they are checked."""
         from byoc_dory.soc.diana.digital_rules import RULES
 
         return RULES
@@ -41,7 +41,7 @@ class DigitalAccelerator(DigitalCore):
         return objectives_of(self)
 
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
-        """Return what a tile needs of L1 and of the weight memory."""
+        """Return a tile's use of L1 and of the weight memory, with the limits."""
         from byoc_dory.soc.diana.digital_tiles import tiling_problem
 
         return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
@@ -49,13 +49,13 @@ class DigitalAccelerator(DigitalCore):
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
     ) -> TileProgram:
-        """Return how a layer is executed tile by tile under a plan."""
+        """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
 
         return digital_program(digital_loop(layer, plan, self, options), self)
 
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
-        """Return the cycles of transfers and triggers with their driver code."""
+        """Return the cycles of transfers and triggers, including their driver code."""
         from byoc_dory.soc.diana.cost import costs_of
 
         return costs_of(self, soc, options.schedule == "published")
@@ -67,7 +67,7 @@ class DigitalAccelerator(DigitalCore):
         return PaddedLayout(self)
 
     def emitter(self, soc: Soc) -> DianaEmitter:
-        """Return what turns plans into C."""
+        """Return the emitter that generates C from plans."""
         from byoc_dory.soc.diana.digital_emit import DianaEmitter
 
         return DianaEmitter(self, soc)

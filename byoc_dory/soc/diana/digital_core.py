@@ -1,4 +1,4 @@
-"""`DigitalCore`: an array of multiply-accumulate units with a memory of its own for weights."""
+"""`DigitalCore`: an array of multiply-accumulate units with a separate weight memory."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ __all__ = ["DigitalCore"]
 class DigitalCore(Accelerator):
     """A 2-D array that computes ``lanes`` output maps by ``columns`` output columns at a time.
 
-    Cycles of a trigger = constant + weight bytes / ``weight_bytes_per_cycle`` + sum over
-    (block of lanes, block of columns, output row) of ``C*fy'*fx + row_cycles*C*fy' +
-    output_cycles``, with fy' the filter rows inside the tile; dense ceil(C/columns) *
-    ceil(K/lanes), add ceil(elements/columns) instead of the sum.  The constants include the
-    host's driver code, whose measured share is ``*_driver_cycles``.
+    Cycles of a trigger = constant + weight bytes / ``weight_bytes_per_cycle`` + sum over (block of
+    lanes, block of columns, output row) of ``C*fy'*fx + row_cycles*C*fy' + output_cycles``, where
+    fy' counts the filter rows inside the tile; for dense ceil(C/columns) * ceil(K/lanes), for add
+    ceil(elements/columns) instead of the sum.  The constants include the host's driver code, whose
+    measured share is ``*_driver_cycles``.
 
     Attributes:
-        lanes, columns: output maps and output columns of the array.
-        row_pitch: rows of activations are padded to this many bytes, in L1 and in L2.
-        group: aligned groups of this many bytes are stored reversed.
-        weight_memory: bytes of weights and bias one trigger may load.
-        weight_bytes_per_cycle: how fast the trigger loads them from L2.
-        bias_bytes: bytes of one block of ``lanes`` biases of a conv.
-        dense_bias_bytes: the same of a dense trigger.
+        lanes, columns: number of output maps and output columns that the array computes at a time.
+        row_pitch: rows of activations are padded to multiples of this many bytes, in L1 and in L2.
+        group: aligned groups of this many bytes are stored in reverse order.
+        weight_memory: bytes of weights and biases that one trigger may load.
+        weight_bytes_per_cycle: rate at which the trigger loads them from L2.
+        bias_bytes: bytes of one block of ``lanes`` biases of a convolution.
+        dense_bias_bytes: bytes of the biases of a dense trigger.
         row_cycles, output_cycles: alpha and beta of the cycle model.
-        *_trigger_cycles: constant of one trigger, driver included (depthwise: per channel).
-        *_driver_cycles: host cycles in it (depthwise: of each channel, loop included).
-        *_ahead_cycles: what each further trigger of one call saves when its registers are written
-            while the one before runs.
-        filters: filter sizes per axis.
-        strides: strides (both axes alike).
+        *_trigger_cycles: constant cycles of one trigger, including the driver (depthwise: per
+            channel).
+        *_driver_cycles: host cycles in them (depthwise: per channel, including the loop).
+        *_ahead_cycles: cycles that each further trigger of one call saves if its registers are
+            written while the previous one runs.
+        filters: supported filter sizes per axis.
+        strides: supported strides (equal on both axes).
         max_shift: largest right shift of the requantization.
-        dense_max_k: outputs of one dense trigger.
+        dense_max_k: number of outputs of one dense trigger.
     """
 
     lanes: int
@@ -69,7 +70,7 @@ class DigitalCore(Accelerator):
         return self.lanes * self.columns
 
     def conv_weight_bytes(self, k: int, c: int, fy: int, fx: int) -> int:
-        """Bytes of the packed weights and biases of a conv trigger."""
+        """Return the bytes of the packed weights and biases of a convolution trigger."""
         blocks = -(-k // self.lanes)
         return blocks * (self.lanes * c * fy * fx + self.bias_bytes)
 
@@ -79,10 +80,10 @@ class DigitalCore(Accelerator):
         return self.lanes // self.group
 
     def depthwise_weight_bytes(self, k: int, fy: int, fx: int) -> int:
-        """Bytes of the packed weights and biases of ``k`` depthwise channels."""
+        """Return the bytes of the packed weights and biases of ``k`` depthwise channels."""
         blocks = -(-k // self.depthwise_block_channels)
         return blocks * (self.lanes * fy * fx + self.bias_bytes)
 
     def dense_weight_bytes(self, c: int) -> int:
-        """Bytes of the packed weights and biases of one dense trigger (up to ``lanes`` outputs)."""
+        """The bytes of packed weights and biases of a dense trigger (up to ``lanes`` outputs)."""
         return self.lanes * round_up(c, self.columns) + self.dense_bias_bytes

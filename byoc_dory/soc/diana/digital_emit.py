@@ -31,9 +31,9 @@ class DianaEmitter:
     headers: tuple[str, ...] = ("diana_driver.h",)
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """The function that runs ``layer`` tile by tile.
+        """Return the function that runs ``layer`` tile by tile.
 
-        Its arguments are the tensors in L2: those that stay in L1 are none.
+        Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
         core = self.core
         loop = digital_loop(layer, plan, core, options)
@@ -52,7 +52,7 @@ class DianaEmitter:
 
 
 def _descriptor(loop: MapLoop, program: TileProgram, writer: MapWriter) -> dict[str, Expr]:
-    """Fields of the driver's descriptor of a tile, in its order; weights are an argument."""
+    """Return the fields of the driver's descriptor of a tile, in order; weights are an argument."""
     found = writer.fields(program.compute.fields)
     found.pop("weight_offset", None)
     places = {name: found.pop(name) for name in list(found) if name.startswith("l1_")}

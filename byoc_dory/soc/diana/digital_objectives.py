@@ -1,12 +1,12 @@
-"""What makes a good tile on DIANA's digital core, as named objectives.
+"""The tiling objectives of DIANA's digital core.
 
 The array computes 16 output maps (K) by 16 output columns (ox) at a time, and the DMA needs one
-command per contiguous piece: a tile of whole rows is one piece per channel, a tile of whole maps
-a single piece.
+command per contiguous piece: a tile of whole rows is one piece per channel, a tile of whole maps a
+single piece.
 
-alpha is 1, so weights are in bytes of L1.  A unit of any heuristic outweighs all the memory a tile
-could use more (`_UNIT`); whole rows come first, because a tiled x makes every row of every channel
-a DMA command of its own.
+alpha is 1, so weights are in bytes of L1.  A unit of any heuristic outweighs any additional memory
+that a tile could use (`_UNIT`); whole rows come first, because a tiled x turns every row of every
+channel into a separate DMA command.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
 __all__ = ["MEMORY", "objectives_of"]
 
-# More than L1 and weight memory together (320 000 B).
+# More than the bytes of L1 and weight memory together (320 000 B).
 _UNIT = 400_000
 
-# The paper's equations are taken with their printed modulus, whatever the description says.
+# The paper's equations have the printed modulus, whatever the description says.
 _PRINTED = 16
 
-# HTVM paper III-B: tiling is for layers that do not fit.
+# HTVM paper III-B: only layers that do not fit are tiled.
 _UNTILED = Heuristic(
     "untiled",
     Whole(("k", "y", "x")),
@@ -53,7 +53,7 @@ MEMORY = Objective("none")
 
 
 def objectives_of(core: DigitalCore) -> Mapping[str, Objective]:
-    """The objectives of a core by name."""
+    """Return the objectives of a core by name."""
     return {entry.name: entry for entry in (_array(core), PAPER, PAPER_PE, MEMORY)}
 
 
@@ -81,7 +81,8 @@ def _array(core: DigitalCore) -> Objective:
                 "tiles of whole maps are contiguous over channels: one DMA command",
             ),
             Heuristic(
-                # More than the rows and the filling of the largest images: whole rows come first.
+                # More than the rows and the filling of the largest images, so that whole rows come
+                # first.
                 "whole rows", Whole(("x",)), 1_000 * _UNIT,
                 "tiles of whole rows are contiguous over rows: one DMA command per channel",
             ),

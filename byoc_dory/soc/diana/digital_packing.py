@@ -1,15 +1,16 @@
-"""How activations and weights lie in memory for DIANA's digital core.
+"""The layout of activations and weights in memory for DIANA's digital core.
 
-Everything is stored with each aligned group of four bytes reversed: logical byte i is at address
-``i ^ 3``.  Weights of a conv come in blocks of 16 output channels, ``[C][fy][fx][16]`` int8, each
-followed by its 16 biases, byte-planar (all lowest bytes first); of a dense layer in blocks
+Each aligned group of four bytes is stored in reverse order: logical byte i is at address ``i ^ 3``.
+Weights of a convolution are in blocks of 16 output channels, ``[C][fy][fx][16]`` int8, each
+followed by its 16 biases, byte-planar (all lowest bytes first); those of a dense layer in blocks
 ``[C / 16][16 k][16 c]`` followed by 16 bytes per bias (hardware layout from DORY's DIANA target).
 
 A depthwise trigger computes one channel, in lane 0.  Four channels share a block: lane 4j holds
-channel j of the block, and its trigger loads a block's worth of bytes from 4j bytes behind the
-block's start, which moves its lane to lane 0.  Reversal does not notice, as 4 is a whole group.
+channel j of the block, and its trigger loads a block's worth of bytes starting 4j bytes after the
+block's start, which moves its lane to lane 0.  The reversal does not affect this, as 4 bytes are a
+whole group.
 
-The ``unpack`` counterparts exist for tests and for reading dumps.
+The ``unpack`` functions are for tests and for reading dumps.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 
 
 def pad_filter(size: int, filters: tuple[int, ...]) -> int:
-    """The smallest size the core executes that holds a filter of ``size`` (itself if none)."""
+    """The smallest supported size for a filter of ``size`` (or ``size`` if there is none)."""
     return min((entry for entry in filters if entry >= size), default=size)
 
 
@@ -45,7 +46,7 @@ def reverse_groups(data: Array, group: int = 4) -> Array:
 
 
 def activation_to_l2(values: Array, core: DigitalCore) -> Array:
-    """int8 values ``(C, y, x)`` or ``(C,)`` as uint8 bytes of L2, rows padded with zeros."""
+    """Return int8 values ``(C, y, x)`` or ``(C,)`` as uint8 bytes of L2, rows padded with zeros."""
     columns = values.shape[-1]
     padding = [(0, 0)] * (values.ndim - 1) + [(0, round_up(columns, core.row_pitch) - columns)]
     padded = np.pad(values.astype(np.int8), padding)
@@ -53,7 +54,7 @@ def activation_to_l2(values: Array, core: DigitalCore) -> Array:
 
 
 def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -> Array:
-    """The inverse of `activation_to_l2`: int8 values of ``shape``, padding dropped."""
+    """Return the inverse of `activation_to_l2`: int8 values of ``shape``, without padding."""
     stored = (*shape[:-1], round_up(shape[-1], core.row_pitch))
     values = reverse_groups(np.asarray(data, dtype=np.uint8), core.group).view(np.int8)
     return values.reshape(stored)[..., : shape[-1]].copy()
@@ -63,11 +64,11 @@ def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -
 
 
 def pack_weights(layer: Weighted, k_tile: int, core: DigitalCore) -> Array:
-    """All weights and biases of a layer as uint8 bytes, channel tile after channel tile.
+    """Return all weights and biases of a layer as uint8 bytes, one channel tile after another.
 
     Args:
-        layer: conv2d, depthwise or dense, int8 weights.
-        k_tile: output channels of a tile (irrelevant for dense).
+        layer: conv2d, depthwise or dense layer with int8 weights.
+        k_tile: number of output channels per tile (irrelevant for dense).
         core: description of the core.
 
     Returns:
@@ -93,13 +94,13 @@ def pack_weights(layer: Weighted, k_tile: int, core: DigitalCore) -> Array:
             for k in range(first, min(first + k_tile, layer.K), step)
         ]
         if depthwise:
-            # The load of a block's last channel ends up to this far behind the block.
+            # The load of a block's last channel extends this far beyond the block.
             blocks.append(np.zeros(core.lanes - core.group, np.uint8))
     return reverse_groups(np.concatenate(blocks), core.group)
 
 
 def _extend_filter(weight: Array, core: DigitalCore) -> Array:
-    """Filters of sizes the core lacks, extended with zeros at bottom and right."""
+    """Return filters extended with zeros at bottom and right to a supported size."""
     _, _, fy, fx = weight.shape
     more_y = pad_filter(fy, core.filters) - fy
     more_x = pad_filter(fx, core.filters) - fx
@@ -107,7 +108,7 @@ def _extend_filter(weight: Array, core: DigitalCore) -> Array:
 
 
 def _conv_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
-    """``[C][fy][fx][lanes]`` and the byte-planar biases, before reversal."""
+    """Return ``[C][fy][fx][lanes]`` and the byte-planar biases, before reversal."""
     used, channels, fy, fx = weight.shape
     lanes = np.zeros((channels, fy, fx, core.lanes), np.int8)
     lanes[..., :used] = weight.transpose(1, 2, 3, 0)
@@ -118,7 +119,7 @@ def _conv_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
 
 
 def _depthwise_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
-    """A block whose lanes 0, 4, ... hold one channel each, before reversal."""
+    """Return a block whose lanes 0, 4, ... hold one channel each, before reversal."""
     used, _, fy, fx = weight.shape
     lanes = np.zeros((core.lanes, 1, fy, fx), np.int8)
     lanes[: used * core.group : core.group] = weight
@@ -128,7 +129,7 @@ def _depthwise_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
 
 
 def _dense_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
-    """``[C / columns][lanes][columns]`` and 16 bytes per bias, before reversal."""
+    """Return ``[C / columns][lanes][columns]`` and 16 bytes per bias, before reversal."""
     used, channels = weight.shape
     columns = core.columns
     padded = np.zeros((core.lanes, round_up(channels, columns)), np.int8)
@@ -142,7 +143,7 @@ def _dense_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
 def unpack_conv_block(
     data: Array, c: int, fy: int, fx: int, core: DigitalCore
 ) -> tuple[Array, Array]:
-    """One block of a conv as ``(weight[lanes, C, fy, fx], bias[lanes])``."""
+    """Return one block of a convolution as ``(weight[lanes, C, fy, fx], bias[lanes])``."""
     size = core.lanes * c * fy * fx
     raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.bias_bytes], core.group)
     weight = raw[:size].view(np.int8).reshape(c, fy, fx, core.lanes).transpose(3, 0, 1, 2)
@@ -151,7 +152,7 @@ def unpack_conv_block(
 
 
 def unpack_dense_block(data: Array, c: int, core: DigitalCore) -> tuple[Array, Array]:
-    """One block of a dense layer as ``(weight[lanes, C], bias[lanes])``."""
+    """Return one block of a dense layer as ``(weight[lanes, C], bias[lanes])``."""
     size = core.lanes * round_up(c, core.columns)
     raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.dense_bias_bytes], core.group)
     blocked = raw[:size].view(np.int8).reshape(-1, core.lanes, core.columns)

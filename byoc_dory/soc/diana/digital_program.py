@@ -21,13 +21,13 @@ __all__ = ["digital_loop", "digital_program", "tile_weight_bytes"]
 def digital_loop(
     layer: Layer, plan: LayerPlan, core: DigitalCore, options: TilingOptions
 ) -> MapLoop:
-    """The loop of a layer that follows a plan.
+    """Return the loop of a layer under a plan.
 
     The layer must satisfy the core's rules; the tile must come from its tiling problem.  The
-    published schedule has a loop order of its own (kyx) and one dense trigger per tile.
+    published schedule always has the loop order kyx and one dense trigger per tile.
 
     Raises:
-        ValueError: the plan asks for what the schedule or the tile does not allow.
+        ValueError: the schedule or the tile does not allow what the plan contains.
     """
     tile = plan.solution.tile
     if options.schedule == "published" and isinstance(layer, Dense):
@@ -37,10 +37,10 @@ def digital_loop(
 
 
 def digital_program(loop: MapLoop, core: DigitalCore) -> TileProgram:
-    """The program of a loop.
+    """Return the tile program of a loop.
 
     Raises:
-        TypeError: the layer is not requantized by one shift.
+        TypeError: the layer is not requantized by a single shift.
     """
     layer = loop.layer
     if not isinstance(layer.requant, Shift):
@@ -102,7 +102,7 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: int) -> Compute:
 
 
 def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
-    """Packed bytes of ``k`` channels' weights and biases."""
+    """Return the packed bytes of ``k`` channels' weights and biases."""
     if loop.dense:
         return -(-k // core.lanes) * core.dense_weight_bytes(loop.layer.C)
     if _depthwise(loop.layer):
@@ -111,7 +111,7 @@ def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
 
 
 def fetched_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
-    """Bytes that the triggers of ``k`` channels load; depthwise, each channel a whole block."""
+    """The bytes that the triggers of ``k`` channels load; if depthwise, a block per channel."""
     if _depthwise(loop.layer):
         return k * core.conv_weight_bytes(1, 1, loop.fy, loop.fx)
     return tile_weight_bytes(loop, core, k)

@@ -1,4 +1,4 @@
-"""Tiles of a layer on DIANA's digital core: what they need of L1 and of the weight memory."""
+"""Tiling problems for DIANA's digital core: use of L1 and of the weight memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["tiling_problem"]
 
 
 def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) -> TilingProblem:
-    """What a tile of this layer needs of L1 and of the weight memory.
+    """Return a tile's use of L1 and of the weight memory, with the limits.
 
     C is never tiled; x is whole or a multiple of 4, because the DMA moves whole reversed groups.
     """
@@ -38,8 +38,8 @@ def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) ->
 def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
     fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
     if layer.depthwise:
-        # One trigger per channel: the weight memory holds one channel, each trigger writes a
-        # whole block of maps of which the first is real.
+        # One trigger per channel: the weight memory holds one channel, and each trigger writes a
+        # whole block of maps, of which only the first is real.
         special: dict[str, Any] = {
             "c": Axis(1, tiled=False),
             "channels_follow_k": True,

@@ -1,6 +1,6 @@
-"""A wrong byte on purpose: a setting of DIANA's device models, which no program can reach.
+"""Corrupting a byte on purpose: a setting of DIANA's device models that no program can reach.
 
-It is how tools that look for errors are tested: `htvm.verification` must find it at the right
+It is for testing the tools that look for errors: `htvm.verification` must find it at the right
 layer, tile, element and line.
 """
 
@@ -18,15 +18,15 @@ _CORE, _TRIGGER, _BYTE, _FLIP = 0x30, 0x34, 0x38, 0x3C
 def fault_settings(
     soc: Soc, core: Accelerator, trigger: int, byte: int, flip: int
 ) -> dict[int, int]:
-    """Return register -> value that makes one byte of the result of one trigger wrong.
+    """Return register -> value that corrupts one byte of the result of one trigger.
 
     Args:
-        soc: DIANA.
-        core: whose result.
-        trigger: of that core, counted from 1 since the start of the run.
-        byte: of the result as it lies in L1, where aligned groups of four are reversed.  A byte the
-            trigger does not write is a complaint of the device model.
-        flip: bits of it that change, 1 to 255.
+        soc: description of DIANA.
+        core: the core whose result is corrupted.
+        trigger: number of the core's trigger, counted from 1 since the start of the run.
+        byte: offset of the byte in the result as stored in L1, where aligned groups of four are
+            reversed.  If the trigger does not write this byte, the device model complains.
+        flip: mask of the bits to flip, 1 to 255.
 
     Raises:
         InputError: a number is out of range.

@@ -1,4 +1,4 @@
-"""C of layers on DIANA's cores: nested loops over tiles, around the drivers' calls."""
+"""C for layers on DIANA's cores: nested loops over tiles, around the drivers' calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MapWriter", "map_kernel"]
 
 ENVIRONMENT = environment("byoc_dory.soc.diana")
 
-# What is before a tile's first row and column, for the comment of a table.
+# Names of the padding before a tile's first row and column, for the comment of a table.
 _BEFORE = {"y": "above", "x": "to the left"}
 _PLACES = {"in": "L1_IN", "in0": "L1_A", "in1": "L1_B", "out": "L1_OUT"}
 
@@ -26,30 +26,30 @@ _PLACES = {"in": "L1_IN", "in0": "L1_A", "in1": "L1_B", "out": "L1_OUT"}
 class MapWriter(Writer):
     """Writes values of a program as C.
 
-    Where tiles alternate between two buffers, the loop counts them (``tiles``, ``in_buffer``), as
-    loops inside each other have no number of a tile at hand.
+    If tiles alternate between two buffers, the loop counts them (``tiles``, ``in_buffer``), because
+    nested loops have no tile number.
     """
 
     def __init__(self, program: TileProgram) -> None:
         super().__init__(program, suffix="")
 
     def place(self, operand: Operand) -> Expr:
-        """Byte offset in L1 of a tile of an operand, or of the result."""
+        """Return the byte offset in L1 of a tile of an operand, or of the result."""
         name = _PLACES[operand.name]
         if operand.resident:
             return add(name, self.value(operand.inside))
         if operand is self.program.result:
             return f"{name} + tiles % 2 * OUT_TILE" if self.program.pipelined else name
-        # An input that is loaded once has one buffer.
+        # An input that is loaded only once has one buffer.
         return f"{name} + in_buffer" if self.program.pipelined and self.around(operand) else name
 
     def around(self, operand: Operand) -> tuple[TileAxis, ...]:
-        """The loops around the transfer of an operand."""
+        """Return the loops around the transfer of an operand."""
         axes = self.program.axes[: self.program.depth(operand)]
         return tuple(axis for axis in axes if axis.count > 1)
 
     def block(self, block: BlockOf) -> dict[str, Expr]:
-        """Fields of the driver's descriptor of a block; of a run, all but its strides."""
+        """The fields of the driver's descriptor of a block; of a run, all except the strides."""
         values = {name: value for name, value in vars(block).items() if name != "by_rows"}
         fields = {name: self.value(value) for name, value in values.items()}
         if block == BlockOf.run(block.bytes):
@@ -68,19 +68,19 @@ def map_kernel(
     accelerator: str,
     symbol: str,
 ) -> Kernel:
-    """The function that executes a layer tile by tile.
+    """Return the function that executes a layer tile by tile.
 
-    Its arguments are the tensors in L2: those that stay in L1 are none.
+    Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
 
     Args:
-        loop, program: what is executed.
-        writer: of the program.
+        loop, program: the loop and its tile program.
+        writer: writer of the program's values.
         descriptor: fields of the driver's descriptor of a tile.
-        weights: packed weights, if there are any.
-        weight_bytes: of those, what a full channel tile takes.
-        cycles: predicted.
+        weights: packed weights, or ``None``.
+        weight_bytes: bytes of the weights of a full channel tile.
+        cycles: predicted cycles.
         accelerator: name of the core.
-        symbol: C name.
+        symbol: C name of the function.
 
     Raises:
         TileProgramError: the program contradicts itself, or tensors overlap in L1.
@@ -126,7 +126,7 @@ def map_kernel(
 
 
 def _values(program: TileProgram, writer: MapWriter) -> dict[str, Any]:
-    """What the template reads of the program: loops, places, transfers, tables."""
+    """Return the program's values for the template: loops, places, transfers, tables."""
     first = program.operands[0]
     outer = writer.around(first)
     inner = tuple(axis for axis in program.axes if axis.count > 1 and axis not in outer)
@@ -149,7 +149,7 @@ def _values(program: TileProgram, writer: MapWriter) -> dict[str, Any]:
 
 
 def _is_constant(value: Expr) -> bool:
-    """Whether an expression is made of numbers and of names of constants."""
+    """Whether an expression consists of numbers and names of constants."""
     return re.fullmatch(r"[A-Z0-9_]+( [|+] [A-Z0-9_]+)*", str(value)) is not None or isinstance(
         value, int
     )

@@ -1,4 +1,4 @@
-"""How activations lie in DIANA's memories: channel by channel, rows padded, groups reversed."""
+"""The layout of activations in DIANA's memories: by channel, rows padded, groups reversed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Map:
 
 
 def stored_bytes(shape: tuple[int, ...], pitch: int) -> int:
-    """Bytes of a tensor in the accelerator's layout: rows (or the vector) padded to ``pitch``."""
+    """Return the bytes of a tensor in this layout: rows (or the vector) padded to ``pitch``."""
     if len(shape) == 1:
         return round_up(shape[0], pitch)
     channels, rows, columns = shape
@@ -34,15 +34,15 @@ def stored_bytes(shape: tuple[int, ...], pitch: int) -> int:
 
 
 def stored_offsets(shape: tuple[int, ...], pitch: int, group: int) -> Array:
-    """Where each element of a tensor of bytes lies in the accelerator's layout.
+    """Return the byte offset of each element of a tensor of bytes in the accelerator's layout.
 
     Args:
-        shape: (C, y, x) or (C,).
-        pitch: rows (or the vector) are padded to so many bytes.
-        group: aligned groups of so many bytes are stored reversed; a power of two.
+        shape: shape (C, y, x) or (C,).
+        pitch: rows (or the vector) are padded to a multiple of this many bytes.
+        group: aligned groups of this many bytes are stored in reverse order; a power of two.
 
     Returns:
-        int64 of that shape: bytes from the tensor's first.
+        int64 array of that shape: bytes from the tensor's first byte.
     """
     columns = np.arange(shape[-1], dtype=np.int64)
     rows = np.arange(int(np.prod(shape[:-1])), dtype=np.int64) * round_up(shape[-1], pitch)

@@ -1,8 +1,8 @@
-"""Tile programs of layers on DIANA's cores: what both have, and the orders they work in.
+"""Tile programs for DIANA's cores: their common parts, and the orders of actions.
 
-Layout in L2 (inside a region) and in L1 is C-y-x with rows padded to the core's pitch; vectors are
-padded likewise.  Offsets and sizes are logical bytes: all are multiples of the reversed group
-where they meet the DMA, so that reversal never shows here.
+The layout in L2 (inside a region) and in L1 is C-y-x with rows padded to the core's pitch; vectors
+are padded likewise.  Offsets and sizes are logical bytes: all are multiples of the reversed group
+where the DMA is involved, so the reversal is not visible here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PUBLISHED = Pipeline(
     (Action(Verb.LOAD), Action(Verb.COMPUTE), Action(Verb.STORE)),
     blocking=True,
 )
-"""Load, compute and store, each waited for: what HTVM's published latencies imply."""
+"""Load, compute and store, each waited for, as HTVM's published latencies imply."""
 
 IN_TURN = Pipeline(
     "in turn",
@@ -76,18 +76,18 @@ _BESIDE_SEVERAL = Pipeline(
 
 @dataclass(frozen=True)
 class MapLoop:
-    """The tile loop of a layer whose activations are padded maps, whichever core computes it.
+    """The tile loop of a layer with padded maps as activations, for either core.
 
     Attributes:
-        layer: as the core's rules take it.
-        plan: of the layer.
+        layer: a layer that the core's rules accept.
+        plan: plan of the layer.
         options: schedule and loop order; the published schedule has the order kyx.
-        tile: the plan's, or what the core makes of it.
-        fy, fx: the kernel as the core executes it.
-        pitch, group: padding of rows, and bytes of a reversed group.
+        tile: the plan's tile, or the core's version of it.
+        fy, fx: kernel size that the core executes.
+        pitch, group: multiple that rows are padded to, and size of a reversed group, in bytes.
 
     Raises:
-        ValueError: the plan asks for what the schedule or the tile does not allow.
+        ValueError: the schedule or the tile does not allow what the plan contains.
     """
 
     layer: Layer
@@ -110,22 +110,22 @@ class MapLoop:
 
     @property
     def published(self) -> bool:
-        """Whether nothing happens beside anything else."""
+        """Whether nothing runs in parallel."""
         return self.options.schedule == "published"
 
     @cached_property
     def dense(self) -> bool:
-        """Whether input and output are vectors that a matrix is between."""
+        """Whether it is a matrix-vector product."""
         return isinstance(self.layer, Dense)
 
     @property
     def follows(self) -> bool:
-        """Whether each channel of the output reads its own of the input only."""
+        """Whether each output channel reads only its own input channel."""
         return isinstance(self.layer, Add) or self.layer.groups > 1
 
     @cached_property
     def _columns(self) -> tuple[int, int, int]:
-        """(channels, output columns, input columns); a vector that is added is one padded row."""
+        """(channels, output columns, input columns); an add of vectors is one padded row."""
         layer = self.layer
         if isinstance(layer, Add) and layer.of_vectors:
             return 1, layer.K, layer.K
@@ -135,12 +135,12 @@ class MapLoop:
 
     @cached_property
     def k(self) -> TileAxis:
-        """Output channels."""
+        """The axis of output channels."""
         return plain_axis("k", "output channels", self._columns[0], self.tile.k)
 
     @cached_property
     def y(self) -> TileAxis:
-        """Rows."""
+        """The axis of rows."""
         layer = self.layer
         return halo_axis(
             "y", "rows", layer.oy, self.tile.y, layer.iy, self.fy, layer.stride[0], layer.pad[0]
@@ -148,14 +148,14 @@ class MapLoop:
 
     @cached_property
     def x(self) -> TileAxis:
-        """Columns."""
+        """The axis of columns."""
         layer, (_, out, size) = self.layer, self._columns
         stride, pad = layer.stride[1], layer.pad[1]
         return halo_axis("x", "columns", out, self.tile.x, size, self.fx, stride, pad, self.group)
 
     @property
     def axes(self) -> tuple[TileAxis, ...]:
-        """Outermost first; ``yxk`` loads an input tile once for all its channel tiles."""
+        """The axes, outermost first; ``yxk`` loads an input tile once for all its channel tiles."""
         order = "kyx" if self.published else self.options.loop_order
         return tuple(getattr(self, name) for name in order)
 
@@ -163,25 +163,25 @@ class MapLoop:
 
     @property
     def source(self) -> Map:
-        """The input; of a dense layer one vector."""
+        """The input; for a dense layer, one vector."""
         if self.dense:
             return Map(1, round_up(self.layer.C, self.pitch))
         return Map(self.layer.iy, round_up(self._columns[2], self.pitch))
 
     @property
     def result(self) -> Map:
-        """The output; of a dense layer a run of bytes."""
+        """The output; for a dense layer, a run of bytes."""
         if self.dense:
             return Map(1, 1)
         return Map(self.layer.oy, round_up(self._columns[1], self.pitch))
 
     @property
     def channels(self) -> Value:
-        """Input channels of a tile."""
+        """Number of input channels of a tile."""
         return self.k.out_size if self.follows else self.layer.C
 
     def inputs(self) -> tuple[Operand, ...]:
-        """The operands."""
+        """Return the operands."""
         layer, plan, source = self.layer, self.plan, self.source
         first = self.k.out_start if self.follows else 0
         names = ("in",) if len(layer.inputs) == 1 else ("in0", "in1")
@@ -211,7 +211,7 @@ class MapLoop:
         )
 
     def output(self) -> Operand:
-        """The result."""
+        """Return the result."""
         plan, result = self.plan, self.result
         if self.dense:
             block = BlockOf.run(rounded(self.k.out_size, self.pitch))
@@ -235,8 +235,8 @@ class MapLoop:
         )
 
     def _block(self, channels: Value, rows: Value, columns: Value, where: Map) -> BlockOf:
-        # Whole rows move with their padding, so that they are contiguous; parts of rows move as
-        # whole reversed groups.
+        # Whole rows are moved with their padding, so that they are contiguous; parts of rows are
+        # moved as whole reversed groups.
         pitch = rounded(columns, self.pitch)
         return BlockOf(
             channels=channels,
@@ -251,7 +251,7 @@ class MapLoop:
     # ------------------------------------------------------------------ the program
 
     def program(self, compute: Compute) -> TileProgram:
-        """The program, given what the core computes of a tile."""
+        """Return the tile program, given the core's computation of a tile."""
         overlapped = None
         if not self.published and self.plan.buffers > 1:
             overlapped = _BESIDE_SEVERAL if compute.several else _BESIDE

@@ -1,8 +1,8 @@
-"""What host code cost in the published runs of DIANA, by the fit to Table I (HTVM, DAC 2023).
+"""Cycles of host code in the published runs of DIANA, fitted to Table I (HTVM, DAC 2023).
 
-These stand for the chip's own host (with SIMD instructions, hardware loops and DORY's templates),
-which is not the simulated one.  They serve to compare a simulated run with the published figures,
-and nothing else: not the cost model, not the simulator.
+They are for the chip's own host (with SIMD instructions, hardware loops and DORY's templates), not
+for the simulated one.  They only serve to compare a simulated run with the published figures;
+neither the cost model nor the simulator uses them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ class PublishedHost:
     """Cycles of host code, all derived (fitted).
 
     Attributes:
-        layout_byte: converting a byte at a border between host and cores; adds are neutral.
-        pool_element, pool_element_pow2: average pooling, an input element; the second where the
-            map's sides are powers of two, whose index arithmetic is suspected to be cheaper.
-        softmax: one softmax.
-        add_element: adding an element, where no core does.
-        depthwise_mac: a multiply-accumulate of a depthwise convolution, where no core does.
-        layer: beside the driver calls of a layer on a core, each time it is called.
+        layout_byte: cycles per byte converted at a border between host and cores; adds have no
+            cost.
+        pool_element, pool_element_pow2: cycles per input element of average pooling; the second for
+            maps whose sides are powers of two, whose index arithmetic is presumably cheaper.
+        softmax: cycles per softmax.
+        add_element: cycles per element of an add that no core takes.
+        depthwise_mac: cycles per multiply-accumulate of a depthwise convolution that no core takes.
+        layer: cycles per call of a layer on a core, in addition to the driver calls.
     """
 
     layout_byte: float

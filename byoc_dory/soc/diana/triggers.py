@@ -1,4 +1,4 @@
-"""What DIANA's cores are told to compute for one tile: the fields of their drivers' calls.
+"""The computations of DIANA's cores for one tile: the fields of their drivers' calls.
 
 Offsets are logical bytes, in L1 relative to its start.
 """
@@ -16,7 +16,8 @@ __all__ = ["AddTrigger", "AnalogTrigger", "ConvTrigger", "DenseTrigger"]
 class ConvTrigger(Trigger):
     """A convolution of one tile (``depthwise``: one trigger per channel).
 
-    ``pad_top`` and ``pad_left`` are zeros before the tile; negative values skip rows or columns.
+    ``pad_top`` and ``pad_left`` are numbers of zeros before the tile; negative values skip rows or
+    columns.
     """
 
     k: int
@@ -40,7 +41,7 @@ class ConvTrigger(Trigger):
 
 @dataclass(frozen=True)
 class DenseTrigger(Trigger):
-    """Outputs of a fully connected layer: one trigger for each block of them."""
+    """Outputs of a fully connected layer: one trigger per block of them."""
 
     k: int
     c: int
@@ -67,10 +68,10 @@ class AddTrigger(Trigger):
 class AnalogTrigger(Trigger):
     """A convolution of one tile on an in-memory array, or a matrix times a vector (``vector``).
 
-    ``c_pass`` channels are summed by the array at a time, and ``unroll`` output columns computed;
-    a vector's outputs take a trigger for every ``slice`` of them.
-    ``gain`` is the right shift before the converters.  ``pad_top`` and ``pad_left`` are zeros
-    before the tile; negative values skip rows or columns.
+    The array sums ``c_pass`` channels and computes ``unroll`` output columns at a time; a vector's
+    outputs take one trigger per ``slice`` of them. ``gain`` is the right shift before the
+    converters.  ``pad_top`` and ``pad_left`` are numbers of zeros before the tile; negative values
+    skip rows or columns.
     """
 
     k: int

@@ -1,1 +1,1 @@
-"""A plain RV32 microcontroller without accelerators, with as much L2 as asked for."""
+"""A plain RV32 microcontroller without accelerators, with L2 of any size."""

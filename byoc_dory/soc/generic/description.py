@@ -1,4 +1,4 @@
-"""A plain RV32 microcontroller: DIANA's simulated host with as much L2 as asked for."""
+"""A plain RV32 microcontroller: DIANA's simulated host with L2 of any size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["soc"]
 L2_BASE = 0x40000000
 SIM_REGISTERS = 0x80000000
 
-# assumed: 4 MiB unless asked for otherwise; networks that overflow DIANA's L2 fit.
+# assumed: 4 MiB by default; networks that overflow DIANA's L2 fit.
 L2_BYTES = 4 * 1024 * 1024
 
 GENERIC = Soc(
@@ -21,7 +21,7 @@ GENERIC = Soc(
     title="generic RV32 microcontroller",
     clock_hz=260_000_000,  # assumed: DIANA's clock, so that times compare
     memories=(Memory("L2", L2_BASE, L2_BYTES, "L2: code, constants, arena, stack"),),
-    # assumed: a larger stack than DIANA's, memory is no constraint here.
+    # assumed: a larger stack than DIANA's, as memory is no constraint here.
     host=replace(CV32E40P, stack=16_384),
     sim=SimControl(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8

@@ -1,7 +1,7 @@
 """C for conversions between a source model's layout and rows of channels, done by the cluster.
 
-A tensor is brought to L1 in ranges of pixels, transposed there by the cores, and brought back.  At
-a region's border nothing else is in L1.
+A tensor is loaded into L1 in ranges of pixels, transposed there by the cores, and stored.  At a
+region's border nothing else is in L1.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from byoc_dory.soc.snitch_ita.program import transfer_cycles
 __all__ = ["ClusterLayout"]
 
 _TABLE = 256
-_PIXELS = 4  # a range's pixels are a multiple of these, which the kernel takes at once
+_PIXELS = 4  # a range's pixels are a multiple of this, which the kernel computes at once
 
 
 @dataclass(frozen=True)
 class ClusterLayout(RowLayout):
-    """Rows of channels; the cluster converts what fits L1, the host what does not.
+    """Rows of channels; the cluster converts tensors whose parts fit L1, the host all others.
 
     Attributes:
-        soc: whose cluster it is.
+        soc: the SoC of the cluster.
     """
 
     soc: Soc
@@ -39,7 +39,7 @@ class ClusterLayout(RowLayout):
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
-        """Return the function that brings a source tensor into rows."""
+        """Return the function that converts a source tensor to rows."""
         source = tensor.name if mapped is None else mapped.source
         table = None
         if mapped is not None:
@@ -48,7 +48,7 @@ class ClusterLayout(RowLayout):
         return found or super().prologue(tensor, target, symbol, mapped)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """Return the function that brings a result into the layout of ``tensor``."""
+        """Return the function that converts a result to the layout of ``tensor``."""
         found = _conversion(tensor, symbol, "epilogue", source, tensor.name, None, self.soc)
         return found or super().epilogue(tensor, source, symbol)
 
@@ -62,7 +62,7 @@ def _conversion(
     table: Constant | None,
     soc: Soc,
 ) -> Kernel | None:
-    """The conversion, unless the channels of a few pixels exceed L1."""
+    """Return the conversion, or ``None`` if the channels of a few pixels exceed L1."""
     assert soc.dma is not None
     planes = 1 if native(tensor) else tensor.shape[0]
     pixels = tensor.elements // planes
@@ -89,8 +89,10 @@ def _conversion(
 
 
 def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, soc: Soc) -> int:
-    """Transfers and kernels of each range, one after another; the DMA stores the last range, and
-    then loads this one."""
+    """Return the cycles of each range's transfers and kernels, one after another.
+
+    The DMA stores the previous range, and then loads this one.
+    """
     assert soc.dma is not None
     (core,) = (found for found in soc.accelerators if isinstance(found, ClusterCores))
     dma, host, free = soc.dma, core.call_cycles, 0

@@ -1,4 +1,4 @@
-"""The compute cores as an accelerator: what their kernels take, what a tile needs and costs."""
+"""The compute cores as an accelerator: their kernels' rules, tiles and cycles."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ __all__ = ["CLUSTER_CORES", "ClusterAccelerator"]
 
 @dataclass(frozen=True)
 class ClusterAccelerator(ClusterCores):
-    """The compute cores: their numbers with their rules, tiles, cycles and C."""
+    """The compute cores: their numbers, rules, tiles, cycles and C."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules of `cluster_rules`, in the order in which they are judged."""
+        """The rules in `cluster_rules`, in the order in which they are checked."""
         from byoc_dory.soc.snitch_ita.cluster_rules import RULES
 
         return RULES
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """``array`` prefers tiles of many rows, ``none`` takes any that fits."""
+        """``array`` prefers tiles with many rows, ``none`` takes any that fits."""
         from byoc_dory.tiling import Heuristic, Objective, Size
 
         rows = Heuristic("rows", Size("y"), 64, "rows are what the cores share")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
-        """Return what a tile needs of L1."""
+        """Return a tile's use of L1, with the limit."""
         from byoc_dory.soc.snitch_ita.cluster_tiles import tiling_problem
 
         return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
@@ -50,7 +50,7 @@ class ClusterAccelerator(ClusterCores):
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
     ) -> TileProgram:
-        """Return how a layer is executed tile by tile under a plan."""
+        """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.snitch_ita.cluster_program import cluster_program
 
         return cluster_program(layer, plan)
@@ -68,7 +68,7 @@ class ClusterAccelerator(ClusterCores):
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 
     def emitter(self, soc: Soc) -> ClusterEmitter:
-        """Return what turns plans into C."""
+        """Return the emitter that generates C from plans."""
         from byoc_dory.soc.snitch_ita.cluster_emit import ClusterEmitter
 
         return ClusterEmitter(self, soc)
@@ -83,7 +83,7 @@ CLUSTER_CORES = ClusterAccelerator(
     family="cluster",
     cores=8,  # published
     fork_cycles=74,
-    # derived: measured on our simulator, of our drivers and the code around them.
+    # derived: measured on our simulator, for our drivers and the code around them.
     order_cycles=53,
     latency_cycles=32,
     wait_cycles=8,

@@ -1,4 +1,4 @@
-"""`ClusterCores`: the compute cores as an accelerator, their kinds of numbers."""
+"""`ClusterCores`: the numbers of the compute cores as an accelerator."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["ClusterCores"]
 class ClusterCores(Accelerator):
     """Eight cores that run one kernel together, on tiles in L1.
 
-    A kernel's rows are shared among the cores, or its columns where there are few rows; the core
-    with most to do sets the pace.  Cycles of a tile = ``fork_cycles`` + what that core does: of
-    each unit of work (`cluster_work`) so many, of so many cycles each.
+    A kernel's rows are shared among the cores, or its columns if there are few rows; the core with
+    the most work determines the time.  Cycles of a tile = ``fork_cycles`` + the cycles of that
+    core: the number of each unit of work (`cluster_work`) times its cycles.
 
     Attributes:
-        cores: how many.
-        fork_cycles: from the host's call until all work, and back.
-        order_cycles: host cycles of ordering a transfer.
-        latency_cycles: from then until an idle DMA begins, for the core that programs it.
-        wait_cycles: host cycles of finding that one is done.
-        call_cycles: of a layer's function, besides.
-        tile_cycles: host cycles of a tile, besides.
-        most_operands: of an add.
+        cores: number of cores.
+        fork_cycles: cycles from the host's call until all cores work, and back.
+        order_cycles: host cycles for starting a transfer.
+        latency_cycles: cycles from then until an idle DMA begins, for the core that programs it.
+        wait_cycles: host cycles for noticing that a transfer is done.
+        call_cycles: additional cycles per call of a layer's function.
+        tile_cycles: additional host cycles per tile.
+        most_operands: largest number of operands of an add.
         gemm, matmul, matmul_rows, conv2d, depthwise, add, map, transpose, ita_softmax,
-        table_softmax, layer_norm, rms_norm, affine_norm: cycles of each unit of work of a kernel;
+        table_softmax, layer_norm, rms_norm, affine_norm: cycles per unit of work of a kernel;
             ``matmul_rows`` if the second operand is transposed.
     """
 

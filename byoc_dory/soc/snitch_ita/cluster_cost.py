@@ -1,4 +1,4 @@
-"""Cycles of one tile on the cores: the core with most to do sets the pace."""
+"""Cycles of one tile on the cores: the core with the most work determines the time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["costs_of"]
 
 
 def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
-    """What kernels and transfers of a layer cost."""
+    """Return the costs of a layer's kernels and transfers."""
     dma = soc.dma
     assert dma is not None
     overheads = Overheads(
@@ -49,7 +49,7 @@ def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
 
 
 def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -> int:
-    """Cycles of a tile, without the fork and join."""
+    """Return the cycles of a tile, without fork and join."""
     if isinstance(layer, Weighted | Matmul):
         works, cycles = _product_work(layer, call, core)
         works = tuple(
@@ -94,7 +94,7 @@ def _product_work(
 
 
 def _storing(layer: Layer, core: ClusterCores) -> Cycles:
-    """What requantization takes for each result, beyond that of one scale in 32 bits."""
+    """Return the cycles of requantizing a result, beyond those of a single scale in 32 bits."""
     requant, cycles = mul_shift(layer), dict(core.gemm)
     flags = []
     if requant is not None and leaves_32_bits(layer, requant):

@@ -30,7 +30,7 @@ class ClusterEmitter:
     headers: tuple[str, ...] = ("snitch_cluster.h", "snitch_dma.h", "snitch_kernels.h")
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """The function that runs ``layer`` tile by tile."""
+        """Return the function that runs ``layer`` tile by tile."""
         program = cluster_program(layer, plan)
         constant = _constants(layer, plan, symbol)
         compute = call_text(program, Writer(program, address="snitch_l1({})"), "args")

@@ -1,9 +1,9 @@
-"""Constants of a layer as the cluster's kernels read them: one block for each range of columns.
+"""Constants of a layer as the cluster's kernels read them: one block per range of columns.
 
-A block has, in this order and each part aligned to 4 bytes: biases, multipliers, addends and shifts
-of its columns (the last three where they differ from column to column), weights ``[k][fy][fx][c]``,
-and a table of 256 bytes where a function follows.  The block of a shorter last range has the places
-of a full one.  Functions of rows have a block of their own.
+A block has, in this order and with each part aligned to 4 bytes: biases, multipliers, addends and
+shifts of its columns (the last three if they differ between columns), weights ``[k][fy][fx][c]``,
+and a table of 256 bytes if there is an activation function.  The block of a shorter last range has
+the layout of a full one.  Functions of rows have their own kind of block.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ BLOCK_ALIGN = 16
 
 @dataclass(frozen=True)
 class Block:
-    """Byte offsets in a block, -1 where it has no such part.
+    """Byte offsets in a block; -1 for missing parts.
 
     Attributes:
-        bias, muls, adds, shifts, weights, table: see the module.
-        bytes: of the block, a multiple of 16.
+        bias, muls, adds, shifts, weights, table: offsets of the parts; see the module's docstring.
+        bytes: size of the block, a multiple of 16.
     """
 
     bias: int
@@ -49,20 +49,20 @@ class Block:
 
 
 def byte_table(function: RowFunction | None) -> TableMap | None:
-    """A function of single bytes as a table; None for any other."""
+    """Return a function of single bytes as a table; None for any other."""
     if isinstance(function, ItaGelu):
         return function.table()
     return function if isinstance(function, TableMap) else None
 
 
 def per_channel(layer: Layer) -> bool:
-    """Whether columns have requantizations of their own."""
+    """Whether columns have their own requantizations."""
     requant = mul_shift(layer)
     return requant is not None and max(map(len, (requant.mul, requant.shift, requant.add))) > 1
 
 
 def block_of(layer: Weighted, k: int) -> Block:
-    """Where the parts of a block of ``k`` columns lie."""
+    """Return the offsets of the parts of a block of ``k`` columns."""
     at = 0
 
     def part(there: bool, size: int) -> int:
@@ -87,7 +87,7 @@ def block_of(layer: Weighted, k: int) -> Block:
 
 
 def pack(layer: Weighted, tile_k: int) -> Array:
-    """All blocks of a layer with weights, one after another; uint8."""
+    """Return all blocks of a layer with weights, one after another; uint8."""
     block = block_of(layer, tile_k)
     blocks = []
     for start in range(0, layer.K, tile_k):
@@ -127,7 +127,7 @@ def _each(values: tuple[int, ...], count: int) -> Array:
 
 
 def row_constants(function: RowFunction) -> Array:
-    """The block of a function of rows; uint8, empty if it needs none."""
+    """Return the block of a function of rows; uint8, empty if it needs none."""
     table = byte_table(function)
     parts: list[Array] = []
     if table is not None:
@@ -146,5 +146,5 @@ def row_constants(function: RowFunction) -> Array:
 
 
 def function_bytes(function: RowFunction) -> int:
-    """Bytes of the block of a function of rows."""
+    """Return the size of the block of a function of rows, in bytes."""
     return int(row_constants(function).size)

@@ -1,4 +1,4 @@
-"""The tile program of a layer on the cores: where its tiles lie, and the kernel of each."""
+"""The tile program of a layer on the cores: the places of its tiles, and the kernel for each."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _OUT = Place("out")
 
 
 def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
-    """The program of a layer under a plan.
+    """Return the tile program of a layer under a plan.
 
     Raises:
-        UnsupportedError: no kernel computes such a layer.
+        UnsupportedError: no kernel computes this layer.
     """
     tile = plan.solution.tile
     units, _, out_unit = units_of(layer)
@@ -87,7 +87,7 @@ def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]
 
 
 def _names(layer: Layer) -> tuple[str, ...]:
-    """Names of the operands in C."""
+    """Return the operands' names in C."""
     if isinstance(layer, Matmul):
         return ("in", "second")
     if len(layer.inputs) == 1:
@@ -115,7 +115,7 @@ def _kernel(
     operands: tuple[Operand, ...],
     out: Operand,
 ) -> tuple[str, str, dict[str, Entry]]:
-    """The tile's kernel, the name of its struct, and the fields of that."""
+    """Return the tile's kernel, the name of its struct, and the fields of the struct."""
     match layer:
         case Gemm() | Dense():
             return "snitch_gemm", "snitch_gemm", _gemm(layer, y, k, tile_k, _pitch(out))
@@ -134,7 +134,7 @@ def _kernel(
 
 
 def _pitch(out: Operand) -> Value:
-    """Bytes from row to row of what a tile writes."""
+    """Return the bytes from row to row of a tile's result."""
     return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
 
 

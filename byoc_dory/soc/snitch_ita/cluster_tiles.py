@@ -1,4 +1,4 @@
-"""Tiles of a layer on the cores: what they need of L1."""
+"""Tiling problems for the compute cores: use of L1."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from byoc_dory.tiling.problem import Axis, FixedBytes, TileWeights, TilingProble
 
 __all__ = ["block_bytes", "tiling_problem", "units_of"]
 
-_COLUMN_STEP = 4  # outputs that a kernel computes side by side
+_COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
 
 
 def units_of(layer: Layer) -> tuple[int, int, int]:
-    """(units of y, bytes of one in an operand, in the result), where tiles are ranges of units."""
+    """(units of y, bytes of a unit in an operand, in the result); tiles are ranges of units."""
     if isinstance(layer, Matmul) and layer.batch > 1:
         return layer.batch, layer.rows * layer.C, layer.rows * layer.K
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
 
 
 def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
-    """What a tile of this layer needs of L1: ranges of rows, and of columns where weights have
-    them."""
+    """Return a tile's use of L1: ranges of rows, and of columns where weights have columns."""
     units, in_unit, out_unit = units_of(layer)
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
     }
-    # Nothing is padded, but every tensor begins aligned.
+    # Nothing is padded, but every tensor starts aligned.
     slack = ALIGNMENT * (len(layer.inputs) + 2)
     if not isinstance(layer, Weighted):
         whole: tuple[int, ...] = ()
@@ -51,8 +50,8 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
     one, two = block_of(layer, 4), block_of(layer, 8)
     each = layer.weight[0].size
     depthwise = isinstance(layer, Convolution) and layer.depthwise
-    # Everything of a column that is not its weights; what does not grow with columns, and the slack
-    # of alignments, once.
+    # The bytes per column besides its weights; then those that do not depend on columns, and the
+    # slack of alignments, once.
     per_column = -(-(two.bytes - one.bytes) // 4) - each + BLOCK_ALIGN // 4
     table = 256 if isinstance(layer, Gemm) and layer.function is not None else 0
     return TilingProblem(
@@ -73,7 +72,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
 
 
 def block_bytes(layer: Layer, k: int) -> int:
-    """Bytes of the constants of ``k`` columns; 0 where there are none."""
+    """Return the bytes of the constants of ``k`` columns; 0 without constants."""
     if isinstance(layer, Weighted):
         return block_of(layer, k).bytes
     return function_bytes(layer.function) if isinstance(layer, Rows) else 0

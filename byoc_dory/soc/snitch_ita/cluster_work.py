@@ -1,8 +1,8 @@
-"""How much a core has to do in a kernel, in the units of which its cycle model has constants.
+"""The work of each core in a kernel, in the units that the cycle model has constants for.
 
-As in ``runtime_c/soc/snitch_ita/kernels``: products are computed in blocks of 4 rows by 3 columns,
-what is left of the columns in blocks of 4 by 1, what is left of the rows in blocks of 1 by 4 and of
-1 by 1.  Functions that distribute work return a `Work` for each core whose work differs.
+As in ``runtime_c/soc/snitch_ita/kernels``, products are computed in blocks of 4 rows by 3 columns,
+the remaining columns in blocks of 4 by 1, the remaining rows in blocks of 1 by 4 and 1 by 1.
+Functions that distribute work return a `Work` for each core with a different amount of work.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Work: TypeAlias = Mapping[str, int]
 """Unit of work -> how often a core does it."""
 
 Cycles: TypeAlias = tuple[tuple[str, float], ...]
-"""Unit of work, and the cycles of one."""
+"""Unit of work -> its cycles."""
 
-_STRIP = 16  # rows that norms scale together
-_SKEW = 32  # elements from where a core begins to where the next does
-_FEW = 4  # rows of a block: with fewer for each core, results are shared by columns
+_STRIP = 16  # number of rows that norms scale together
+_SKEW = 32  # distance in elements between the starts of two cores
+_FEW = 4  # rows of a block: with fewer rows per core, cores share the results by columns
 
 
 def slowest(works: Iterable[Work], cycles: Cycles) -> float:
-    """Cycles of the core with most to do."""
+    """Return the cycles of the core with the most work."""
     return max(sum(work.get(unit, 0) * each for unit, each in cycles) for work in works)
 
 
 @cache
 def product(rows: int, columns: int, length: int, cores: int) -> tuple[Work, ...]:
-    """Of matrices [rows, length] x [length, columns]."""
+    """Return the work of a product of matrices [rows, length] x [length, columns]."""
     if rows < _FEW * cores and columns > rows:
         shares = [(rows, width) for width in _shares(columns, cores)]
     else:
@@ -54,7 +54,7 @@ def product(rows: int, columns: int, length: int, cores: int) -> tuple[Work, ...
 
 @cache
 def products(batch: int, rows: int, columns: int, length: int, cores: int) -> tuple[Work, ...]:
-    """Of so many matrices, one below the other: each core computes runs of rows of one matrix."""
+    """Return the work of a batch of products, in which each core computes rows of one matrix."""
     if batch == 1 or (batch * rows < _FEW * cores and columns > batch * rows):
         works = []
         for work in product(rows, columns, length, cores):
@@ -77,7 +77,7 @@ def products(batch: int, rows: int, columns: int, length: int, cores: int) -> tu
 
 
 def _shares(count: int, cores: int) -> tuple[int, ...]:
-    """How many of ``count`` things a core gets; two numbers where they differ."""
+    """Return how many of ``count`` items a core gets; two numbers if cores differ."""
     least, left = divmod(count, cores)
     return (least + 1, least) if left and least else (least + (left > 0),)
 
@@ -102,8 +102,7 @@ def _blocks(rows: int, columns: int, inner: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class ConvolutionTile:
-    """A tile of a convolution; ``pad`` and ``stride`` are (y, x), sizes of maps those of the
-    tile."""
+    """A tile of a convolution; ``pad`` and ``stride`` are (y, x), map sizes those of the tile."""
 
     channels: int
     results: int
@@ -120,7 +119,7 @@ class ConvolutionTile:
 
 @cache
 def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
-    """Of a tile: each core computes runs of pixels beside each other with the same taps."""
+    """The work of a convolution's tile: each core computes runs of pixels with equal taps."""
     pixels = tile.oy * tile.ox
     if pixels < _FEW * cores and tile.results > pixels:
         return tuple(_runs(tile, 0, pixels, width) for width in _shares(tile.results, cores))
@@ -130,7 +129,7 @@ def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
 
 
 def _runs(tile: ConvolutionTile, begin: int, end: int, columns: int) -> Work:
-    """Pixels ``begin`` to ``end`` of one core."""
+    """Return the work of one core for the pixels ``begin`` to ``end``."""
     total: dict[str, int] = {"call": 1}
     pixel = begin
     while pixel < end:
@@ -157,7 +156,7 @@ def _runs(tile: ConvolutionTile, begin: int, end: int, columns: int) -> Work:
 
 
 def _taps(out: int, stride: int, pad: int, taps: int, size: int) -> int:
-    """Taps of one output coordinate that are inside the input."""
+    """Return the number of taps inside the input, summed over one output axis."""
     start = out * stride - pad
     return max(0, min(start + taps, size) - max(start, 0))
 
@@ -180,15 +179,15 @@ def _depthwise_blocks(rows: int, columns: int, taps: int) -> dict[str, int]:
 
 
 def elementwise(elements: int, cores: int, operands: int = 0) -> tuple[Work, ...]:
-    """Of a sum of so many operands, or a table."""
+    """Return the work of a sum of this many operands, or of a table."""
     share = -(-elements // cores)
-    # Long shares are begun at different banks, and what was left out is done afterwards.
+    # Long shares start at different banks, and the elements left out are computed afterwards.
     turns = 1 + (share > _SKEW)
     return ({"call": 1, "turn": turns, "element": share, "operand": share * operands},)
 
 
 def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
-    """Of a matrix of bytes."""
+    """Return the work of transposing a matrix of bytes."""
     share = -(-columns // cores)
     return (
         {
@@ -201,8 +200,11 @@ def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
 
 
 def rowwise(rows: int, n: int, cores: int) -> tuple[Work, ...]:
-    """Of a function of rows: elements are read for what concerns their whole row (``gather``), and
-    computed (``scale``); norms load factors for a strip of rows at a time (``column``)."""
+    """Return the work of a function of rows.
+
+    Elements are read for values of the whole row (``gather``), and computed (``scale``); norms load
+    factors for a strip of rows at a time (``column``).
+    """
     share, width = (rows, -(-n // cores)) if 4 * rows <= cores else (-(-rows // cores), n)
     return (
         {

@@ -26,7 +26,7 @@ __all__ = ["soc"]
 
 TABLE_I = "published: Table I, the average over an inference of MobileBERT's encoder"
 
-# assumed: the address map.  Every device has a page.
+# assumed: the address map.  Every device has its own page.
 L1_BASE = 0x10000000
 DMA_REGISTERS = 0x20000000
 ITA_REGISTERS = 0x20001000
@@ -39,7 +39,7 @@ L1_BYTES = 128 * 1024  # published: 32 banks of 4 KiB
 L2_BYTES = 32 * 1024 * 1024
 
 HARTS = 9  # published: eight compute cores and a DMA core
-# assumed: generous for generated code, which recurses nowhere; a kernel's frame is a few hundred
+# assumed: generous for generated code, which is not recursive; a kernel's frame is a few hundred
 # bytes.
 HOST_STACK = 8 * 1024
 WORKER_STACK = 1024
@@ -48,7 +48,7 @@ RUNTIME_BYTES = 1024
 L1_RESERVED = HOST_STACK + (HARTS - 1) * WORKER_STACK + RUNTIME_BYTES
 
 # assumed, all of it: Snitch issues one instruction per cycle in order and hides latencies behind a
-# scoreboard (published), with these latencies.  Instruction fetch always hits its cache.
+# scoreboard (published), with these latencies.  Instruction fetches always hit the cache.
 TIMING = CoreTiming(
     load=2,
     multiply=3,
@@ -90,7 +90,7 @@ CLUSTER = Cluster(
     worker_stack=WORKER_STACK,
     banks=32,  # published
     bank_bytes=8,  # published: ports of 64 bits
-    # assumed: hardware barrier and wake-up reach all cores the cycle after next.
+    # assumed: hardware barrier and wake-up take effect at all cores two cycles later.
     release=2,
     wake=2,
 )
@@ -105,7 +105,7 @@ DMA = Dma(
     queue_depth=4,  # assumed
     call_cycles=50,  # assumed: set-up of a transfer, 1-D or 2-D
     command_cycles=0,
-    # assumed: the DMA core programs the engine while the host core goes on.
+    # assumed: the DMA core programs the engine while the host core continues.
     driver_single_cycles=0,
     driver_first_cycles=0,
     driver_next_cycles=0,
@@ -140,7 +140,7 @@ SNITCH_ITA = Soc(
     ),
     driver="snitch_ita",
     cluster=CLUSTER,
-    # The second one is that of a network on both; of ITA alone nothing is published.
+    # The second power is that of a network on both; for ITA alone nothing is published.
     powers=(Power(("cluster",), 26.0, TABLE_I), Power(("ita", "cluster"), 52.0, TABLE_I)),
 )
 

@@ -1,8 +1,8 @@
-"""Multi-head attention as the layers that ITA and the cores execute it in.
+"""Multi-head attention as the layers that ITA and the cores execute.
 
-Products and heads run on ITA.  Where one output product takes all heads side by side, so do those
-of queries, keys and values, and the heads are computed in one layer.  Where each head has an output
-product of its own (as published for ITA), so has everything before it, and the cores add the int8
+Products and heads run on ITA.  If one output product takes all heads side by side, the products of
+queries, keys and values do so, too, and the heads are computed in one layer.  If each head has its
+own output product (as published for ITA), so has everything before it, and the cores add the int8
 results.
 """
 
@@ -31,7 +31,7 @@ __all__ = ["heads_of"]
 
 
 def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
-    """The layers of an ``mha`` layer, each with its accelerator's name; the last has its output."""
+    """Return an ``mha`` layer's parts with their accelerators' names; the last has its output."""
     attention = layer.attention
     if attention.joined:
         return tuple((part, ita) for part in _joined(layer, attention))

@@ -1,4 +1,4 @@
-"""ITA as an accelerator: what it takes, how attention is split, what a tile needs and costs."""
+"""ITA as an accelerator: its rules, the expansion of attention, tiles and cycles."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _CORES = "cluster"
 
 @dataclass(frozen=True)
 class ItaAccelerator(Ita):
-    """ITA: its numbers with its rules, tiles, cycles and C.
+    """ITA: its numbers, rules, tiles, cycles and C.
 
-    Attention is judged as a whole and executed as products, heads and sums.
+    Attention is checked as a whole and executed as products, heads and sums.
     """
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules of `ita_rules`, in the order in which they are judged."""
+        """The rules in `ita_rules`, in the order in which they are checked."""
         from byoc_dory.soc.snitch_ita.ita_rules import RULES
 
         return RULES
 
     def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
-        """Return attention as products, heads and sums, and anything else as it is."""
+        """Return attention as products, heads and sums; any other layer unchanged."""
         from byoc_dory.layers import MultiHeadAttention
         from byoc_dory.soc.snitch_ita.heads import heads_of
 
@@ -49,14 +49,14 @@ class ItaAccelerator(Ita):
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
-        """``array`` prefers tiles of many rows, ``none`` takes any that fits."""
+        """``array`` prefers tiles with many rows, ``none`` takes any that fits."""
         from byoc_dory.tiling import Heuristic, Objective, Size
 
         rows = Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
     def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
-        """Return what a tile needs of L1; of whole attention, what its largest part does."""
+        """Return a tile's use of L1, with the limit; for attention, that of its largest part."""
         from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
 
         budget = self.budget(soc, l1_budget)
@@ -67,15 +67,17 @@ class ItaAccelerator(Ita):
         return max(problems, key=_smallest_bytes)
 
     def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
-        """Return the predicted cycles with this tile, alone in L1 with one buffer; of attention,
-        of its parts with the tiles they would have alone."""
+        """Return the predicted cycles with this tile, alone in L1 with one buffer.
+
+        For attention, return those of its parts with the tiles that they would have alone.
+        """
         parts = self.expand(layer, soc)
         return self._cost_of(parts, soc) if len(parts) > 1 else super().cost(layer, tile, soc)
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
     ) -> TileProgram:
-        """Return how a product or a head of attention is executed tile by tile under a plan."""
+        """Return the tile-by-tile execution of a product or a head of attention under a plan."""
         from byoc_dory.soc.snitch_ita.ita_program import ita_program
 
         return ita_program(layer, plan, self)
@@ -94,7 +96,7 @@ class ItaAccelerator(Ita):
         options: TilingOptions,
         known: Prices | None = None,
     ) -> int:
-        """Return the predicted cycles under a plan; of whole attention, those of its parts."""
+        """Return the predicted cycles under a plan; for attention, those of its parts."""
         parts = self.expand(layer, soc)
         if len(parts) > 1:
             return self._cost_of(parts, soc)
@@ -116,14 +118,14 @@ class ItaAccelerator(Ita):
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 
     def emitter(self, soc: Soc) -> ItaEmitter:
-        """Return what turns plans into C."""
+        """Return the emitter that generates C from plans."""
         from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
 
         return ItaEmitter(self, soc)
 
 
 def _smallest_bytes(problem: TilingProblem) -> int:
-    """Bytes of L1 that the smallest tile needs."""
+    """Return the bytes of L1 that the smallest tile needs."""
     tile = problem.smallest
     return int(problem.l1_bytes(tile.k, tile.c, tile.y, tile.x))
 
@@ -151,12 +153,12 @@ ITA = ItaAccelerator(
     tile_overhead_cycles=56,  # derived: 82.1 % utilization of products (paper V-A) are 312
     dividers=5,  # public code: NumDiv
     divide_cycles=22,  # public code: a serial divider of 20 bits, with its handshake
-    # derived: what is left of the published 69.5 % of single-head attention with sequence 128,
-    # embedding 128, projection 64, when everything else is charged; it is not explained.
+    # derived: the rest of the published 69.5 % of single-head attention with sequence 128,
+    # embedding 128, projection 64, after everything else is charged; it is not explained.
     attention_cycles=400,
     drain_cycles=21,  # public code: 7 stages of pipeline, 14 entries of the output's queue
     softmax_numerator=65280,  # public code: 255 * 256
-    # derived: measured on our simulator, of our drivers and the code around them.
+    # derived: measured on our simulator, for our drivers and the code around them.
     program_cycles=75,
     constant_cycles=160,
     order_cycles=53,
@@ -164,4 +166,4 @@ ITA = ItaAccelerator(
     wait_cycles=8,
     call_cycles=10,
 )
-"""ITA in numbers; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""
+"""The numbers of ITA; `byoc_dory.soc.snitch_ita.description` has the cluster around it."""

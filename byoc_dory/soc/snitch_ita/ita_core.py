@@ -1,4 +1,4 @@
-"""`Ita`: the integer transformer accelerator, its kinds of numbers and its cycle model."""
+"""`Ita`: the numbers of the integer transformer accelerator, and its cycle model."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ __all__ = ["Ita"]
 
 @dataclass(frozen=True)
 class Ita(Accelerator):
-    """Dot products of bytes, with softmax statistics and activations behind them.
+    """Dot products of bytes, followed by softmax statistics and activations.
 
     A *task* is a product of matrices [rows, inner] x [inner, cols] in L1 (register map:
     ``snitch_regs.h``), computed in tiles of ``tile`` cubed.  Cycles of a task = exposed load of its
     first weights + tiles * (``tile_cycles`` + ``tile_overhead_cycles``), and for attention
-    `reciprocal_cycles` at the end of a QK and ``attention_cycles`` before the first AV behind it.
-    Results are in L1 ``drain_cycles`` later; the next task does not wait for that unless it reads
-    them, and loads its first weights before, if it was programmed in time and they are not results
-    of the task before.
+    `reciprocal_cycles` at the end of a QK and ``attention_cycles`` before the first AV after it.
+    Results are in L1 ``drain_cycles`` later; the next task does not wait for them unless it reads
+    them.  It loads its first weights in advance if it was programmed in time and they are not
+    results of the previous task.
 
     Attributes:
-        lanes: dot products at a time.
-        vector: length of each.
-        accumulator_bits: of a sum; no sum of ``max_dim`` products and a bias leaves them.
-        bias_bytes: of one bias.
-        tile: all dimensions are multiples of it; attention takes so many rows at a time.
+        lanes: number of dot products at a time.
+        vector: length of each dot product.
+        accumulator_bits: number of bits of a sum; no sum of ``max_dim`` products and a bias exceeds
+            them.
+        bias_bytes: bytes of one bias.
+        tile: all dimensions are multiples of it; attention takes this many rows at a time.
         max_dim: largest dimension.
-        align: of addresses and strides.
-        contexts: tasks that may be programmed, the running one included.
+        align: alignment of addresses and strides in bytes.
+        contexts: number of tasks that may be programmed, including the running one.
         max_shift: largest right shift of a requantization.
-        softmax_group: columns of a row whose maximum is taken at a time.
-        softmax_shift: logarithm of the distance to the maximum that halves an element.
-        weight_bytes_per_cycle: how fast the first weights are loaded.
+        softmax_group: number of columns of a row whose maximum is taken at a time.
+        softmax_shift: binary logarithm of the distance to the maximum that halves an element.
+        weight_bytes_per_cycle: rate at which the first weights are loaded.
         tile_cycles: array cycles of a tile.
         tile_overhead_cycles: other cycles of a tile.
-        dividers: serial dividers.
-        divide_cycles: of one reciprocal.
-        attention_cycles: of each turn from QK to AV, beyond tiles and reciprocals.
-        drain_cycles: from the last array cycle until the result is in L1.
-        softmax_numerator: what the reciprocals of a softmax are of.
-        program_cycles: host cycles of programming a task.
-        constant_cycles: the same where all tiles have one task, which is a constant in L2.
-        order_cycles: host cycles of ordering a transfer.
-        latency_cycles: from then until an idle DMA begins, for the core that programs it.
-        wait_cycles: host cycles of finding that something is done.
-        call_cycles: of a layer's function, besides.
+        dividers: number of serial dividers.
+        divide_cycles: cycles of one reciprocal.
+        attention_cycles: cycles of each turn from QK to AV, beyond tiles and reciprocals.
+        drain_cycles: cycles from the last array cycle until the result is in L1.
+        softmax_numerator: numerator of the reciprocals of a softmax.
+        program_cycles: host cycles for programming a task.
+        constant_cycles: host cycles for programming a task that is the same for all tiles, a
+            constant in L2.
+        order_cycles: host cycles for starting a transfer.
+        latency_cycles: cycles from then until an idle DMA begins, for the core that programs it.
+        wait_cycles: host cycles for noticing that something is done.
+        call_cycles: additional cycles per call of a layer's function.
     """
 
     lanes: int
@@ -78,7 +80,7 @@ class Ita(Accelerator):
 
     @property
     def scheme(self) -> MulShiftScheme:
-        """Multiplication, addition and shift, one each."""
+        """Multiplication, addition and shift, with one number each."""
         return MulShiftScheme()
 
     @property
@@ -88,12 +90,12 @@ class Ita(Accelerator):
 
     @property
     def fill_cycles(self) -> int:
-        """Cycles of loading one tile of weights, exposed where nothing runs before."""
+        """Cycles of loading one tile of weights, exposed if nothing runs before."""
         return -(-self.tile * self.tile // self.weight_bytes_per_cycle)
 
     @property
     def reciprocal_cycles(self) -> int:
-        """Cycles for which the sums of ``tile`` rows, which come one per cycle, wait."""
+        """Cycles that the sums of ``tile`` rows, one per cycle, wait for their reciprocals."""
         return -(-self.tile * self.divide_cycles // self.dividers) - self.tile
 
     def product_cycles(self, rows: int, cols: int, inner: int) -> int:

@@ -1,4 +1,4 @@
-"""Cycles of one tile on ITA, without what its transfers and orders cost."""
+"""Cycles of one tile on ITA, without those for starting transfers and tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["costs_of"]
 
 
 def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
-    """What tasks and transfers of a layer cost."""
+    """Return the costs of a layer's tasks and transfers."""
     dma = soc.dma
     assert dma is not None
     overheads = Overheads(
@@ -24,7 +24,7 @@ def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
         start=core.program_cycles if _varies(program) else core.constant_cycles,
         call=core.call_cycles,
     )
-    # A task that waits in the second context has its first weights loaded.
+    # A task that waits in the second context has its first weights loaded already.
     fill = core.fill_cycles + core.drain_cycles
     return Costs(
         compute=lambda call: Work(_task_cycles(layer, call, core), fill=fill),
@@ -34,13 +34,13 @@ def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
 
 
 def _varies(program: TileProgram) -> bool:
-    """Whether tiles lie in different places in L1."""
+    """Whether tiles are in different places in L1."""
     resident = any(operand.resident for operand in (*program.operands, program.result))
     return program.tiles > 1 and (program.pipelined or resident)
 
 
 def _task_cycles(layer: Layer, call: Call, core: Ita) -> int:
-    """Cycles of a tile."""
+    """Return the cycles of a tile."""
     if isinstance(layer, Attend):
         keys, size = round_up(layer.keys, core.tile), round_up(layer.head_size, core.tile)
         turns = round_up(call.number("rows"), core.tile) // core.tile * layer.heads

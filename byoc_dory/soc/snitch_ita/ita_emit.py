@@ -33,7 +33,7 @@ class ItaEmitter:
     headers: tuple[str, ...] = ("snitch_cluster.h", "snitch_dma.h", "snitch_ita_driver.h")
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """The function that runs ``layer`` tile by tile."""
+        """Return the function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Gemm | Attend), layer  # judged before
         program = ita_program(layer, plan, self.core)
         writer = Writer(program, address="HTVM_L1_BASE + {}")
@@ -63,7 +63,7 @@ class ItaEmitter:
         return requant_text(found)
 
     def _attend(self, layer: Attend, program: TileProgram, writer: Writer, running: str) -> str:
-        """For each head and 64 queries of the tile: scores with their statistics, then context."""
+        """Return scores with statistics, then context, for each head and 64 queries of the tile."""
         scores = layer.scores
         query, key, value = program.operands
         pitches = {op.name: op.block.l1_row_stride for op in program.operands}
@@ -116,5 +116,5 @@ class ItaEmitter:
 
 
 def _place(offset: Expr) -> str:
-    """Device address of a byte offset in L1."""
+    """Return the device address of a byte offset in L1."""
     return f"HTVM_L1_BASE + {offset}"

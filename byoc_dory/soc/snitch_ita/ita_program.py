@@ -1,4 +1,4 @@
-"""The tile program of a layer on ITA: where its tiles lie, and the tasks of each."""
+"""The tile program of a layer on ITA: the places of its tiles, and the tasks for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IDENTITY = ItaRequant(1, 0, 0)
 
 
 def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
-    """The program of a layer under a plan."""
+    """Return the tile program of a layer under a plan."""
     assert isinstance(layer, Gemm | Attend), layer  # judged before
     tile = plan.solution.tile
     y = halo_axis("y", "rows", layer.oy, tile.y, layer.oy)
@@ -73,7 +73,7 @@ def _operands(
 
 
 def requant_text(requant: ItaRequant) -> str:
-    """A requantization as a C initialiser."""
+    """Return a requantization as a C initialiser."""
     return f"{{.mult = {requant.mult}, .shift = {requant.shift}, .add = {requant.add}}}"
 
 
@@ -86,7 +86,7 @@ def _product(
     out: Operand,
     core: Ita,
 ) -> Compute:
-    """The task of a product; transposed, the weights are its left operand."""
+    """Return the task of a product; if transposed, the weights are its left operand."""
     data = (Place("in"), operand.block.l1_row_stride, rounded(y.out_size, core.tile))
     inner = round_up(layer.C, core.tile)
     weights = (Place("weights"), inner, rounded(k.out_size, core.tile))
@@ -131,11 +131,11 @@ def _product(
 
 
 def pitch_of(out: Operand) -> Value:
-    """Bytes from row to row of what a tile writes."""
+    """Return the bytes from row to row of a tile's result."""
     return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
 
 
 def _attend(y: TileAxis, operands: tuple[Operand, ...]) -> Compute:
-    """The tasks of attention; their text is `ita_emit`'s, as there are two for every 64 rows."""
+    """Return the tasks of attention; `ita_emit` has their text, as there are two per 64 rows."""
     places: dict[str, Entry] = {operand.name: Place(operand.name) for operand in operands}
     return Compute(partial(call, "attend"), {"rows": y.out_size, **places, "out": Place("out")})

@@ -129,7 +129,7 @@ def softmax_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
 
 
 def softmax_refusal(softmax: ItaSoftmax, core: Ita) -> str | None:
-    """What ITA cannot do of a softmax."""
+    """Return why ITA cannot compute a softmax; ``None`` if it can."""
     if softmax.group != core.softmax_group:
         return f"the softmax takes groups of {softmax.group}, not of {core.softmax_group}"
     if softmax.step_bits not in (0, core.softmax_shift):

@@ -1,8 +1,8 @@
-"""Tiles of a layer on ITA: the tiling problem, packed weights, and where everything lies.
+"""Tiles of a layer on ITA: the tiling problem, packed weights, and the places of everything.
 
-ITA's matrices have sizes in multiples of 64.  What has others is padded in L1: rows of an operand
-are loaded to rows of a multiple of 64 bytes, weights have zeros there, and what is computed of
-padding is not stored.  A layer with padding reads and leaves its tensors in L2.
+The sizes of ITA's matrices are multiples of 64.  Other sizes are padded in L1: rows of an operand
+are loaded to rows of a multiple of 64 bytes, weights have zeros there, and results for the padding
+are not stored.  A layer with padding reads and writes its tensors in L2.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def aligned(layer: Layer, core: Ita) -> bool:
 
 
 def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingProblem:
-    """What a tile of this layer needs of L1.
+    """Return a tile's use of L1, with the limit.
 
-    Of a product, ranges of rows and of columns; a transposed result has its rows where another has
-    columns.  Of attention, ranges of queries; keys and values are there as a whole.
+    Products are tiled by rows and columns; a transposed result has rows where others have columns.
+    Attention is tiled by queries; keys and values are in L1 as a whole.
     """
     whole = aligned(layer, core)
     common: dict[str, Any] = {
@@ -79,12 +79,12 @@ def _transposed(layer: Layer) -> bool:
 
 
 def block_bytes(layer: Gemm, tile_k: int, core: Ita) -> int:
-    """Bytes of the packed weights and biases of ``tile_k`` columns."""
+    """Return the bytes of the packed weights and biases of ``tile_k`` columns."""
     return round_up(tile_k, core.tile) * (round_up(layer.C, core.tile) + core.bias_bytes)
 
 
 def bias_at(layer: Layer, tile_k: int, core: Ita) -> int:
-    """Byte offset of the biases in a block: behind the weights."""
+    """Return the byte offset of the biases in a block: after the weights."""
     return round_up(tile_k, core.tile) * round_up(layer.C, core.tile)
 
 

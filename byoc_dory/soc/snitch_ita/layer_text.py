@@ -1,4 +1,4 @@
-"""C of layers on the cluster: how transfers, kernels and tasks are called."""
+"""C for layers on the cluster: the calls of transfers, kernels and tasks."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def row_kernel(
     finish: str = "",
     scratch: int | None = None,
 ) -> Kernel:
-    """The function that executes a layer of rows.
+    """Return the function that executes a layer of rows.
 
     Args:
-        layer, plan, program: what is executed.
-        compute: C that computes a tile, or orders it from ITA.
-        core: what computes.
-        symbol: C name.
-        constant: packed weights or tables.
-        cycles: predicted.
-        finish: C that waits for what was ordered.
-        scratch: place in L1 of what a tile needs besides, if anything.
+        layer, plan, program: the layer, its plan and its tile program.
+        compute: C that computes a tile, or starts it on ITA.
+        core: the accelerator.
+        symbol: C name of the function.
+        constant: packed weights or tables, or ``None``.
+        cycles: predicted cycles.
+        finish: C that waits for the end of a started computation.
+        scratch: place in L1 of a tile's scratch space, if it needs any.
     """
     pointers = {"weights": constant.name} if constant else {}
     calls = Calls(
@@ -57,7 +57,7 @@ def row_kernel(
 
 
 def _move(transfer: Transfer, comment: str) -> str:
-    """The order of a transfer."""
+    """Return the call that starts a transfer."""
     stores = transfer.operand.name == "out"
     inside = f"snitch_l1({transfer.l1})"
     to, source = (transfer.l2, inside) if stores else (inside, transfer.l2)

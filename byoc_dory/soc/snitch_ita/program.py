@@ -1,4 +1,4 @@
-"""Tile programs of layers on the cluster: what the cores and ITA have in common.
+"""Tile programs for the cluster: the parts that the cores and ITA share.
 
 A layer's result is a matrix; a tile is a range of its rows (``y``) by a range of its columns
 (``k``).  Row ranges are outermost, so that the rows of an operand are loaded once for all column
@@ -63,14 +63,14 @@ ITA_BESIDE = Pipeline(
 
 @dataclass(frozen=True)
 class RowsOf:
-    """How an operand's rows lie.
+    """The layout of an operand's rows.
 
     Attributes:
-        rows: all there are.
-        row_bytes: of a row in L2, where rows follow each other.
+        rows: total number of rows.
+        row_bytes: bytes of a row in L2, where rows are contiguous.
         pitch: bytes from row to row in L1.
         buffer: bytes of a tile in L1.
-        whole: whether every tile needs all of it, else its row range.
+        whole: whether every tile needs all rows, instead of its own range.
     """
 
     rows: int
@@ -80,7 +80,7 @@ class RowsOf:
     whole: bool = False
 
     def operand(self, name: str, y: TileAxis, plan: LayerPlan, number: int) -> Operand:
-        """The operand of that name, which is the layer's input ``number``."""
+        """Return the operand with this name, which is the layer's input ``number``."""
         start, rows = (0, self.rows) if self.whole else (y.in_start, y.in_size)
         return input_of(
             plan,
@@ -105,15 +105,15 @@ def matrix_result(
     buffer: int,
     transposed: bool,
 ) -> Operand:
-    """The result.
+    """Return the result.
 
     Args:
-        plan: of the layer.
-        y, k: the axes.
-        per_y: rows for each unit of y (output columns of a convolution).
-        row_bytes: of a whole row, in L2 and of a resident result.
+        plan: plan of the layer.
+        y, k: axes of rows and columns.
+        per_y: number of rows per unit of y (output columns of a convolution).
+        row_bytes: bytes of a whole row, in L2 and in a resident result.
         pitch: bytes from row to row in a tile buffer.
-        buffer: bytes of one.
+        buffer: bytes of a tile buffer.
         transposed: whether the tile's columns are the rows of the result.
     """
     rows, columns = y.out_size * per_y, k.out_size
@@ -135,17 +135,17 @@ def row_program(
     in_turn: Pipeline,
     beside: Pipeline,
 ) -> TileProgram:
-    """The program of these parts; tiles overlap where the plan has two buffers."""
+    """Return the program with these parts; tiles overlap if the plan has two buffers."""
     overlapped = beside if plan.buffers > 1 else None
     return TileProgram(layer.name, axes, operands, out, compute, in_turn, overlapped)
 
 
 def transfer_cycles(size: int, rows: int, dma: Dma) -> int:
-    """Cycles of the DMA for ``rows`` runs of ``size`` bytes: each is of whole beats."""
+    """Return the DMA's cycles for ``rows`` runs of ``size`` bytes, each in whole beats."""
     return dma.call_cycles + rows * -(-size // dma.bytes_per_cycle)
 
 
 def moved(block: Block, dma: Dma) -> Moved:
-    """What a transfer takes the DMA."""
+    """Return the DMA's cost for a transfer."""
     commands, size = block.commands()
     return Moved(transfer_cycles(size, commands, dma))

@@ -1,4 +1,4 @@
-"""Requantizations as the cluster's kernels and ITA take them."""
+"""Requantizations in the form that the cluster's kernels and ITA take."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ItaRequant:
 
 
 def mul_shift(layer: Layer) -> MulShift | None:
-    """The layer's requantization as multiplication, addition and shift; None if it is another."""
+    """The layer's requantization as multiplication, addition and shift; None if it is not one."""
     if isinstance(layer.requant, Shift):
         return MulShift((1,), (layer.requant.shift,), (0,))
     return layer.requant if isinstance(layer.requant, MulShift) else None
 
 
 def ita_requant(mul: int, shift: int, add: int, max_shift: int) -> ItaRequant | str:
-    """``(acc * mul + add) >> shift`` as ITA computes it, or what ITA cannot do."""
+    """Return ``(acc * mul + add) >> shift`` for ITA, or the reason why ITA cannot compute it."""
     if not 0 <= mul <= 255:
         return f"the multiplier is {mul}, not in 0..255"
     if not 0 <= shift <= max_shift:
@@ -46,9 +46,9 @@ def ita_requant(mul: int, shift: int, add: int, max_shift: int) -> ItaRequant | 
     return ItaRequant(mul, shift, offset)
 
 
-@lru_cache(maxsize=64)  # asked for every tile size that is considered
+@lru_cache(maxsize=64)  # called for every tile size that is considered
 def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
-    """Whether ``acc * mul + add`` may leave 32 bits for some input."""
+    """Whether ``acc * mul + add`` may exceed 32 bits for some input."""
     low, high = layer.input_range
     unsigned = any(tensor.dtype == "uint8" for tensor in layer.inputs)
     largest = 255 if unsigned else max(-low, high)
@@ -66,7 +66,7 @@ def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
 
 
 def norm_leaves_32_bits(layer: Rows) -> bool:
-    """Whether what a norm shifts may leave 32 bits for some input."""
+    """Whether the values that a norm shifts may exceed 32 bits for some input."""
     function = layer.function
     if not isinstance(function, AffineNorm | LayerNorm):
         return False
