@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import tvm
 from tvm import relax, tirx
@@ -185,23 +185,9 @@ def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: 
 
 def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
     """The same call, but of a PrimFunc with fewer instructions where there is one."""
-    kind, parameters = kind_of(module, call), parameters_of(module, call)
-    args = list(call.args[1]) if kind is not None else []
-    short = None
-    if kind == "tflite_requantize" and all(isinstance(arg, GenericConst) for arg in args[1:]):
-        multiplier, shift = (arg.value.numpy() for arg in args[1:])
-        short = short_requantize(args[0], multiplier, shift, int(str(parameters["axis"])))
-    elif kind == "tflite_add":
-        add = read_primitive(TfliteAdd, parameters, call)
-        assert isinstance(add, TfliteAdd)
-        short = short_add(args[0], args[1], add)
-    elif kind == "onnx_requantize":
-        short = short_float_product(
-            args[0],
-            args[1].value.numpy(),
-            int(str(parameters["axis"])),
-            bool(parameters["large"]),
-        ) or (module[call.args[0]], args)
+    kind = kind_of(module, call)
+    write = _SHORT_FORMS.get(kind or "")
+    short = None if write is None else write(module, call)
     if short is None:
         return call
     func, args = short
@@ -209,6 +195,40 @@ def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
     func = func.with_attr("htvm.kind", kind).with_attr("op_pattern", _ELEMENTWISE)
     callee = builder.add_func(func, kind)
     return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
+
+
+_Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
+
+
+def _short_fixed_point(module: IRModule, call: Call) -> _Short:
+    acc, *constants = call.args[1]
+    if not all(isinstance(arg, GenericConst) for arg in constants):
+        return None
+    multiplier, shift = (arg.value.numpy() for arg in constants)
+    axis = parameters_of(module, call)["axis"]
+    return short_requantize(acc, multiplier, shift, int(str(axis)))
+
+
+def _short_sum(module: IRModule, call: Call) -> _Short:
+    add = read_primitive(TfliteAdd, parameters_of(module, call), call)
+    assert isinstance(add, TfliteAdd)
+    first, second, *_ = call.args[1]
+    return short_add(first, second, add)
+
+
+def _short_float(module: IRModule, call: Call) -> _Short:
+    (acc, factors), parameters = call.args[1], parameters_of(module, call)
+    axis, large = int(str(parameters["axis"])), bool(parameters["large"])
+    short = short_float_product(acc, factors.value.numpy(), axis, large)
+    return short or (module[call.args[0]], [acc, factors])
+
+
+_SHORT_FORMS: Mapping[str, Callable[[IRModule, Call], _Short]] = {
+    "onnx_requantize": _short_float,
+    "tflite_requantize": _short_fixed_point,
+    TfliteAdd.tag: _short_sum,
+}
+"""By what a PrimFunc is called; ``None`` where there is no shorter form."""
 
 
 def _padding(call: Call, layer: str) -> Call:

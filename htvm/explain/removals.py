@@ -33,14 +33,18 @@ def _conversions(compiled: Compiled) -> Iterator[Improvement]:
 
     They can be removed if a sensor or a caller provides integers anyway.
     """
+    from patterns.ops.float32.dequantize import Dequantize
+    from patterns.ops.float32.quantize import Quantize
+
+    graph = compiled.retargeted.model.graph
     for step in compiled.program.steps:
         if step.kind != "cpu" or not step.layers:
             continue
         ends = {operand.kind for operand in step.args}
         first, last = step.layers[0], step.layers[-1]
-        if "input" in ends and compiled.dispatch.kinds.get(first) == "quantize":
+        if "input" in ends and graph.made_by(first, Quantize):
             yield from _conversion(compiled, first, "feed int8, quantized where the data are made")
-        if "output" in ends and compiled.dispatch.kinds.get(last) == "dequantize":
+        if "output" in ends and graph.made_by(last, Dequantize):
             yield from _conversion(compiled, last, "hand out int8, and scale it where it is read")
 
 

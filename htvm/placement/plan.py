@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Convolution, Dense, Layer
@@ -19,6 +19,7 @@ from byoc_dory.soc.schemes import all_multiply
 from htvm.placement.offers import Estimator, Offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from patterns.dispatch.together import settle, together_in
+from patterns.ops.moves.pad import Pad
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -206,20 +207,18 @@ def _named(policy: str, final: bool) -> Decide:
 
 def _layers(nodes: Sequence[Node]) -> dict[str, Layer]:
     """Return the layers as they will be after retargeting, which merges paddings into them."""
-    pads = {node.name: node for node in nodes if node.kind == "pad"}
+    pads = {node.name: (node.inputs[0], node.op) for node in nodes if isinstance(node.op, Pad)}
     return {node.name: _behind_pad(node.layer, pads) for node in nodes if node.layer is not None}
 
 
-def _behind_pad(layer: Layer, pads: Mapping[str, Node]) -> Layer:
+def _behind_pad(layer: Layer, pads: Mapping[str, tuple[str, Pad]]) -> Layer:
     source = layer.inputs[0]
     if source.name not in pads or not isinstance(layer, Convolution) or any(layer.pad):
         return layer
-    node = pads[source.name]
-    padding: Any = node.attrs["padding"]
-    top, left, bottom, right = padding
+    name, pad = pads[source.name]
+    top, left, bottom, right = pad.padding
     channels, iy, ix = source.shape
     inner = (channels, iy - top - bottom, ix - left - right)
-    name = node.inputs[0]
     inputs = (replace(source, name=name, shape=inner),)
     return replace(layer, inputs=inputs, pad=(top, left, bottom, right))
 

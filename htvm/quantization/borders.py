@@ -18,6 +18,7 @@ from htvm.quantization.bindings import substitute, write_binding
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -135,7 +136,7 @@ def _first(
         return None, ()
     moves: tuple[str, ...] = ()
     readers = [node for node in nodes if name in node.inputs]
-    while len(readers) == 1 and readers[0].kind == "reshape":
+    while len(readers) == 1 and isinstance(readers[0].op, Reshape):
         name = readers[0].name
         moves = (*moves, name)
         readers = [node for node in nodes if name in node.inputs]

@@ -160,7 +160,7 @@ class Sketch:
     ) -> Handle:
         """Add a convolution to ``k`` maps; ``pad`` defaults to half the filter on every side."""
         fy, fx = filter
-        ternary = self._enter("conv2d", place)
+        ternary = self._enter(place)
         weight = self._weights((k, self._data[x.index].shape[1], fy, fx), ternary)
         sides = (fy // 2, fx // 2, fy // 2, fx // 2) if pad is None else pad
         window = Window((stride, stride), sides)
@@ -186,7 +186,7 @@ class Sketch:
 
     def dense(self, x: Handle, k: int, relu: bool = False, place: Place = "last") -> Handle:
         """Add a fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
-        ternary = self._enter("dense", place)
+        ternary = self._enter(place, dense=True)
         source = self._data[x.index].reshape(len(self._data[0]), -1)
         if self._data[x.index].ndim > 2:
             x = self._record(Reshape((1, source.shape[1])), (x,), source, self._ranges[x.index])
@@ -199,10 +199,10 @@ class Sketch:
 
         return self._linear(x, weight, None, accumulate, relu, ternary)
 
-    def _enter(self, op: Literal["conv2d", "dense"], place: Place) -> bool:
+    def _enter(self, place: Place, *, dense: bool = False) -> bool:
         """Whether a layer is ternary; after the last one that reads 7 bits, all 8 are used."""
         kept = self.scheme == "8-bit" or (self.scheme == "mixed" and place != "inner")
-        if place == "last" and (op == "dense" or self.scheme == "mixed"):
+        if place == "last" and (dense or self.scheme == "mixed"):
             self._wide = True
         return not kept
 

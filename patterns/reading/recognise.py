@@ -50,11 +50,10 @@ def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
     """
     if isinstance(value, relax.Call):
         operation = str(getattr(value.op, "name", ""))
-        if operation in calls():
-            return calls()[operation].read(value)
-        kind = kind_of(module, value)
-        if kind is not None and kind in primitives():
-            return read_primitive(primitives()[kind], parameters_of(module, value), value)
+        if (call := calls().get(operation)) is not None:
+            return call.read(value)
+        if (written := primitives().get(kind_of(module, value) or "")) is not None:
+            return read_primitive(written, parameters_of(module, value), value)
         for cls, match in compositions() if operation in _ENDS else ():
             slots = find(match, value, values)
             if slots is not None:

@@ -107,8 +107,7 @@ def _inner(module: IRModule, func: Function, values: Mapping[Var, Expr]) -> set[
         if name is None and is_slice(value):
             ends = True
         elif name is None:  # not our module: readers are unknown
-            kind = kind_of(module, value)
-            ends = var in returned or kind in primitives()
+            ends = var in returned or primitives().get(kind_of(module, value) or "") is not None
         else:
             ends = (var in returned or var in readers) and name not in readers.get(var, ())
         if not ends:
