@@ -10,6 +10,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layers import Array, Layer, Tensor
 
 if TYPE_CHECKING:
+    from byoc_dory.definition import Definition
     from byoc_dory.plan import LayerPlan, RegionPlan
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling.problem import Solution
@@ -165,6 +166,8 @@ class Kernel:
         prototype: the C declaration.
         inputs, outputs: names of the tensors or buffers passed, in argument order.
         constants: the data that its source refers to.
+        definition: the source before it is decided which layers share it; ``None`` if it cannot be
+            shared.
         layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
         accelerator: name of the accelerator that runs it, or ``cpu`` for conversions.
         predicted_cycles: cycles of host and accelerator predicted by the cost model.
@@ -183,6 +186,7 @@ class Kernel:
     program: TileProgram | None
     predicted_cycles: int
     accelerator: str
+    definition: Definition | None = None
 
     @property
     def solution(self) -> Solution | None:

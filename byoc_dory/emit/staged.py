@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from textwrap import indent
 
-from byoc_dory.emit.text import Expr, environment
+from byoc_dory.definition import Definition, Slot
+from byoc_dory.emit.text import Expr, comment, environment
 from byoc_dory.emit.tile_text import Transfer, Writer, place_name
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
@@ -21,6 +22,7 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tileloop.values import Own, values_of
 
 __all__ = ["Calls", "call_text", "initialiser", "staged_kernel"]
 
@@ -112,15 +114,9 @@ def staged_kernel(
     arguments = [f"const int8_t *{operand.name}" for operand in moved]
     if not program.result.resident:
         arguments.append("int8_t *out")
-    signature = f"int32_t {symbol}({', '.join(arguments) or 'void'})"
-    source = _ENVIRONMENT.get_template("staged.c.jinja").render(
-        layer=layer,
-        tile=plan.solution.tile,
+    body = _ENVIRONMENT.get_template("staged.c.jinja").render(
         program=program,
         title=title,
-        cycles=cycles,
-        signature=signature,
-        places=", ".join(f"{name} = {at}" for name, at in loop.places()),
         tables=writer.tables,
         tickets=bool(calls.wait),
         finish=calls.finish,
@@ -129,13 +125,22 @@ def staged_kernel(
         running="running" in calls.finish + calls.compute,
         body=indent(loop.text(), "    "),
     )
+    definition = Definition(
+        layer.op,
+        (comment(layer.name),),
+        _about(layer, plan, program, title, cycles),
+        "int32_t",
+        tuple(arguments),
+        body,
+        tuple(_slots(loop, constant)),
+    )
     inputs = zip(layer.inputs, program.operands, strict=False)
     return Kernel(
         symbol=symbol,
         layer_name=layer.name,
         kind="layer",
-        source=source,
-        prototype=f"{signature};",
+        source=definition.text(symbol),
+        prototype=f"{definition.prototype(symbol)};",
         inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
         outputs=() if program.result.resident else (layer.output.name,),
         constants=() if constant is None else (constant,),
@@ -144,7 +149,36 @@ def staged_kernel(
         program=program,
         predicted_cycles=cycles,
         accelerator=name,
+        definition=definition,
     )
+
+
+def _about(
+    layer: Layer, plan: LayerPlan, program: TileProgram, title: str, cycles: int
+) -> tuple[str, ...]:
+    """The comment before the function."""
+    tile, two = plan.solution.tile, ", two of them in L1" if program.pipelined else ""
+    return (
+        f"{layer.op} {comment(layer.shape_text)}",
+        f"on the {title}; tile k={tile.k}, y={tile.y} ({program.tiles} in all{two})",
+        f"predicted: {cycles} cycles",
+    )
+
+
+def _slots(loop: _Loop, constant: Constant | None) -> Iterator[Slot]:
+    """What the function has of its layer alone."""
+    if constant is not None:
+        (name,) = (operand.name for operand in loop.program.operands if operand.constant)
+        yield Slot(name, f"const {constant.data.dtype.name}_t *", constant.name)
+    for name, offset in loop.places():
+        yield Slot(name, "uint32_t", str(offset))
+    own = {
+        value.name: value.value
+        for value in values_of(*loop.program.compute.fields.values())
+        if isinstance(value, Own)
+    }
+    for name, number in own.items():
+        yield Slot(name, "int32_t", str(number))
 
 
 class _Loop:

@@ -21,7 +21,7 @@ Expr: TypeAlias = int | str
 
 def _atom(value: Expr) -> str:
     text = str(value)
-    return text if re.fullmatch(r"[\w.\[\]]+", text) else f"({text})"
+    return text if re.fullmatch(r"[\w.\[\]]+|\$\{\w+\}", text) else f"({text})"
 
 
 def mul(a: Expr, b: Expr) -> Expr:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from byoc_dory.definition import slot
 from byoc_dory.emit.text import Expr, add, mul, round_up_expr
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.program import Operand, TileProgram
@@ -16,6 +17,7 @@ from byoc_dory.tileloop.values import (
     Index,
     Named,
     Of,
+    Own,
     Pick,
     Place,
     Product,
@@ -72,8 +74,8 @@ class Writer:
     """Writes values of a program as C.
 
     Args:
-        program: the program.
-        pointers: C arrays that hold constants, by the operand's name; other operands are arguments.
+        program: the program.  Everything in which layers of equal geometry may differ is written
+            as a slot (`byoc_dory.definition`): places in L1, arrays of constants, `Own` numbers.
         address: format of a place in L1 as the accelerator's calls take it.
         suffix: suffix of constants in indices and offsets, "u" or empty.
     """
@@ -81,12 +83,10 @@ class Writer:
     def __init__(
         self,
         program: TileProgram,
-        pointers: Mapping[str, str] | None = None,
         address: str = "{}",
         suffix: str = "u",
     ) -> None:
         self.program = program
-        self.pointers = pointers or {}
         self.address = address
         self.suffix = suffix
         self._axes = {axis.name: axis for axis in program.axes}
@@ -106,6 +106,8 @@ class Writer:
             return round_up_expr(self.value(value.value), value.step)
         if isinstance(value, Named):
             return value.name
+        if isinstance(value, Own):
+            return slot(value.name)
         if isinstance(value, Place):
             return self.place(self.program.tensor[value.operand])
         if isinstance(value, Index):
@@ -147,7 +149,7 @@ class Writer:
 
     def place(self, operand: Operand) -> Expr:
         """Return the byte offset in L1 of a tile of an operand, or of the result."""
-        name = place_name(operand.name)
+        name = slot(place_name(operand.name))
         if operand.resident:
             return add(name, self.value(operand.inside, offset=True))
         buffers = self.program.buffers(operand)
@@ -186,7 +188,8 @@ class Writer:
         """Return the transfer of an operand's tile, or of the result's."""
         block = operand.block
         source = add(
-            self.pointers.get(operand.name, operand.name), self.value(operand.offset, offset=True)
+            slot(operand.name) if operand.constant else operand.name,
+            self.value(operand.offset, offset=True),
         )
         rows, size = block.rows, block.bytes
         # Rows that are contiguous in both memories are one run.

@@ -20,6 +20,7 @@ __all__ = [
     "Index",
     "Named",
     "Of",
+    "Own",
     "Pick",
     "Place",
     "Product",
@@ -124,6 +125,20 @@ class Pick(Symbol):
 @dataclass(frozen=True)
 class Named(Symbol):
     """A number with a name in the generated C."""
+
+    name: str
+    value: int
+
+    def at(self, tile: Current) -> int:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Own(Symbol):
+    """A number of this layer that shapes nothing, such as a multiplier.
+
+    Layers that differ in it alone can share a function, which is passed it under this name.
+    """
 
     name: str
     value: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.memory.arena import ALIGNMENT, BufferUse
 from byoc_dory.region import Constant
+from byoc_dory.sharing import Sharing
 from htvm.aot.steps import (
     Alias,
     Call,
@@ -325,8 +326,8 @@ class Assembler:
             found.append(BufferUse(name, storage.bytes, storage.first, storage.last))
         return tuple(found)
 
-    def finished_steps(self) -> tuple[Step, ...]:
-        """Put the operands into the steps."""
+    def finished_steps(self, sharing: Sharing) -> tuple[Step, ...]:
+        """Put the operands into the steps, and the functions that they call."""
         done = []
         for step, tensors in zip(self.steps, self._pending, strict=True):
             args = []
@@ -334,8 +335,15 @@ class Assembler:
                 operand = tensor if isinstance(tensor, Operand) else self.storages[tensor].operand
                 assert operand is not None, tensor
                 args.append(operand)
-            done.append(replace(step, args=tuple(args)))
+            done.append(replace(step, args=tuple(args), **_called(step, sharing)))
         return tuple(done)
+
+
+def _called(step: Step, sharing: Sharing) -> dict[str, Any]:
+    if step.symbol not in sharing.of:
+        return {}
+    values = tuple((value.argument, value.value) for value in sharing.values[step.symbol])
+    return {"function": sharing.of[step.symbol].symbol, "values": values}
 
 
 def _returns_code(prototype: str) -> bool:

@@ -7,10 +7,12 @@ kernel is a plain function which needs nothing but ``<stdint.h>``.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tvm
 
+from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
@@ -18,7 +20,7 @@ from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["body_of", "c_type_of", "emit_c", "prototype"]
+__all__ = ["About", "body_of", "c_type_of", "declarations", "define", "definition"]
 
 _C_TYPES = {
     "int8": "int8_t",
@@ -39,32 +41,58 @@ def c_type_of(parameter: Parameter) -> str:
     return _C_TYPES[parameter.dtype]
 
 
-def prototype(symbol: str, parameters: tuple[Parameter, ...]) -> str:
-    """Declaration of a kernel, without the semicolon.
+def declarations(parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
+    """The C of a kernel's parameters.
 
     The planner gives every tensor its own bytes, so all pointers are ``restrict``.
     """
-    fields = []
-    for parameter in parameters:
-        const = "const " if parameter.const else ""
-        fields.append(f"{const}{c_type_of(parameter)} *restrict {parameter.name}")
-    return f"void {symbol}({', '.join(fields)})"
+    return tuple(
+        f"{'const ' if parameter.const else ''}{c_type_of(parameter)} *restrict {parameter.name}"
+        for parameter in parameters
+    )
 
 
-def emit_c(symbol: str, lowered: PointerFunc, comment: str) -> str:
+@dataclass(frozen=True)
+class About:
+    """What the comment before a kernel says.
+
+    Attributes:
+        layers: that it computes.
+        operators: that it computes of them.
+        lines: further lines.
+    """
+
+    layers: tuple[str, ...]
+    operators: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def define(symbol: str, lowered: PointerFunc, about: About) -> Definition:
     """Complete definition of a kernel.
 
     Args:
         symbol: of the function, as it was lowered.
         lowered: what `htvm.aot.lower.lower` returned.
-        comment: one or more lines, put before the function.
+        about: for the comment.
 
     Raises:
         UnsupportedError: TVM printed something that needs its runtime or another header.
     """
-    body = body_of(lowered.func, symbol)
-    head = "".join(f" * {harmless(line)}\n" for line in comment.splitlines())
-    return f"/*\n{head} */\n{prototype(symbol, lowered.parameters)} {body}"
+    body = "${signature} " + body_of(lowered.func, symbol)
+    return definition(about, lowered.parameters, body)
+
+
+def definition(about: About, parameters: tuple[Parameter, ...], body: str) -> Definition:
+    """A kernel's definition, given its parameters and its text (see `Definition`)."""
+    return Definition(
+        about.operators[0],
+        tuple(map(harmless, about.layers)),
+        tuple(map(harmless, (" + ".join(about.operators), *about.lines))),
+        "void",
+        declarations(parameters),
+        body,
+        framed=True,
+    )
 
 
 def body_of(func: PrimFunc, symbol: str) -> str:
@@ -75,7 +103,7 @@ def body_of(func: PrimFunc, symbol: str) -> str:
         symbol: its name.
 
     Raises:
-        UnsupportedError: as `emit_c`.
+        UnsupportedError: as `define`.
     """
     module = tvm.IRModule({symbol: func})
     build = tvm.get_global_func("target.build.c")

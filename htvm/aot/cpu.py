@@ -20,7 +20,7 @@ from tvm.s_tir import SBlock
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from htvm.aot.codegen_c import emit_c, prototype
+from htvm.aot.codegen_c import About, define
 from htvm.aot.constants import ConstantPool, distinct
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
     from tvm.tirx import PrimFunc
 
+    from byoc_dory.definition import Definition
     from byoc_dory.region import Constant
 
 __all__ = ["RV32_CFLAGS", "CpuCode", "CpuKernel", "Kernels", "compile_cpu"]
@@ -61,6 +62,7 @@ class CpuKernel:
         operators: what it computes of them, e.g. ``("pad",)`` or ``("conv2d", "add", ...)``.
         schedule: how it is looped over, in a few words.
         headers: of the SoC's runtime, which kernels for several cores need.
+        definition: its source before it is known which layers share it.
     """
 
     symbol: str
@@ -73,6 +75,7 @@ class CpuKernel:
     operators: tuple[str, ...]
     schedule: str
     headers: tuple[str, ...] = ()
+    definition: Definition | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,18 +268,16 @@ class _Compiler:
             scheduled = Scheduled(func, "not scheduled")
         lowered = lower(scheduled.func, symbol, names, outputs, unroll=self.mode == "default")
         first, last = (_shape_text(func.params[index]) for index in (0, len(names) - 1))
-        comment = (
-            f"{', '.join(group.layers)}: {' + '.join(group.operators)}\n"
-            f"{first} -> {last}\n{scheduled.note}"
-        )
-        shared = None if self.cores is None else share(lowered, symbol, comment, self.cores)
+        about = About(group.layers, group.operators, (f"{first} -> {last}", scheduled.note))
+        shared = None if self.cores is None else share(lowered, symbol, about, self.cores)
+        found = define(symbol, lowered, about) if shared is None else shared.definition
         note = scheduled.note if shared is None else f"{scheduled.note}; {shared.note}"
         parameters = lowered.parameters if shared is None else shared.parameters
         _log.debug("%s: %s", symbol, note)
         return CpuKernel(
             symbol,
-            emit_c(symbol, lowered, comment) if shared is None else shared.source,
-            prototype(symbol, parameters),
+            found.text(symbol),
+            found.prototype(symbol),
             tuple((p.name, p.dtype, p.shape) for p in parameters),
             outputs,
             lowered.workspaces if shared is None else shared.workspaces,
@@ -284,6 +285,7 @@ class _Compiler:
             group.operators,
             note,
             () if shared is None else (HEADER,),
+            found,
         )
 
 

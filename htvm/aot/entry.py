@@ -178,21 +178,23 @@ class _Calls:
         self._declared |= {tensor["parameter"]: f"{tensor['type']} *" for tensor in outputs}
         for constant in program.constants:
             self._declared[constant.name] = f"const {c_type(constant.data.dtype.name)} *"
-        self._parameters = {}
+        self._prototypes = {}
         for prototype in program.prototypes:
             symbol = re.split(r"\s*\(", prototype, maxsplit=1)[0].split()[-1].lstrip("*")
-            self._parameters[symbol] = parameter_types(prototype)
+            self._prototypes[symbol] = prototype
 
     def text(self, step: Step) -> str:
         """Return the C expression of a step: a code, or nothing (`Step.returns_code`)."""
         if step.kind == "copy":
             source, target = step.args
             return f"copy({source.name}, {target.name}, {step.bytes}u)"
+        types = parameter_types(self._prototypes[step.function], values=len(step.values))
         arguments = [
             _argument(operand, self._declared.get(operand.name, "void *"), parameter)
-            for operand, parameter in zip(step.args, self._parameters[step.symbol], strict=True)
+            for operand, parameter in zip(step.args, types, strict=True)
         ]
-        return f"{step.symbol}({', '.join(arguments)})"
+        arguments += [value for _, value in step.values]
+        return f"{step.function}({', '.join(arguments)})"
 
 
 def place(step: Step) -> str:
@@ -210,6 +212,11 @@ def _step_comment(index: int, step: Step) -> str:
         numbers.append(f"{step.predicted_cycles} cycles predicted")
     tail = "; " + ", ".join(numbers) if numbers else ""
     return f"{index}: {step.layer} [{place(step)}] {step.comment}{tail}"
+
+
+def _passed(step: Step) -> str:
+    """What a shared function is passed after the tensors, in this order."""
+    return f"passed: {', '.join(name for name, _ in step.values)}" if step.values else ""
 
 
 def origin_lines(origin: Origin | None) -> str:
@@ -263,6 +270,7 @@ def template_fields(program: Program) -> dict[str, Any]:
             {
                 "index": index,
                 "comment": _step_comment(index, step),
+                "passed": _passed(step),
                 "call": calls.text(step),
                 "returns_code": step.returns_code and step.kind != "copy",
             }

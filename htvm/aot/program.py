@@ -15,6 +15,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
 from byoc_dory.region import Constant
+from byoc_dory.sharing import share
 from htvm.aot.assembler import Assembler, Assembly
 from htvm.aot.steps import (
     Alias,
@@ -54,8 +55,8 @@ class Program:
         buffers: what the arena holds.
         constants: C arrays, sorted by name.
         plan: where each buffer lies in the arena.
-        cpu_source, layers_source: the kernels' C definitions.
-        prototypes: one declaration per kernel, in order of first use.
+        cpu_source, layers_source: C definitions of the kernels, those of equal geometry shared.
+        prototypes: one declaration per function, in order of first use.
         headers: C headers ``layers_source`` needs.
         cpu_headers: C headers ``cpu_source`` needs.
         aliases: (name, name of the tensor whose bytes it shares).
@@ -110,19 +111,25 @@ def assemble(given: Assembly) -> Program:
     regions_used = [regions[key] for key in used if key in regions]
     region_kernels = _distinct([kernel for code in regions_used for kernel in code.kernels])
     headers = [header for code in regions_used for header in code.headers]
-    prototypes = [kernel.prototype for kernel in cpu_used]
-    prototypes += [kernel.prototype for kernel in region_kernels]
+    taken = {step.symbol for step in work.steps} | set(work.constants)
+    taken |= {use.name for use in buffers}
+    cpu_functions = share(cpu_used, name, taken)
+    taken |= {function.symbol for function in cpu_functions.functions}
+    layer_functions = share(region_kernels, name, taken)
+    sharing = cpu_functions.joined(layer_functions)
     return Program(
         name=name,
         inputs=work.inputs,
         outputs=work.outputs,
-        steps=work.finished_steps(),
+        steps=work.finished_steps(sharing),
         buffers=buffers,
         constants=tuple(work.constants[key] for key in sorted(work.constants)),
         plan=plan_memory(buffers),
-        cpu_source="\n".join(kernel.source.strip() + "\n" for kernel in cpu_used),
-        layers_source="\n".join(kernel.source.strip() + "\n" for kernel in region_kernels),
-        prototypes=tuple(prototype.strip().rstrip("; \n") + ";" for prototype in prototypes),
+        cpu_source=cpu_functions.source,
+        layers_source=layer_functions.source,
+        prototypes=tuple(
+            function.prototype.strip().rstrip("; \n") + ";" for function in sharing.functions
+        ),
         headers=tuple(dict.fromkeys(headers)),
         aliases=tuple(sorted(work.aliases.items())),
         cpu_headers=tuple(dict.fromkeys(h for kernel in cpu_used for h in kernel.headers)),

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
+
+if TYPE_CHECKING:
+    from byoc_dory.definition import Definition
 
 __all__ = [
     "Alias",
@@ -88,6 +91,9 @@ class KernelCode(Protocol):
     @property
     def headers(self) -> tuple[str, ...]: ...
 
+    @property
+    def definition(self) -> Definition | None: ...
+
 
 @dataclass(frozen=True)
 class Value:
@@ -147,7 +153,8 @@ class Step:
     """One C call of the entry function.
 
     Attributes:
-        symbol: C function, empty for kind ``copy`` (first operand to the second, ``bytes``).
+        symbol: of the kernel, no other step's unless a kernel is called twice; empty for kind
+            ``copy`` (first operand to the second, ``bytes``).
         args: in argument order.
         returns_code: ``int32_t`` with 0 for success, else ``void``.
         layers: names of the layers it is for; several where TVM fused them, never none.
@@ -157,6 +164,8 @@ class Step:
         macs: multiply-accumulates.
         comment: shapes, for the generated source.
         bytes: of a copy, else 0.
+        function: C function that is called: the kernel's own, or one that it shares with others.
+        values: what a shared function is passed after the tensors: (parameter, value in C).
     """
 
     symbol: str
@@ -169,6 +178,8 @@ class Step:
     macs: int
     comment: str
     bytes: int = 0
+    function: str = ""
+    values: tuple[tuple[str, str], ...] = ()
 
     @property
     def layer(self) -> str:
@@ -189,13 +200,19 @@ def local_name(text: str) -> str:
     return f"t_{name}" if name in _RESERVED else name
 
 
-def parameter_types(prototype: str) -> tuple[str, ...]:
-    """Return the C type of every parameter of a declaration, e.g. ``("const int8_t *",)``."""
+def parameter_types(prototype: str, values: int = 0) -> tuple[str, ...]:
+    """Return the C type of every parameter of a declaration, e.g. ``("const int8_t *",)``.
+
+    Args:
+        prototype: the declaration.
+        values: parameters at its end that are left out.
+    """
     inner = prototype[prototype.index("(") + 1 : prototype.rindex(")")].strip()
     if inner in ("", "void"):
         return ()
     types = []
-    for parameter in inner.split(","):
+    parameters = inner.split(",")
+    for parameter in parameters[: len(parameters) - values]:
         text = re.sub(r"\b(restrict|__restrict__|__restrict)\b", " ", parameter)
         match = re.fullmatch(r"\s*((?:const\s+)?\w+)\s*\*\s*\w*\s*", text)
         if match is None:

@@ -11,8 +11,9 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from byoc_dory.region import Kernel
+
 if TYPE_CHECKING:
-    from byoc_dory.region import Kernel
     from htvm.aot.cpu import CpuKernel
     from htvm.compiled import Compiled
 
@@ -41,8 +42,9 @@ _ROUNDED_TWICE = ("tflite_requantize", 350)
 # Bytes per word of C where this is a better estimate: other CPU kernels, accelerators' layers,
 # conversions of layouts.
 _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
-# Start-up code, entry function per call, drivers, the compiler's floating-point routines.
-_START, _CALL, _DRIVERS, _REALS = 160, 45, 550, 2_600
+# Start-up code, entry function per call and per value passed, drivers, the compiler's
+# floating-point routines.
+_START, _CALL, _VALUE, _DRIVERS, _REALS = 160, 45, 6, 550, 2_600
 # Read-only data that layers pass to drivers, which are not in the program's list of constants.
 _DESCRIPTORS = {"overlapped": 32, "published": 85}
 
@@ -52,11 +54,10 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d+|[-+*/<>=&|^%!?:]+|\[|\(|;")
 
 def code_bytes(compiled: Compiled) -> int:
     """Return the estimated bytes of the firmware's code (see `TOLERANCE`)."""
-    layers = [kernel for code in compiled.regions.values() for kernel in code.kernels]
-    kernels = sum(kernel_bytes(kernel) for kernel in layers)
-    kernels += sum(kernel_bytes(kernel) for kernel in compiled.cpu_kernels)
-    total = _START + _CALL * len(compiled.program.steps) + kernels
-    if layers:
+    steps = compiled.program.steps
+    total = _START + _CALL * len(steps) + _VALUE * sum(len(step.values) for step in steps)
+    total += sum(map(kernel_bytes, _written(compiled)))
+    if compiled.regions:
         total += _DRIVERS
     if any(re.search(r"\bfloat\b", kernel.source) for kernel in compiled.cpu_kernels):
         total += _REALS
@@ -65,16 +66,22 @@ def code_bytes(compiled: Compiled) -> int:
 
 def descriptor_bytes(compiled: Compiled) -> int:
     """Return the estimated bytes of read-only data besides the program's constants."""
-    layers = sum(
-        kernel.layer is not None for code in compiled.regions.values() for kernel in code.kernels
-    )
+    layers = sum(isinstance(k, Kernel) and k.layer is not None for k in _written(compiled))
     return layers * _DESCRIPTORS[compiled.options.tiling.schedule]
+
+
+def _written(compiled: Compiled) -> list[Kernel | CpuKernel]:
+    """The kernels whose functions are in the C; others share these."""
+    kernels: dict[str, Kernel | CpuKernel] = {k.symbol: k for k in compiled.cpu_kernels}
+    kernels |= {k.symbol: k for code in compiled.regions.values() for k in code.kernels}
+    first: dict[str, str] = {}
+    for step in compiled.program.steps:
+        first.setdefault(step.function, step.symbol)
+    return [kernels[symbol] for symbol in first.values() if symbol in kernels]
 
 
 def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
     """Return the estimated bytes of one function."""
-    from byoc_dory.region import Kernel
-
     if isinstance(kernel, Kernel):
         rate = _BORDER_WORD if kernel.layer is None else _LAYER_WORD
         return math.ceil(rate * _words(kernel.source))

@@ -31,6 +31,7 @@ class Kernel1:
     workspaces: tuple[int, ...]
     layers: tuple[str, ...]
     headers: tuple[str, ...] = ()
+    definition: None = None
 
 
 def gain() -> np.ndarray:

@@ -33,6 +33,7 @@ from byoc_dory.layers.rowwise import (
 )
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap
+from byoc_dory.sharing import share
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from tests.byoc_dory.layers import int8, int32
 from tests.byoc_dory.snitch_cases import attention_layer
@@ -187,6 +188,23 @@ def test_tensors_that_stay_in_l1(update_golden: bool) -> None:
     code = code_of(region, SNITCH_ITA, TilingOptions(), None)
     assert code.plan is not None and code.plan.resident
     check_golden("snitch_ita/resident.c", text_of(code), update_golden)
+
+
+def test_functions_that_layers_share(update_golden: bool) -> None:
+    """Of attention with two heads: each function, and what each layer passes it."""
+    layer = attention_layer(np.random.default_rng(6), "mha", 128, 64, 2, False)
+    code = code_of(chain("region", (layer,)), SNITCH_ITA, TilingOptions(), "ita")
+    found = share(code.kernels, "net")
+    assert len(found.functions) < len(code.kernels)
+    calls = [
+        f" * {kernel.layer_name}: {found.of[kernel.symbol].symbol}"
+        f"({', '.join(f'{v.argument} = {v.value}' for v in found.values[kernel.symbol])})\n"
+        for kernel in code.kernels
+    ]
+    text = (
+        f"{found.source}\n/* calls, with what is passed after the tensors:\n{''.join(calls)} */\n"
+    )
+    check_golden("snitch_ita/shared.c", text, update_golden)
 
 
 def test_borders_of_a_region(update_golden: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from byoc_dory.definition import slot
 from byoc_dory.layers import AnalogRequant, Dense, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -13,7 +14,7 @@ from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.soc.diana.triggers import AnalogTrigger
 from byoc_dory.tileloop.program import Compute, TileProgram
-from byoc_dory.tileloop.values import Place, Value, named
+from byoc_dory.tileloop.values import Own, Place, Value, named
 
 __all__ = ["SUM_BYTES", "analog_loop", "analog_program", "gain_shift", "unroll_of"]
 
@@ -56,7 +57,7 @@ def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute
     unroll = unroll_of(layer, loop.tile.k, core)
     each = min(layer.C, core.pass_channels(layer.fy, layer.fx))
     slices = [-(-span.out_size // core.dense_max_k) if loop.dense else 1 for span in k.spans]
-    base = named("L1_OUT", loop.plan.l1_output) if loop.plan.resident_output else Place("out")
+    base = named(slot("L1_OUT"), loop.plan.l1_output) if loop.plan.resident_output else Place("out")
     fields: dict[str, Value] = {
         "k": k.out_size,
         "c": layer.C,
@@ -69,8 +70,8 @@ def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute
         "stride": layer.stride[0],
         "pad_top": y.pad,
         "pad_left": x.pad,
-        "gain": gain_shift(requant.gain),
-        "shift": requant.shift,
+        "gain": Own("gain", gain_shift(requant.gain)),
+        "shift": Own("shift", requant.shift),
         "c_pass": each,
         "unroll": unroll,
         "slice": core.dense_max_k,

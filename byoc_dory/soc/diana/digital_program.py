@@ -13,7 +13,7 @@ from byoc_dory.soc.diana.digital_packing import pad_filter
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.program import Compute, TileProgram
-from byoc_dory.tileloop.values import Place, Value, named
+from byoc_dory.tileloop.values import Own, Place, Value, named
 
 __all__ = ["digital_loop", "digital_program", "tile_weight_bytes"]
 
@@ -45,10 +45,10 @@ def digital_program(loop: MapLoop, core: DigitalCore) -> TileProgram:
     layer = loop.layer
     if not isinstance(layer.requant, Shift):
         raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
-    return loop.program(_compute(loop, core, layer.requant.shift))
+    return loop.program(_compute(loop, core, Own("shift", layer.requant.shift)))
 
 
-def _compute(loop: MapLoop, core: DigitalCore, shift: int) -> Compute:
+def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
     layer, k, y, x = loop.layer, loop.k, loop.y, loop.x
     if isinstance(layer, Add):
         add: dict[str, Value] = {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from byoc_dory.emit.text import Expr, add, environment
+from byoc_dory.definition import Definition, Slot, slot
+from byoc_dory.emit.text import Expr, add, comment, environment
 from byoc_dory.emit.tile_text import Writer
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.program import BlockOf, Operand, TileProgram
+from byoc_dory.tileloop.values import Own
 
 __all__ = ["MapWriter", "map_kernel"]
 
@@ -35,7 +37,7 @@ class MapWriter(Writer):
 
     def place(self, operand: Operand) -> Expr:
         """Return the byte offset in L1 of a tile of an operand, or of the result."""
-        name = _PLACES[operand.name]
+        name = slot(_PLACES[operand.name])
         if operand.resident:
             return add(name, self.value(operand.inside))
         if operand is self.program.result:
@@ -91,29 +93,35 @@ def map_kernel(
     arguments = [f"const int8_t *{operand.name}" for operand in program.loaded]
     if not result.resident:
         arguments.append("int8_t *out")
-    signature = f"int32_t {symbol}({', '.join(arguments) or 'void'})"
-    source = ENVIRONMENT.get_template("layer.c.jinja").render(
-        signature=signature,
-        layer=layer,
+    tile_is_fixed = all(map(_is_constant, descriptor.values()))
+    body = ENVIRONMENT.get_template("layer.c.jinja").render(
         maps=loop,
         program=program,
         solution=plan.solution,
-        cycles=cycles,
-        weights=weights,
+        weights=weights and slot("weights"),
         weight_bytes=weight_bytes,
         descriptor=descriptor,
-        tile_is_fixed=all(map(_is_constant, descriptor.values())),
+        tile_is_fixed=tile_is_fixed,
         struct=program.compute.struct,
         driver=program.compute.function,
         **_values(program, writer),
+    )
+    definition = Definition(
+        layer.op,
+        (comment(layer.name),),
+        tuple(_about(loop, program, cycles)),
+        "int32_t",
+        tuple(arguments),
+        body,
+        tuple(_slots(program, weights, tile_is_fixed)),
     )
     inputs = zip(layer.inputs, program.operands, strict=True)
     return Kernel(
         symbol=symbol,
         layer_name=layer.name,
         kind="layer",
-        source=source,
-        prototype=f"{signature};",
+        source=definition.text(symbol),
+        prototype=f"{definition.prototype(symbol)};",
         inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
         outputs=() if result.resident else (layer.output.name,),
         constants=() if weights is None else (weights,),
@@ -122,7 +130,44 @@ def map_kernel(
         program=program,
         predicted_cycles=cycles,
         accelerator=accelerator,
+        definition=definition,
     )
+
+
+def _about(loop: MapLoop, program: TileProgram, cycles: int) -> Iterator[str]:
+    """Lines of the comment before the function."""
+    layer, solution = loop.layer, loop.plan.solution
+    yield f"{layer.op} {comment(layer.shape_text)}"
+    two = "2 x " if program.pipelined else ""
+    yield (
+        f"tile {loop.tile} ({program.tiles} in all); "
+        f"L1: {two}input {solution.l1_in} B, output {solution.l1_out} B"
+    )
+    resident = [operand.resident for operand in program.operands]
+    if any(resident):
+        which = "first" if resident[0] else "second"
+        operands = f"the {which} operand" if len(resident) > 1 else "the input"
+        both = len(resident) > 1 and all(resident)
+        yield f"already in L1: {'both operands' if both else operands}"
+    if program.result.resident:
+        yield "stays in L1: the output"
+    if solution.l1_weights:
+        yield f"weight memory: {solution.l1_weights} B"
+    yield f"predicted: {cycles} cycles"
+
+
+def _slots(program: TileProgram, weights: Constant | None, fixed: bool) -> Iterator[Slot]:
+    """What the function has of its layer alone.
+
+    ``fixed``: the driver's descriptor is a static one, so that places and numbers are constants.
+    """
+    if weights is not None:
+        yield Slot("weights", f"const {weights.data.dtype.name}_t *", weights.name)
+    for operand in (*program.operands, program.result):
+        yield Slot(_PLACES[operand.name], "uint32_t", str(operand.l1), fixed)
+    own = [value for value in program.compute.fields.values() if isinstance(value, Own)]
+    for value in own:
+        yield Slot(value.name, "int32_t", str(value.value), fixed)
 
 
 def _values(program: TileProgram, writer: MapWriter) -> dict[str, Any]:
@@ -135,7 +180,6 @@ def _values(program: TileProgram, writer: MapWriter) -> dict[str, Any]:
     return {
         "outer": outer,
         "inner": inner,
-        "places": "".join(f"{_PLACES[op.name]} = {op.l1}, " for op in program.operands),
         "loaded": [(operand.name, writer.place(operand)) for operand in program.loaded],
         "load": load,
         "store": store,
@@ -149,7 +193,6 @@ def _values(program: TileProgram, writer: MapWriter) -> dict[str, Any]:
 
 
 def _is_constant(value: Expr) -> bool:
-    """Whether an expression consists of numbers and names of constants."""
-    return re.fullmatch(r"[A-Z0-9_]+( [|+] [A-Z0-9_]+)*", str(value)) is not None or isinstance(
-        value, int
-    )
+    """Whether an expression consists of numbers, names of constants and slots."""
+    name = r"([A-Z0-9_]+|\$\{\w+\})"
+    return re.fullmatch(rf"-?{name}( [|+] {name})*", str(value)) is not None

@@ -22,7 +22,7 @@ from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
-from byoc_dory.tileloop.values import Entry, Place, Value
+from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
 __all__ = ["cluster_program"]
 
@@ -149,9 +149,9 @@ def _requant(layer: Layer, tile_k: int) -> dict[str, Entry]:
         fields["requant.adds"] = _WEIGHTS + block.adds
         fields["requant.shifts"] = _WEIGHTS + block.shifts
     else:
-        fields["requant.mul"] = requant.mul[0]
-        fields["requant.add"] = requant.add[0]
-        fields["requant.shift"] = requant.shift[0]
+        fields["requant.mul"] = Own("mul", requant.mul[0])
+        fields["requant.add"] = Own("add", requant.add[0])
+        fields["requant.shift"] = Own("shift", requant.shift[0])
     low, high = layer.clip
     return {**fields, "requant.low": low, "requant.high": high}
 
@@ -279,8 +279,8 @@ def _rows(layer: Rows, y: TileAxis) -> dict[str, Entry]:
         fields["weight"] = _WEIGHTS
         if not isinstance(function, RmsNorm):
             fields["bias"] = _WEIGHTS + 4 * layer.K
-        fields |= {**shape, "shift": function.shift, "flags": _flags(layer)}
+        fields |= {**shape, "shift": Own("shift", function.shift), "flags": _flags(layer)}
         if isinstance(function, AffineNorm):
-            fields["mul"] = function.mul
+            fields["mul"] = Own("mul", function.mul)
         return fields
     return {**fields, "table": _WEIGHTS, "elements": rows * layer.K}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
 from byoc_dory.emit.text import Expr, add, mul
 from byoc_dory.emit.tile_text import Writer
@@ -14,10 +15,9 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_cost import costs_of
-from byoc_dory.soc.snitch_ita.ita_program import ita_program, pitch_of, requant_text
+from byoc_dory.soc.snitch_ita.ita_program import ita_program, pitch_of
 from byoc_dory.soc.snitch_ita.ita_tiles import pack
 from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT, row_kernel
-from byoc_dory.soc.snitch_ita.requant import ItaRequant, ita_requant
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 
@@ -57,11 +57,6 @@ class ItaEmitter:
 
     # ------------------------------------------------------------------ tasks
 
-    def _requant(self, mul_: int, shift: int, offset: int) -> str:
-        found = ita_requant(mul_, shift, offset, self.core.max_shift)
-        assert isinstance(found, ItaRequant), found
-        return requant_text(found)
-
     def _attend(self, layer: Attend, program: TileProgram, writer: Writer, running: str) -> str:
         """Return scores with statistics, then context, for each head and 64 queries of the tile."""
         scores = layer.scores
@@ -81,12 +76,12 @@ class ItaEmitter:
             "operation": "SNITCH_ITA_OP_QK",
             "bias_kind": "SNITCH_ITA_BIAS_NONE",
             "flags": "SNITCH_ITA_FLAG_UNIT_SHIFT" if unit else 0,
-            "requant": self._requant(*scores.scores),
+            **_requant("scores", program, writer),
             "left": _place(add(add(writer.place(query), row), head)),
             "left_stride": writer.value(pitches["query"]),
             "right": _place(add(writer.place(key), head)),
             "right_stride": writer.value(pitches["key"]),
-            "out": _place("L1_SCRATCH"),
+            "out": _place(slot("L1_SCRATCH")),
             "out_stride": keys,
         }
         transposed = add(writer.place(value), mul(head, f"{pitches['value']}u"))
@@ -97,8 +92,8 @@ class ItaEmitter:
             "inner": keys,
             "operation": "SNITCH_ITA_OP_AV",
             "bias_kind": "SNITCH_ITA_BIAS_NONE",
-            "requant": self._requant(*scores.context),
-            "left": _place("L1_SCRATCH"),
+            **_requant("context", program, writer),
+            "left": _place(slot("L1_SCRATCH")),
             "left_stride": keys,
             "right": _place(transposed),
             "right_stride": writer.value(pitches["value"]),
@@ -113,6 +108,14 @@ class ItaEmitter:
             second=second,
             running=running,
         )
+
+
+def _requant(task: str, program: TileProgram, writer: Writer) -> dict[str, Expr]:
+    """The requantization of one of attention's tasks."""
+    begin = f"{task}.requant."
+    fields = program.compute.fields
+    own = {name: entry for name, entry in fields.items() if name.startswith(begin)}
+    return {name.removeprefix(f"{task}."): text for name, text in writer.fields(own).items()}
 
 
 def _place(offset: Expr) -> str:

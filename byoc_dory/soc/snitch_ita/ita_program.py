@@ -22,12 +22,12 @@ from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
-from byoc_dory.tileloop.values import Entry, Place, Value
+from byoc_dory.tileloop.values import Entry, Own, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
 
-__all__ = ["ita_program", "requant_text"]
+__all__ = ["ita_program", "requant_fields"]
 
-_IDENTITY = ItaRequant(1, 0, 0)
+_IDENTITY = {"mult": 1, "shift": 0, "add": 0}
 
 
 def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
@@ -54,7 +54,7 @@ def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
         operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
         compute = _product(layer, y, k, tile.k, operands[0], out, core)
     else:
-        compute = _attend(y, operands)
+        compute = _attend(layer, y, operands, core)
     return row_program(layer, plan, (y, k), operands, out, compute, ITA_IN_TURN, ITA_BESIDE)
 
 
@@ -72,9 +72,10 @@ def _operands(
     return tuple(found)
 
 
-def requant_text(requant: ItaRequant) -> str:
-    """Return a requantization as a C initialiser."""
-    return f"{{.mult = {requant.mult}, .shift = {requant.shift}, .add = {requant.add}}}"
+def requant_fields(field: str, requant: ItaRequant, name: str = "") -> dict[str, Entry]:
+    """Return the fields of a requantization; ``name`` is the prefix of its numbers' names."""
+    numbers = {"mult": requant.mult, "shift": requant.shift, "add": requant.add}
+    return {f"{field}.{key}": Own(f"{name}{key}", number) for key, number in numbers.items()}
 
 
 def _product(
@@ -101,16 +102,17 @@ def _product(
         "inner": inner,
         "operation": "SNITCH_ITA_OP_LINEAR",
         "bias_kind": "SNITCH_ITA_BIAS_ROWS" if layer.transposed else "SNITCH_ITA_BIAS_COLS",
-        "requant": requant_text(found),
+        **requant_fields("requant", found),
     }
     if isinstance(layer.function, ItaGelu):
         gelu = layer.function
         fields["activation"] = "SNITCH_ITA_ACT_GELU"
-        fields["act_requant"] = requant_text(ItaRequant(gelu.mul, gelu.shift, gelu.add))
-        fields["gelu_b"], fields["gelu_c"] = gelu.b, gelu.c
+        after = ItaRequant(gelu.mul, gelu.shift, gelu.add)
+        fields |= requant_fields("act_requant", after, "act_")
+        fields["gelu_b"], fields["gelu_c"] = Own("gelu_b", gelu.b), Own("gelu_c", gelu.c)
     elif layer.relu:
         fields["activation"] = "SNITCH_ITA_ACT_RELU"
-        fields["act_requant"] = requant_text(_IDENTITY)
+        fields |= {f"act_requant.{key}": number for key, number in _IDENTITY.items()}
     else:
         fields["activation"] = "SNITCH_ITA_ACT_IDENTITY"
     fields |= {
@@ -135,7 +137,11 @@ def pitch_of(out: Operand) -> Value:
     return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
 
 
-def _attend(y: TileAxis, operands: tuple[Operand, ...]) -> Compute:
+def _attend(layer: Attend, y: TileAxis, operands: tuple[Operand, ...], core: Ita) -> Compute:
     """Return the tasks of attention; `ita_emit` has their text, as there are two per 64 rows."""
-    places: dict[str, Entry] = {operand.name: Place(operand.name) for operand in operands}
-    return Compute(partial(call, "attend"), {"rows": y.out_size, **places, "out": Place("out")})
+    fields: dict[str, Entry] = {operand.name: Place(operand.name) for operand in operands}
+    for name, numbers in (("scores", layer.scores.scores), ("context", layer.scores.context)):
+        found = ita_requant(*numbers, core.max_shift)
+        assert isinstance(found, ItaRequant), found
+        fields |= requant_fields(f"{name}.requant", found, f"{name}_")
+    return Compute(partial(call, "attend"), {"rows": y.out_size, **fields, "out": Place("out")})

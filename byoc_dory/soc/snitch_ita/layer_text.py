@@ -41,7 +41,6 @@ def row_kernel(
         finish: C that waits for the end of a started computation.
         scratch: place in L1 of a tile's scratch space, if it needs any.
     """
-    pointers = {"weights": constant.name} if constant else {}
     calls = Calls(
         move=_move,
         compute=compute,
@@ -50,9 +49,16 @@ def row_kernel(
         finish=finish,
         more={} if scratch is None else {"L1_SCRATCH": scratch},
     )
-    writer = Writer(program, pointers)
     return staged_kernel(
-        layer, plan, program, writer, calls, (core.name, core.title), symbol, cycles, constant
+        layer,
+        plan,
+        program,
+        Writer(program),
+        calls,
+        (core.name, core.title),
+        symbol,
+        cycles,
+        constant,
     )
 
 

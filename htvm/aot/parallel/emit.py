@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.emit.text import comment as harmless
-from htvm.aot.codegen_c import body_of, c_type_of, prototype
+from byoc_dory.definition import Definition
+from htvm.aot.codegen_c import About, body_of, c_type_of, definition
 from htvm.aot.entry import render
 from htvm.aot.parallel.phases import Part, Phases, cut
 from htvm.aot.parallel.staging import Place, stage
@@ -25,25 +25,25 @@ class SharedKernel:
     """A kernel for several cores.
 
     Attributes:
-        source: complete definition; needs `HEADER`.
+        definition: needs `HEADER`.
         parameters: of the function, workspaces last.
         workspaces: bytes of those that are left to the caller.
         note: how it is run, in a few words.
     """
 
-    source: str
+    definition: Definition
     parameters: tuple[Parameter, ...]
     workspaces: tuple[int, ...]
     note: str
 
 
-def share(lowered: PointerFunc, symbol: str, comment: str, cores: Cores) -> SharedKernel | None:
+def share(lowered: PointerFunc, symbol: str, about: About, cores: Cores) -> SharedKernel | None:
     """Print a lowered kernel for several cores; None where it gains nothing from them.
 
     Args:
         lowered: what `htvm.aot.lower.lower` returned.
         symbol: of the function.
-        comment: one or more lines, put before the function.
+        about: for the comment before the function.
         cores: what there is.
     """
     phases = cut(lowered, cores)
@@ -61,16 +61,10 @@ def share(lowered: PointerFunc, symbol: str, comment: str, cores: Cores) -> Shar
     )
     note = _note(phases, places, len(lowered.parameters))
     fields = _fields(lowered, phases, places, symbol)
-    lines = "".join(f" * {harmless(line)}\n" for line in f"{comment}\n{note}".splitlines())
-    source = render(
-        "parallel.c.jinja",
-        **fields,
-        comment=lines,
-        symbol=symbol,
-        prototype=prototype(symbol, kept),
-    )
+    body = render("parallel.c.jinja", **fields, symbol="${symbol}")
+    about = replace(about, lines=(*about.lines, note))
     workspaces = tuple(size for parameter, size in spaces if parameter.name not in near)
-    return SharedKernel(source, kept, workspaces, note)
+    return SharedKernel(definition(about, kept, body), kept, workspaces, note)
 
 
 def _fields(

@@ -10,7 +10,7 @@
  * int8 1x5x6x8 -> int8 1x7x8x8
  * borders filled, rows copied
  * 64 + 5 + 64 iterations shared by the cores; all operands near them (688 B)
-*/
+ */
 struct net_conv_pad_operands {
   const int8_t *in0;
   int8_t *out;
@@ -65,7 +65,7 @@ void net_conv_pad(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x7x8x8 -> int8 1x5x6x10
  * register block of 6 pixels x 2 channels
  * 25 iterations shared by the cores; all operands near them (1588 B)
-*/
+ */
 struct net_conv_operands {
   const int8_t *in0;
   const int8_t *weight;
@@ -155,7 +155,7 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
  * int8 1x5x6x10 -> int8 1x5x6x4
  * register block of 3 pixels x 4 channels
  * 10 iterations shared by the cores; all operands near them (476 B)
-*/
+ */
 struct net_pointwise_operands {
   const int8_t *in0;
   const int8_t *weight;

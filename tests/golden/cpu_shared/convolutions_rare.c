@@ -14,7 +14,7 @@
  * int8 1x5x6x8 -> int8 1x6x7x8
  * borders filled, rows copied
  * 5 + 56 iterations shared by the cores; all operands near them (576 B)
-*/
+ */
 struct net_depthwise_pad_operands {
   const int8_t *in0;
   int8_t *out;
@@ -61,7 +61,7 @@ void net_depthwise_pad(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x6x7x8 -> int8 1x2x3x8
  * 3 pixels of a channel at a time
  * 16 iterations shared by the cores; all operands near them (488 B)
-*/
+ */
 struct net_depthwise_operands {
   const int8_t *in0;
   const int8_t *weight;
@@ -128,7 +128,7 @@ void net_depthwise(const int8_t *restrict in0, const int8_t *restrict weight, co
  * int8 1x5x6x8 -> int8 1x3x4x6
  * element-wise operators inlined
  * 72 iterations shared by the cores; all operands near them (552 B)
-*/
+ */
 struct net_grouped_operands {
   const int8_t *in0;
   const int8_t *weight;
@@ -186,7 +186,7 @@ void net_grouped(const int8_t *restrict in0, const int8_t *restrict weight, cons
  * int8 1x5x6x8 -> int8 1x1x2x4
  * element-wise operators inlined
  * 8 iterations shared by the cores; all operands near them (552 B)
-*/
+ */
 struct net_dilated_operands {
   const int8_t *in0;
   const int8_t *weight;
@@ -244,7 +244,7 @@ void net_dilated(const int8_t *restrict in0, const int8_t *restrict weight, cons
  * int8 1x8x5x6 -> int8 1x8x7x8
  * borders filled, rows copied
  * 8 iterations shared by the cores; all operands near them (688 B)
-*/
+ */
 struct net_first_pad_operands {
   const int8_t *in0;
   int8_t *out;
@@ -294,7 +294,7 @@ void net_first_pad(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x8x7x8 -> int8 1x4x5x6
  * register block of 3 pixels x 4 channels
  * 5 iterations shared by the cores; all operands near them (904 B)
-*/
+ */
 struct net_first_operands {
   const int8_t *in0;
   const int8_t *weight;

@@ -6,7 +6,7 @@
  * int8 1x5x6x8 -> int8 1x9x9x8
  * borders filled, rows copied
  * 72 + 5 + 216 iterations shared by the cores; all operands near them (888 B)
-*/
+ */
 struct net_pad_pad_operands {
   const int8_t *in0;
   int8_t *out;
@@ -61,7 +61,7 @@ void net_pad_pad(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x5x6x8 -> int8 1x6x6x10
  * element-wise operators inlined
  * 36 iterations shared by the cores; all operands near them (600 B)
-*/
+ */
 struct net_pad_axes_operands {
   const int8_t *in0;
   int8_t *out;
@@ -107,7 +107,7 @@ void net_pad_axes(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x5x6x8 -> int8 1x8x5x6
  * element-wise operators inlined
  * 8 iterations shared by the cores; all operands near them (480 B)
-*/
+ */
 struct net_transpose_operands {
   const int8_t *in0;
   int8_t *out;
@@ -147,7 +147,7 @@ void net_transpose(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x5x6x8 -> int8 1x5x6x16
  * element-wise operators inlined
  * 30 iterations shared by the cores; all operands near them (960 B)
-*/
+ */
 struct net_concat_operands {
   const int8_t *in0;
   const int8_t *in1;
@@ -198,7 +198,7 @@ void net_concat(const int8_t *restrict in0, const int8_t *restrict in1, int8_t *
  * int8 1x5x6x8 -> int8 1x3x3x6
  * element-wise operators inlined
  * 54 iterations shared by the cores; out near them (54 B)
-*/
+ */
 struct net_slice_operands {
   const int8_t *in0;
   int8_t *out;
@@ -235,7 +235,7 @@ void net_slice(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x5x6x8 -> int8 1x5x3x8
  * element-wise operators inlined
  * 15 iterations shared by the cores; all operands near them (392 B)
-*/
+ */
 struct net_nearest_operands {
   const int8_t *in0;
   const int32_t *rows;
@@ -283,7 +283,7 @@ void net_nearest(const int8_t *restrict in0, const int32_t *restrict rows, const
  * int8 1x5x6x8 -> int8 1x11x13x8
  * element-wise operators inlined
  * 143 iterations shared by the cores; all operands near them (1384 B)
-*/
+ */
 struct net_interleave_operands {
   const int8_t *in0;
   int8_t *out;

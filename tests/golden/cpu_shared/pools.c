@@ -6,7 +6,7 @@
  * int8 1x5x6x8 -> int8 1x3x3x8
  * element-wise operators inlined
  * on one core; all operands near them (312 B)
-*/
+ */
 struct net_average_pool_operands {
   const int8_t *in0;
   int8_t *out;
@@ -83,7 +83,7 @@ void net_average_pool(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x5x6x8 -> int8 1x3x3x8
  * element-wise operators inlined
  * 72 iterations shared by the cores; all operands near them (312 B)
-*/
+ */
 struct net_max_pool_operands {
   const int8_t *in0;
   int8_t *out;
@@ -135,7 +135,7 @@ void net_max_pool(const int8_t *restrict in0, int8_t *restrict out)
  * int8 1x5x6x8 -> int8 1x2x3x8
  * element-wise operators inlined
  * on one core; all operands near them (296 B)
-*/
+ */
 struct net_onnx_average_operands {
   const int8_t *in0;
   const int32_t *factors;
@@ -289,7 +289,7 @@ void net_onnx_average(const int8_t *restrict in0, const int32_t *restrict factor
  * int8 1x5x6x8 -> int8 1x8
  * element-wise operators inlined
  * 8 iterations shared by the cores; all operands near them (252 B)
-*/
+ */
 struct net_tflite_mean_operands {
   const int8_t *in0;
   const int32_t *multiplier;

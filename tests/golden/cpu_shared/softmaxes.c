@@ -7,7 +7,7 @@
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
  * 4 + 4 + 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
-*/
+ */
 struct net_tflite_softmax_operands {
   const int8_t *in0;
   const int32_t *exponential;
@@ -139,7 +139,7 @@ void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict expo
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
  * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
-*/
+ */
 struct net_onnx_softmax_operands {
   const int8_t *in0;
   const int32_t *exponential;
@@ -221,7 +221,7 @@ void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict expone
  * int8 4x12 -> uint8 4x12
  * element-wise operators inlined
  * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
-*/
+ */
 struct net_softmax_operands {
   const int8_t *in0;
   const int32_t *constant_0;
@@ -299,7 +299,7 @@ void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0,
  * int8 4x12 -> uint8 4x12
  * element-wise operators inlined
  * 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; all operands near them (96 B)
-*/
+ */
 struct net_ita_softmax_operands {
   const int8_t *in0;
   uint8_t *out;

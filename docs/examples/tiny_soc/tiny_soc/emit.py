@@ -44,7 +44,7 @@ class MacEmitter:
         program = self.core.tile_program(layer, plan, self.soc, options)
         packed = pack(layer, plan.solution.tile.k)
         weights = Constant(f"{symbol}_weights", packed, f"biases and weights of {layer.name}")
-        writer = Writer(program, {"weights": weights.name})
+        writer = Writer(program)
         calls = Calls(_move, call_text(program, writer, "product"), finish="tiny_finish()")
         cycles = self.core.plan_cost(layer, plan, self.soc, options)
         core = self.core.name, self.core.title

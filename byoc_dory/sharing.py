@@ -1,0 +1,134 @@
+"""`share`: functions of equal geometry are written once, and passed what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from byoc_dory.definition import Definition, Slot
+from byoc_dory.emit.text import c_identifier
+
+__all__ = ["Defined", "Function", "Sharing", "share"]
+
+
+class Defined(Protocol):
+    """A kernel: one layer's function, as it reads alone."""
+
+    @property
+    def symbol(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def prototype(self) -> str: ...
+
+    @property
+    def definition(self) -> Definition | None:
+        """How it reads for several layers; ``None`` if it cannot be shared."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A C function that is called for one layer or several.
+
+    Attributes:
+        symbol: C name.
+        source: complete definition.
+        prototype: declaration.
+    """
+
+    symbol: str
+    source: str
+    prototype: str
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Which function is called for which kernel.
+
+    Attributes:
+        functions: in order of first use.
+        of: by a kernel's symbol, the function that computes it.
+        values: by a kernel's symbol, what that is passed after the tensors.
+    """
+
+    functions: tuple[Function, ...]
+    of: Mapping[str, Function]
+    values: Mapping[str, tuple[Slot, ...]]
+
+    @property
+    def source(self) -> str:
+        """The C of all functions."""
+        return "\n".join(function.source.strip() + "\n" for function in self.functions)
+
+    def joined(self, other: Sharing) -> Sharing:
+        """What is shared among one set of kernels, and among another."""
+        functions = (*self.functions, *other.functions)
+        return Sharing(functions, {**self.of, **other.of}, {**self.values, **other.values})
+
+
+def share(kernels: Sequence[Defined], prefix: str, taken: Collection[str] = ()) -> Sharing:
+    """Find the kernels that one function can compute.
+
+    Args:
+        kernels: with different symbols, in the order of their use.
+        prefix: start of all C names.
+        taken: names that are in use, besides those of the kernels.
+
+    Returns:
+        The functions.  One that only one layer calls is the kernel as it is; others are called
+        ``<prefix>_shared_<what>_<number>`` and take as arguments the values in which their layers
+        differ.
+    """
+    groups: dict[object, list[Defined]] = {}
+    for kernel in kernels:
+        key = kernel.symbol if kernel.definition is None else kernel.definition.shape
+        groups.setdefault(key, []).append(kernel)
+    names = _Names({kernel.symbol for kernel in kernels} | set(taken), prefix)
+    functions: list[Function] = []
+    of: dict[str, Function] = {}
+    values: dict[str, tuple[Slot, ...]] = {}
+    for group in groups.values():
+        definitions = [kernel.definition for kernel in group if kernel.definition is not None]
+        if len(definitions) < 2:
+            function = Function(group[0].symbol, group[0].source, group[0].prototype)
+            passed: list[int] = []
+        else:
+            function, passed = _written(definitions, names)
+        functions.append(function)
+        for number, kernel in enumerate(group):
+            of[kernel.symbol] = function
+            values[kernel.symbol] = tuple(definitions[number].slots[place] for place in passed)
+    return Sharing(tuple(functions), of, values)
+
+
+def _written(definitions: Sequence[Definition], names: _Names) -> tuple[Function, list[int]]:
+    """One function for these definitions, and which of their slots it is passed."""
+    first = definitions[0]
+    passed = [
+        place
+        for place in range(len(first.slots))
+        if len({definition.slots[place].value for definition in definitions}) > 1
+    ]
+    arguments = [first.slots[place].name for place in passed]
+    symbol = names.fresh(first.what)
+    layers = ["+".join(definition.layers) for definition in definitions]
+    source = first.text(symbol, arguments, layers)
+    return Function(symbol, source, first.prototype(symbol, arguments)), passed
+
+
+class _Names:
+    """Hands out names of shared functions."""
+
+    def __init__(self, taken: Collection[str], prefix: str) -> None:
+        self._taken = set(taken)
+        self._prefix = prefix
+
+    def fresh(self, what: str) -> str:
+        number = 1
+        while (name := f"{self._prefix}_shared_{c_identifier(what)}_{number}") in self._taken:
+            number += 1
+        self._taken.add(name)
+        return name
