@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from byoc_dory.definition import Definition, Slot
+from byoc_dory.emit.phases import Stage, condition, phases
 from byoc_dory.emit.text import Expr, comment, environment
 from byoc_dory.emit.tile_text import Transfer, Writer, place_name
 from byoc_dory.layers import Layer
@@ -27,6 +28,15 @@ from byoc_dory.tileloop.values import Own, values_of
 __all__ = ["Calls", "call_text", "initialiser", "staged_kernel"]
 
 _ENVIRONMENT = environment("byoc_dory.emit")
+
+# What a loop does for a tile, in comments; that it waits for a transfer goes without saying.
+_WORDS = {
+    Verb.LOAD: "load",
+    Verb.START: "start",
+    Verb.COMPUTE: "compute",
+    Verb.FINISH: "finish",
+    Verb.STORE: "store",
+}
 
 
 @dataclass(frozen=True)
@@ -207,22 +217,32 @@ class _Loop:
 
     def text(self) -> str:
         """Return the whole text."""
-        program, pipeline = self.program, self.program.pipeline
-        stages = [
-            (distance, "".join(self._verb(action.verb) for action in actions))
-            for distance, actions in itertools.groupby(pipeline.actions, lambda a: a.distance)
-        ]
-        stages = [(distance, code) for distance, code in stages if code]
+        program, longest = self.program, self.program.pipeline.distance
+        stages = self._stages()
         if program.tiles == 1:
-            return "".join(code for _, code in stages)
-        rounds = program.tiles + pipeline.distance
+            return "".join(stage.code for stage in stages)
+        steps = program.tiles + longest
         body = "const uint32_t wanted = ready;\n" if self._wanted else ""
-        for distance, code in stages:
-            named = self._names(distance, code) + code
-            if pipeline.distance:
-                named = f"if ({self._there_is(distance)}) {{\n{indent(named, '    ')}}}\n"
+        for stage in stages:
+            named = self._names(stage) + stage.code
+            if longest:
+                begin = f"if ({condition(stage, program.tiles, steps)}) {{ /* {stage.what} */\n"
+                named = f"{begin}{indent(named, '    ')}}}\n"
             body += named
-        return f"for (uint32_t step = 0; step < {rounds}u; ++step) {{\n{indent(body, '    ')}}}\n"
+        head = phases(stages, program.tiles) if longest else ""
+        loop = f"for (uint32_t step = 0; step < {steps}u; ++step)"
+        return f"{head}{loop} {{\n{indent(body, '    ')}}}\n"
+
+    def _stages(self) -> list[Stage]:
+        """What a round does, in order; neighbouring actions for the same tile are one stage."""
+        actions = self.program.pipeline.actions
+        found = []
+        for distance, together in itertools.groupby(actions, lambda action: action.distance):
+            done = {action.verb: self._verb(action.verb) for action in together}
+            words = [_WORDS[verb] for verb, code in done.items() if code and verb in _WORDS]
+            stage = Stage(", ".join(words), distance, "".join(done.values()))
+            found += [stage] if stage.code else []
+        return found
 
     @property
     def _wanted(self) -> bool:
@@ -232,22 +252,13 @@ class _Loop:
         late = [place for place, (verb, far) in enumerate(verbs) if verb is Verb.ARRIVE and far]
         return tickets and bool(late) and verbs.index((Verb.LOAD, 0)) < late[0]
 
-    def _there_is(self, distance: int) -> str:
-        """Return the condition that there is a tile at this distance."""
-        last = self.program.tiles + distance
-        begun = f"step > {distance - 1}u" if distance else ""
-        if distance == self.program.pipeline.distance:
-            return begun
-        ended = f"step <= {last - 1}u" if distance else f"step < {last}u"
-        return f"{begun} && {ended}" if begun else ended
-
-    def _names(self, distance: int, code: str) -> str:
-        """The names that a piece of C uses; a struct's member of that name does not count."""
-        used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", code))
+    def _names(self, stage: Stage) -> str:
+        """The names that a stage's C uses; a struct's member of that name does not count."""
+        used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", stage.code))
         axes = [axis for axis in self.program.axes if axis.name in used]
         text = ""
         if axes or "tile" in used:
-            text = f"const uint32_t tile = step{f' - {distance}u' if distance else ''};\n"
+            text = f"const uint32_t tile = {stage.tile}{'u' if stage.distance else ''};\n"
         for axis in axes:
             text += f"const uint32_t {axis.name} = {self.writer.index(axis)};\n"
         return text

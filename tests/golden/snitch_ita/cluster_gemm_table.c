@@ -123,9 +123,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     };
     uint32_t ready = 0; /* transfers up to this one load the next tile */
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     compute, store
+     *   0      tile 0   -                prologue
+     *   1      tile 1   tile 0           steady state
+     *   2      -        tile 1           epilogue
+     */
     for (uint32_t step = 0; step < 3u; ++step) {
         const uint32_t wanted = ready;
-        if (step < 2u) {
+        if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
             ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -143,7 +150,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 });
             }
         }
-        if (step > 0u) {
+        if (step >= 1u) { /* compute, store */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
             snitch_dma_wait(wanted);

@@ -8,8 +8,17 @@ int32_t net_mha_query(const int8_t *in)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish
+     *   0      tile 0   -        -        prologue
+     *   1      tile 1   tile 0   -        prologue
+     *   2      -        tile 1   tile 0   epilogue
+     *   3      -        -        tile 1   epilogue
+     *   There are too few tiles for a steady state.
+     */
     for (uint32_t step = 0; step < 4u; ++step) {
-        if (step > 0u && step <= 2u) {
+        if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
             snitch_dma_wait(ready);
@@ -33,14 +42,14 @@ int32_t net_mha_query(const int8_t *in)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
             code = snitch_ita_wait_for(running[tile % 2u]);
             if (code != 0) {
                 return code;
             }
         }
-        if (step < 2u) {
+        if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
@@ -72,8 +81,17 @@ int32_t net_mha_key(const int8_t *in)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish
+     *   0      tile 0   -        -        prologue
+     *   1      tile 1   tile 0   -        prologue
+     *   2      -        tile 1   tile 0   epilogue
+     *   3      -        -        tile 1   epilogue
+     *   There are too few tiles for a steady state.
+     */
     for (uint32_t step = 0; step < 4u; ++step) {
-        if (step > 0u && step <= 2u) {
+        if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
             snitch_dma_wait(ready);
@@ -97,14 +115,14 @@ int32_t net_mha_key(const int8_t *in)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
             code = snitch_ita_wait_for(running[tile % 2u]);
             if (code != 0) {
                 return code;
             }
         }
-        if (step < 2u) {
+        if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
@@ -136,8 +154,17 @@ int32_t net_mha_value(const int8_t *in)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish
+     *   0      tile 0   -        -        prologue
+     *   1      tile 1   tile 0   -        prologue
+     *   2      -        tile 1   tile 0   epilogue
+     *   3      -        -        tile 1   epilogue
+     *   There are too few tiles for a steady state.
+     */
     for (uint32_t step = 0; step < 4u; ++step) {
-        if (step > 0u && step <= 2u) {
+        if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
             snitch_dma_wait(ready);
@@ -161,14 +188,14 @@ int32_t net_mha_value(const int8_t *in)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
             code = snitch_ita_wait_for(running[tile % 2u]);
             if (code != 0) {
                 return code;
             }
         }
-        if (step < 2u) {
+        if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */

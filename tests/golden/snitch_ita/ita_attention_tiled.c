@@ -16,8 +16,17 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      tile 2   tile 1   tile 0          steady state
+     *   3      -        tile 2   tile 1          epilogue
+     *   4      -        -        tile 2          epilogue
+     */
     for (uint32_t step = 0; step < 5u; ++step) {
-        if (step > 0u && step <= 3u) {
+        if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
             snitch_dma_wait(ready);
@@ -41,7 +50,7 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile;
             code = snitch_ita_wait_for(running[tile % 2u]);
@@ -55,7 +64,7 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
                 .rows = 1,
             });
         }
-        if (step < 3u) {
+        if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
             ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -98,8 +107,17 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      tile 2   tile 1   tile 0          steady state
+     *   3      -        tile 2   tile 1          epilogue
+     *   4      -        -        tile 2          epilogue
+     */
     for (uint32_t step = 0; step < 5u; ++step) {
-        if (step > 0u && step <= 3u) {
+        if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
             snitch_dma_wait(ready);
@@ -123,7 +141,7 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile;
             code = snitch_ita_wait_for(running[tile % 2u]);
@@ -137,7 +155,7 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
                 .rows = 1,
             });
         }
-        if (step < 3u) {
+        if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
             ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -240,8 +258,17 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      tile 2   tile 1   tile 0          steady state
+     *   3      -        tile 2   tile 1          epilogue
+     *   4      -        -        tile 2          epilogue
+     */
     for (uint32_t step = 0; step < 5u; ++step) {
-        if (step > 0u && step <= 3u) {
+        if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
             snitch_dma_wait(ready);
@@ -286,7 +313,7 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
                 running[tile % 2u] = snitch_ita_program(&context);
             }
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile;
             code = snitch_ita_wait_for(running[tile % 2u]);
@@ -300,7 +327,7 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
                 .rows = 1,
             });
         }
-        if (step < 3u) {
+        if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
             if (tile != 0u) { /* nothing reads the rows before any more */
@@ -357,8 +384,17 @@ int32_t net_mha(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      tile 2   tile 1   tile 0          steady state
+     *   3      -        tile 2   tile 1          epilogue
+     *   4      -        -        tile 2          epilogue
+     */
     for (uint32_t step = 0; step < 5u; ++step) {
-        if (step > 0u && step <= 3u) {
+        if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
             snitch_dma_wait(ready);
@@ -382,7 +418,7 @@ int32_t net_mha(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile;
             code = snitch_ita_wait_for(running[tile % 2u]);
@@ -398,7 +434,7 @@ int32_t net_mha(const int8_t *in, int8_t *out)
                 .to_stride = 70,
             });
         }
-        if (step < 3u) {
+        if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
             ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */

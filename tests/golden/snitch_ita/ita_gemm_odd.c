@@ -147,8 +147,17 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step     load        start           finish, store
+     *   0        tile 0      -               -               prologue
+     *   1        tile 1      tile 0          -               prologue
+     *   2 to 5   tile step   tile step - 1   tile step - 2   steady state
+     *   6        -           tile 5          tile 4          epilogue
+     *   7        -           -               tile 5          epilogue
+     */
     for (uint32_t step = 0; step < 8u; ++step) {
-        if (step > 0u && step <= 6u) {
+        if (step >= 1u && step < 7u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -173,7 +182,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -190,7 +199,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .to_stride = 130,
             });
         }
-        if (step < 6u) {
+        if (step < 6u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -235,8 +244,17 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step     load        start           finish, store
+     *   0        tile 0      -               -               prologue
+     *   1        tile 1      tile 0          -               prologue
+     *   2 to 5   tile step   tile step - 1   tile step - 2   steady state
+     *   6        -           tile 5          tile 4          epilogue
+     *   7        -           -               tile 5          epilogue
+     */
     for (uint32_t step = 0; step < 8u; ++step) {
-        if (step > 0u && step <= 6u) {
+        if (step >= 1u && step < 7u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -261,7 +279,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -278,7 +296,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .to_stride = 130,
             });
         }
-        if (step < 6u) {
+        if (step < 6u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;

@@ -150,8 +150,17 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step     load        start           finish, store
+     *   0        tile 0      -               -               prologue
+     *   1        tile 1      tile 0          -               prologue
+     *   2 to 8   tile step   tile step - 1   tile step - 2   steady state
+     *   9        -           tile 8          tile 7          epilogue
+     *   10       -           -               tile 8          epilogue
+     */
     for (uint32_t step = 0; step < 11u; ++step) {
-        if (step > 0u && step <= 9u) {
+        if (step >= 1u && step < 10u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile / 3u;
             snitch_dma_wait(ready);
@@ -175,7 +184,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -192,7 +201,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .to_stride = 192,
             });
         }
-        if (step < 9u) {
+        if (step < 9u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -236,8 +245,17 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step     load        start           finish, store
+     *   0        tile 0      -               -               prologue
+     *   1        tile 1      tile 0          -               prologue
+     *   2 to 8   tile step   tile step - 1   tile step - 2   steady state
+     *   9        -           tile 8          tile 7          epilogue
+     *   10       -           -               tile 8          epilogue
+     */
     for (uint32_t step = 0; step < 11u; ++step) {
-        if (step > 0u && step <= 9u) {
+        if (step >= 1u && step < 10u) { /* start */
             const uint32_t tile = step - 1u;
             snitch_dma_wait(ready);
             const snitch_ita_task_t task = {
@@ -260,7 +278,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
@@ -277,7 +295,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .to_stride = 192,
             });
         }
-        if (step < 9u) {
+        if (step < 9u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;

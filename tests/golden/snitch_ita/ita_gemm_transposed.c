@@ -132,8 +132,17 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      tile 2   tile 1   tile 0          steady state
+     *   3      -        tile 2   tile 1          epilogue
+     *   4      -        -        tile 2          epilogue
+     */
     for (uint32_t step = 0; step < 5u; ++step) {
-        if (step > 0u && step <= 3u) {
+        if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             snitch_dma_wait(ready);
             const snitch_ita_task_t task = {
@@ -156,7 +165,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish, store */
             const uint32_t tile = step - 2u;
             const uint32_t k = tile;
             code = snitch_ita_wait_for(running[tile % 2u]);
@@ -170,7 +179,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .rows = 1,
             });
         }
-        if (step < 3u) {
+        if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */

@@ -9,8 +9,17 @@ int32_t net_first(const int8_t *in)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step     load        start           finish
+     *   0        tile 0      -               -               prologue
+     *   1        tile 1      tile 0          -               prologue
+     *   2 to 3   tile step   tile step - 1   tile step - 2   steady state
+     *   4        -           tile 3          tile 2          epilogue
+     *   5        -           -               tile 3          epilogue
+     */
     for (uint32_t step = 0; step < 6u; ++step) {
-        if (step > 0u && step <= 4u) {
+        if (step >= 1u && step < 5u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
             snitch_dma_wait(ready);
@@ -37,14 +46,14 @@ int32_t net_first(const int8_t *in)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
             code = snitch_ita_wait_for(running[tile % 2u]);
             if (code != 0) {
                 return code;
             }
         }
-        if (step < 4u) {
+        if (step < 4u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
@@ -77,8 +86,17 @@ int32_t net_second(void)
     uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish
+     *   0      tile 0   -        -        prologue
+     *   1      tile 1   tile 0   -        prologue
+     *   2      -        tile 1   tile 0   epilogue
+     *   3      -        -        tile 1   epilogue
+     *   There are too few tiles for a steady state.
+     */
     for (uint32_t step = 0; step < 4u; ++step) {
-        if (step > 0u && step <= 2u) {
+        if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
             snitch_dma_wait(ready);
@@ -102,14 +120,14 @@ int32_t net_second(void)
             };
             running[tile % 2u] = snitch_ita_program(&task);
         }
-        if (step > 1u) {
+        if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
             code = snitch_ita_wait_for(running[tile % 2u]);
             if (code != 0) {
                 return code;
             }
         }
-        if (step < 2u) {
+        if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
             ready = snitch_dma_start(&(snitch_dma_t){ /* weights */

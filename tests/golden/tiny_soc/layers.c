@@ -7,8 +7,15 @@ int32_t net_conv(const int8_t *input, int8_t *out)
     enum { L1_INPUT = 4800, L1_OUT = 0, L1_WEIGHTS = 7680 }; /* byte offsets in L1 */
     int32_t code;
 
+    /* Several tiles are under way at a time, each in another stage:
+     *
+     *   step   load     start    finish   store
+     *   0      tile 0   tile 0   -        -        prologue
+     *   1      tile 1   tile 1   tile 0   tile 0   steady state
+     *   2      -        -        tile 1   tile 1   epilogue
+     */
     for (uint32_t step = 0; step < 3u; ++step) {
-        if (step < 2u) {
+        if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
             tiny_load(L1_INPUT + y % 2u * 1440u, input + (y * 6u) * 240u, 1440);
@@ -16,13 +23,13 @@ int32_t net_conv(const int8_t *input, int8_t *out)
                 tiny_load(L1_WEIGHTS, net_conv_weights, 1120);
             }
         }
-        if (step > 0u) {
+        if (step >= 1u) { /* finish */
             code = tiny_finish();
             if (code != 0) {
                 return code;
             }
         }
-        if (step < 2u) {
+        if (step < 2u) { /* start */
             const uint32_t tile = step;
             const uint32_t y = tile;
             const tiny_product_t product = {
@@ -39,7 +46,7 @@ int32_t net_conv(const int8_t *input, int8_t *out)
             };
             tiny_start(&product);
         }
-        if (step > 0u) {
+        if (step >= 1u) { /* store */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
             tiny_store(out + (y * 6u) * 400u, 40, L1_OUT + tile % 2u * 2400u, 1, 2400);
