@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 import htvm
 from byoc_dory.layers import Shift
@@ -20,6 +21,7 @@ from htvm.firmware.project import project_files
 from htvm.pipeline import compile_model
 from patterns.ops.dense import Dense
 from tests.frontend.flatfile import small_network
+from tests.frontend.onnx.test_affine_bad_input import conv, started
 from tests.generated.operators import module_of
 
 ROOT = Path(__file__).parents[1]
@@ -73,6 +75,22 @@ def test_the_hash_of_a_file_is_the_files(tmp_path: Path) -> None:
     assert (loaded.file_sha256, loaded.sha256) == (digest, digest)
     made = compile_model(loaded, "generic.cpu", BuildOptions())
     assert f"from small.tflite,\n * SHA-256 {digest}" in model_sources(made.program)["small.c"]
+
+
+def test_the_hash_covers_weights_in_other_files(tmp_path: Path) -> None:
+    """The ONNX file itself is the same then."""
+    file, x = started()
+    file.output(file.through(conv(file, x), 0.1, 0))
+    path, data = tmp_path / "net.onnx", tmp_path / "data.bin"
+    onnx.save_model(
+        file.model(), path, save_as_external_data=True, location=data.name, size_threshold=64
+    )
+    before, text = htvm.load(path).sha256, path.read_bytes()
+    weights = bytearray(data.read_bytes())
+    weights[0] ^= 1
+    data.write_bytes(weights)
+    assert path.read_bytes() == text
+    assert htvm.load(path).sha256 != before
 
 
 SCRIPT = "import htvm; print(htvm.zoo.build('toyadmos').sha256)"

@@ -11,7 +11,7 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.frontend.onnx.graph import Attribute, Graph, Node, TensorType
 from htvm.frontend.onnx.order import needed, ordered
-from htvm.frontend.onnx.tensors import array_of, dtype_name
+from htvm.frontend.onnx.tensors import array_of, dtype_name, is_external
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -70,7 +70,16 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
     _check_dimensions(graph, dimensions or {}, source)
     known = {item.name for item in inputs} | set(constants)
     kept = needed(ordered(nodes, known, source), [item.name for item in outputs], known, source)
-    return Graph(source, _opset(model, source), inputs, outputs, kept, constants, _consumers(kept))
+    return Graph(
+        source,
+        _opset(model, source),
+        inputs,
+        outputs,
+        kept,
+        constants,
+        _consumers(kept),
+        alone=not any(map(is_external, graph.initializer)),
+    )
 
 
 def _parsed(path: Path) -> ModelProto:

@@ -147,6 +147,7 @@ class Graph:
             ``constants`` instead.
         constants: initialisers and constants, by name.
         consumers: the nodes that read a tensor, by its name.
+        alone: whether the file holds all of the model; if not, some data lie in other files.
     """
 
     source: str
@@ -156,6 +157,7 @@ class Graph:
     nodes: tuple[Node, ...]
     constants: Mapping[str, Array]
     consumers: Mapping[str, tuple[Node, ...]] = field(default_factory=dict[str, tuple[Node, ...]])
+    alone: bool = True
 
     def only_consumer(self, name: str) -> Node | None:
         """The one node that reads a tensor, if it is one and the tensor is no output."""

@@ -66,7 +66,8 @@ def load_onnx(
         inputs=tuple(_info(label, item, network) for label, item in network.inputs),
         outputs=tuple(_info(label, item, network) for label, item in network.outputs),
         source=path.name,
-        file_sha256=file_sha256(path),
+        # The file's own hash would not change with weights in other files.
+        file_sha256=file_sha256(path) if graph.alone else "",
         scheme=scheme_of(nodes),
         sources={names[item]: label for item, label in network.sources.items() if item in names},
     )

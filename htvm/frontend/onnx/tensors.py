@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["array_of", "dtype_name"]
+__all__ = ["array_of", "dtype_name", "is_external"]
 
 # Element type -> numpy name, bytes of one element, field that carries it where raw_data does not.
 _TYPES = {
@@ -52,6 +52,11 @@ def dtype_name(element_type: int, where: str) -> str:
     return _TYPES[element_type][0]
 
 
+def is_external(tensor: TensorProto) -> bool:
+    """Whether the tensor's data lie in another file."""
+    return bool(tensor.data_location == _EXTERNAL)
+
+
 def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
     """The array a tensor holds.
 
@@ -70,7 +75,7 @@ def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
     if any(size < 0 for size in shape):
         raise ModelError(f"a tensor of shape {list(shape)}", where=where)
     elements = math.prod(shape)
-    if tensor.data_location == _EXTERNAL:
+    if is_external(tensor):
         raw = _external(tensor, where, folder)
     elif tensor.HasField("raw_data"):
         raw = tensor.raw_data
