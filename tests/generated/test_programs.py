@@ -115,8 +115,10 @@ def test_kernels_of_floats_refuse_fast_math(update_golden: bool, tmp_path: Path)
         (tmp_path / name).write_text(text)
     compiler, source = Compiler.zig(), tmp_path / "floats_cpu.c"
     compiler.compile_host([source], tmp_path / "out.o", [tmp_path], ("-c",))
-    with pytest.raises(CompileError, match="leave it out"):
-        compiler.compile_host([source], tmp_path / "out.o", [tmp_path], ("-c", "-ffast-math"))
+    # The last is what GCC defines with -funsafe-math-optimizations.
+    for flag in ("-ffast-math", "-ffinite-math-only", "-D__ASSOCIATIVE_MATH__"):
+        with pytest.raises(CompileError, match="leave it out"):
+            compiler.compile_host([source], tmp_path / "out.o", [tmp_path], ("-c", flag))
 
 
 def test_the_network_has_every_kind_of_step() -> None:

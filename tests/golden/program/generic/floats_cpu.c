@@ -6,7 +6,8 @@
 #include "floats_kernels.h"
 #include "floats_weights.h"
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "kernels that round floats, and meet infinities, are wrong with -ffast-math: leave it out"
 #endif
 
