@@ -1,8 +1,8 @@
 """`Definition`: the C of a layer's function, written so that layers of equal geometry can share it.
 
-What only this layer has (places in L1, packed weights, a multiplier) are *slots* of the text.  A
-function of one layer has them as constants; a function of several layers is passed those in which
-the layers differ (`byoc_dory.sharing`).
+The values that belong to one layer (places in L1, packed weights, a multiplier) are *slots* of the
+text.  In a function of a single layer they are constants; a function of several layers takes those
+in which the layers differ as arguments (`byoc_dory.sharing`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _SLOT = re.compile(r"\$\{(\w+)\}")
 
 
 def slot(name: str) -> str:
-    """What stands for a slot in a definition's text."""
+    """Return the placeholder of a slot in a definition's text."""
     return f"${{{name}}}"
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A number of one layer, or a pointer to constants of it.
+    """A number that belongs to one layer, or a pointer to its constants.
 
     Attributes:
-        name: a C name.  In capitals it is a place in L1, which is an enumerator where it is
-            constant; others are written as their value then.
-        type: in C, as an argument.
-        value: in C.
-        fixed: whether layers that differ in it cannot share the function, because the value is in
-            a static initialiser.
+        name: a C name.  A name in capitals is a place in L1, which becomes an enumerator if it is
+            constant; any other constant is written as its value.
+        type: C type of the argument.
+        value: C expression.
+        fixed: whether layers with different values cannot share the function, because the value is
+            part of a static initialiser.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Slot:
 
     @property
     def argument(self) -> str:
-        """The name of the argument that it becomes."""
+        """Name of the argument that it becomes."""
         return self.name.lower()
 
 
@@ -52,15 +52,17 @@ class Definition:
     """A function before it is known which layers share it.
 
     Attributes:
-        what: one word for functions that several layers share, e.g. ``gemm``.
-        layers: those that it was written for (several where they are fused), fit for a comment.
-        about: lines of the comment, fit for one; the first follows the layer's name.
-        result: C type of what it returns.
+        what: the operator, e.g. ``gemm``; part of the name of a shared function.
+        layers: names of the layers it was written for (several if they are fused), without
+            characters that would end a comment.
+        about: lines of the comment, likewise; the first one follows the layers' names.
+        result: C type of the result.
         parameters: C declarations of its parameters.
-        body: C with `slot` texts; further slots are ``signature`` (once), ``symbol`` and
-            ``enumerators``, a list of the places in L1 that are constant, in a line of its own.
-        slots: what of the layer is in it.
-        framed: whether the comment has a line of its own for its beginning and its end.
+        body: C text with placeholders (`slot`) for ``slots``, and for ``signature`` (once),
+            ``symbol`` and ``enumerators``: the list of the places in L1 that are constant, on a
+            line of its own.
+        slots: the values that belong to the layer.
+        framed: whether the comment's first and last line are empty.
     """
 
     what: str
@@ -74,16 +76,16 @@ class Definition:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Equal for functions that differ in the values of slots alone."""
+        """A key that is equal for functions that differ only in the values of slots."""
         slots = tuple((slot.name, slot.type, slot.value * slot.fixed) for slot in self.slots)
         return self.what, self.about, self.result, self.parameters, self.body, slots
 
     def prototype(self, symbol: str, passed: Collection[str] = ()) -> str:
-        """The declaration, without a semicolon.
+        """Return the declaration, without a semicolon.
 
         Args:
             symbol: C name.
-            passed: names of the slots that are parameters, after all others.
+            passed: names of the slots that are parameters; they follow all others.
         """
         values = [
             f"{slot.type}{'' if slot.type.endswith('*') else ' '}{slot.argument}"
@@ -93,7 +95,7 @@ class Definition:
         parameters = [*self.parameters, *values] or ["void"]
         lines = [f"{self.result} {symbol}({parameters[0]}"]
         for parameter in parameters[1:]:
-            # What a function takes alone is in one line.
+            # The prototype of a function that is not shared is one line.
             if values and len(lines[-1]) + len(parameter) > _WIDTH - 3:
                 lines += [f"    {parameter}"]
                 lines[-2] += ","
@@ -102,11 +104,11 @@ class Definition:
         return "\n".join(lines) + ")"
 
     def text(self, symbol: str, passed: Collection[str] = (), layers: Collection[str] = ()) -> str:
-        """The complete definition.
+        """Return the complete definition.
 
         Args:
             symbol, passed: as for `prototype`.
-            layers: names of all that share it; none if it is these layers' alone.
+            layers: names of all layers that share it; empty if it is not shared.
         """
         written = {"symbol": symbol, "signature": self.prototype(symbol, passed)}
         constant = [slot for slot in self.slots if slot.name not in passed]

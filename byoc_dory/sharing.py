@@ -1,4 +1,4 @@
-"""`share`: functions of equal geometry are written once, and passed what differs."""
+"""`share`: write functions of equal geometry once, with arguments for what differs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Defined", "Function", "Sharing", "share"]
 
 
 class Defined(Protocol):
-    """A kernel: one layer's function, as it reads alone."""
+    """A kernel: the function of one layer, not shared."""
 
     @property
     def symbol(self) -> str: ...
@@ -26,7 +26,7 @@ class Defined(Protocol):
 
     @property
     def definition(self) -> Definition | None:
-        """How it reads for several layers; ``None`` if it cannot be shared."""
+        """The function with slots; ``None`` if it cannot be shared."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Function:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Which function is called for which kernel.
+    """Which function computes which kernel.
 
     Attributes:
-        functions: in order of first use.
-        of: by a kernel's symbol, the function that computes it.
-        values: by a kernel's symbol, what that is passed after the tensors.
+        functions: all functions, in order of first use.
+        of: the function of each kernel, by the kernel's symbol.
+        values: the arguments of each kernel's call after the tensors, by the kernel's symbol.
     """
 
     functions: tuple[Function, ...]
@@ -60,11 +60,11 @@ class Sharing:
 
     @property
     def source(self) -> str:
-        """The C of all functions."""
+        """C of all functions."""
         return "\n".join(function.source.strip() + "\n" for function in self.functions)
 
     def joined(self, other: Sharing) -> Sharing:
-        """What is shared among one set of kernels, and among another."""
+        """Return this together with the sharing of other kernels."""
         functions = (*self.functions, *other.functions)
         return Sharing(functions, {**self.of, **other.of}, {**self.values, **other.values})
 
@@ -73,14 +73,14 @@ def share(kernels: Sequence[Defined], prefix: str, taken: Collection[str] = ()) 
     """Find the kernels that one function can compute.
 
     Args:
-        kernels: with different symbols, in the order of their use.
-        prefix: start of all C names.
+        kernels: kernels with different symbols, in the order of their use.
+        prefix: prefix of all C names.
         taken: names that are in use, besides those of the kernels.
 
     Returns:
-        The functions.  One that only one layer calls is the kernel as it is; others are called
-        ``<prefix>_shared_<what>_<number>`` and take as arguments the values in which their layers
-        differ.
+        The functions.  A kernel that shares with no other stays as it is.  A shared function is
+        called ``<prefix>_shared_<what>_<number>`` and takes the values in which its layers differ
+        as arguments.
     """
     groups: dict[object, list[Defined]] = {}
     for kernel in kernels:
@@ -105,7 +105,7 @@ def share(kernels: Sequence[Defined], prefix: str, taken: Collection[str] = ()) 
 
 
 def _written(definitions: Sequence[Definition], names: _Names) -> tuple[Function, list[int]]:
-    """One function for these definitions, and which of their slots it is passed."""
+    """Return one function for these definitions, and the indices of the slots it takes."""
     first = definitions[0]
     passed = [
         place

@@ -12,11 +12,11 @@ _INDEX = "step"  # what the loop in C counts
 
 @dataclass(frozen=True)
 class Stage:
-    """What a round of the loop does for one of the tiles under way.
+    """What a step of the loop does for one of the tiles in flight.
 
     Attributes:
-        what: in words, e.g. ``finish, store``.
-        distance: in step s, it is done for tile s - distance.
+        what: the actions in words, e.g. ``finish, store``.
+        distance: step s does this for tile s - distance.
         code: C statements.
     """
 
@@ -26,23 +26,23 @@ class Stage:
 
     @property
     def tile(self) -> str:
-        """The number of its tile, in C."""
+        """C expression of the tile's number."""
         return f"{_INDEX} - {self.distance}" if self.distance else _INDEX
 
 
 def condition(stage: Stage, tiles: int, steps: int) -> str:
-    """The C condition that there is a tile for this stage."""
+    """Return the C condition under which there is a tile for this stage."""
     begun = [f"{_INDEX} >= {stage.distance}u"] if stage.distance else []
     end = tiles + stage.distance
     return " && ".join([*begun, *([f"{_INDEX} < {end}u"] if end < steps else [])])
 
 
 def phases(stages: Sequence[Stage], tiles: int) -> str:
-    """A C comment with a table: the tile of each stage, step by step.
+    """Return a C comment with a table of the tile that each stage works on in each step.
 
     Args:
-        stages: of a round, at least one of them at a distance.
-        tiles: there are.
+        stages: the stages of a step, at least one of them at a distance.
+        tiles: number of tiles.
     """
     ordered = sorted(stages, key=lambda stage: stage.distance)
     longest = ordered[-1].distance
@@ -70,7 +70,7 @@ def phases(stages: Sequence[Stage], tiles: int) -> str:
 
 
 def _row(step: int, stages: Sequence[Stage], tiles: int, phase: str) -> tuple[str, ...]:
-    """One step, with the numbers of its tiles."""
+    """Return the row of one step, with the numbers of its tiles."""
     numbers = [step - stage.distance for stage in stages]
     found = [f"tile {number}" if 0 <= number < tiles else "-" for number in numbers]
     return (str(step), *found, phase)

@@ -29,7 +29,7 @@ __all__ = ["Calls", "call_text", "initialiser", "staged_kernel"]
 
 _ENVIRONMENT = environment("byoc_dory.emit")
 
-# What a loop does for a tile, in comments; that it waits for a transfer goes without saying.
+# What a loop does for a tile, for comments; waiting for a transfer is not mentioned.
 _WORDS = {
     Verb.LOAD: "load",
     Verb.START: "start",
@@ -166,7 +166,7 @@ def staged_kernel(
 def _about(
     layer: Layer, plan: LayerPlan, program: TileProgram, title: str, cycles: int
 ) -> tuple[str, ...]:
-    """The comment before the function."""
+    """Return the lines of the comment before the function."""
     tile, two = plan.solution.tile, ", two of them in L1" if program.pipelined else ""
     return (
         f"{layer.op} {comment(layer.shape_text)}",
@@ -176,7 +176,7 @@ def _about(
 
 
 def _slots(loop: _Loop, constant: Constant | None) -> Iterator[Slot]:
-    """What the function has of its layer alone."""
+    """Yield the values of the function that belong to its layer."""
     if constant is not None:
         (name,) = (operand.name for operand in loop.program.operands if operand.constant)
         yield Slot(name, f"const {constant.data.dtype.name}_t *", constant.name)
@@ -234,7 +234,7 @@ class _Loop:
         return f"{head}{loop} {{\n{indent(body, '    ')}}}\n"
 
     def _stages(self) -> list[Stage]:
-        """What a round does, in order; neighbouring actions for the same tile are one stage."""
+        """Return what a step does, in order; consecutive actions for one tile are one stage."""
         actions = self.program.pipeline.actions
         found = []
         for distance, together in itertools.groupby(actions, lambda action: action.distance):

@@ -135,9 +135,10 @@ class Named(Symbol):
 
 @dataclass(frozen=True)
 class Own(Symbol):
-    """A number of this layer that shapes nothing, such as a multiplier.
+    """A number of one layer that does not shape the loop, such as a multiplier.
 
-    Layers that differ in it alone can share a function, which is passed it under this name.
+    Layers that differ only in such numbers can share a function; it becomes an argument of this
+    name.
     """
 
     name: str

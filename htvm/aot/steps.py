@@ -153,7 +153,7 @@ class Step:
     """One C call of the entry function.
 
     Attributes:
-        symbol: of the kernel, no other step's unless a kernel is called twice; empty for kind
+        symbol: symbol of the kernel, unique unless a kernel is called twice; empty for kind
             ``copy`` (first operand to the second, ``bytes``).
         args: in argument order.
         returns_code: ``int32_t`` with 0 for success, else ``void``.

@@ -135,7 +135,7 @@ def map_kernel(
 
 
 def _about(loop: MapLoop, program: TileProgram, cycles: int) -> Iterator[str]:
-    """Lines of the comment before the function."""
+    """Yield the lines of the comment before the function."""
     layer, solution = loop.layer, loop.plan.solution
     yield f"{layer.op} {comment(layer.shape_text)}"
     two = "2 x " if program.pipelined else ""
@@ -157,9 +157,9 @@ def _about(loop: MapLoop, program: TileProgram, cycles: int) -> Iterator[str]:
 
 
 def _slots(program: TileProgram, weights: Constant | None, fixed: bool) -> Iterator[Slot]:
-    """What the function has of its layer alone.
+    """Yield the values of the function that belong to its layer.
 
-    ``fixed``: the driver's descriptor is a static one, so that places and numbers are constants.
+    ``fixed``: the driver's descriptor is static, so that places and numbers must be constants.
     """
     if weights is not None:
         yield Slot("weights", f"const {weights.data.dtype.name}_t *", weights.name)
