@@ -187,12 +187,13 @@ def test_a_tile_hides_what_moves_beside_it() -> None:
 
 def test_values_in_c_are_numbers_where_they_can_be() -> None:
     found = program(sizes=(10, 9), tiles=(4, 9))
-    write = Writer(found, {"b": "p_weights"}).transfer
+    write = Writer(found).transfer
     a, b, out = (write(operand) for operand in (*found.operands, found.result))
-    assert (a.when, a.l1, a.l2) == ("", "L1_A + y % 2u * 32u", "a + (y * 4u) * 8u")
+    assert (a.when, a.l1, a.l2) == ("", "${L1_A} + y % 2u * 32u", "a + (y * 4u) * 8u")
     assert a.bytes == "((y + 1u < 3u ? 4u : 2u)) * 8"
-    assert (b.when, b.l1, b.l2, b.bytes) == ("tile == 0u", "L1_B", "p_weights", 72)
-    assert out.contiguous and out.l1 == "L1_OUT + tile % 2u * 36u"
+    assert (b.when, b.l1, b.l2, b.bytes) == ("tile == 0u", "${L1_B}", "b", 72)
+    assert write(replace(found.operands[1], constant=True)).l2 == "${b}"
+    assert out.contiguous and out.l1 == "${L1_OUT} + tile % 2u * 36u"
 
 
 # ---------------------------------------------------------------------- what is refused
