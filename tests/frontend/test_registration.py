@@ -12,7 +12,7 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError
 from htvm.frontend.onnx.dialect import READERS
-from htvm.frontend.operators import Activation, Applied, Operator
+from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.qdq import HANDLERS as RELAX
 from htvm.frontend.registration import registered
 from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 
-def one(reader: object) -> Operator:
+def one(reader: object) -> Applied:
     raise NotImplementedError
 
 
-def several(reader: object) -> Sequence[Applied] | list[Operator]:
+def several(reader: object) -> Sequence[Applied] | list[Applied]:
     raise NotImplementedError
 
 
-def with_option(reader: object, *, keep: bool) -> Sequence[Operator]:
+def with_option(reader: object, *, keep: bool) -> Sequence[Applied]:
     raise NotImplementedError
 
 
@@ -37,7 +37,7 @@ def no_operator(reader: object) -> Sequence[Activation]:
     raise NotImplementedError
 
 
-def closure(reader: object) -> Callable[[object], Operator]:
+def closure(reader: object) -> Callable[[object], Applied]:
     raise NotImplementedError
 
 
@@ -51,13 +51,13 @@ def unknown(reader: object) -> Decimal:
 
 def test_handlers_that_return_operators_are_registered() -> None:
     table = {"ONE": one, "SEVERAL": several, "KEEP": partial(with_option, keep=True)}
-    assert registered("a source", table, Operator) == table
+    assert registered("a source", table, Applied) == table
 
 
 @pytest.mark.parametrize(
     ("handler", "message"),
     [
-        (no_operator, "it returns Activation; .*: Operator"),
+        (no_operator, "it returns Activation; .*: Applied"),
         (partial(no_operator), "it returns Activation"),
         (closure, "it returns Callable"),
         (anything, "it returns Any"),
@@ -68,7 +68,7 @@ def test_handlers_that_return_operators_are_registered() -> None:
 )
 def test_other_handlers_are_refused_when_they_are_registered(handler: Any, message: str) -> None:
     with pytest.raises(IntegerFormError, match=message) as error:
-        registered("a source", {"ONE": one, "ODD": handler}, Operator)
+        registered("a source", {"ONE": one, "ODD": handler}, Applied)
     assert error.value.where == "handler of ODD (a source)"
 
 

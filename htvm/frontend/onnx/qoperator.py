@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine import islands, pointwise, pools, quantization, shapes, unary
 from htvm.frontend.onnx.affine.products import (
     Weight,
@@ -29,10 +30,10 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.operators import Step
+from htvm.frontend.products import folded_bias, padded
 from htvm.frontend.registration import registered
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
-from patterns.ops.moves.pad import Pad
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph, Node
@@ -163,9 +164,9 @@ def _integer_weight(reader: Reader, node: Node, axis: int) -> Weight:
     return weight_of(node, quantization.dequantized(node, data, scale, zeros, axis), axis)
 
 
-def _bias_of(node: Node, weight: Weight, zero: int) -> Any:
-    rows = weight.data.astype("int64").reshape(weight.data.shape[0], -1).sum(axis=1)
-    return (-zero * rows).astype("int32")
+def _bias_of(weight: Weight, zero: int) -> Array:
+    none = np.zeros(len(weight.data), "int32")
+    return folded_bias(weight.data, none, zero).astype("int32")
 
 
 def _conv_integer(reader: Reader, node: Node) -> Value:
@@ -175,14 +176,9 @@ def _conv_integer(reader: Reader, node: Node) -> Value:
     groups = node.integer("group", 1)
     if source.shape[1] != weight.data.shape[1] * groups or source.shape[0] != 1:
         raise node.damaged(f"{list(source.shape)} with weights {list(weight.data.shape)}")
-    bias, padding = _bias_of(node, weight, zero), windows.padding
-    if any(padding) and zero:
-        top, left, bottom, right = padding
-        shape = (*source.shape[:2], source.shape[2] + top + bottom, source.shape[3] + left + right)
-        pad = Pad(zero, padding, layout="NCHW")
-        source, padding = reader.write(node, pad, (source,), shape), (0, 0, 0, 0)
-    window = Window(windows.strides, padding, windows.dilation, groups, "NCHW")
-    op = Conv2dSums(weight.data, bias, window)
+    window = Window(windows.strides, windows.padding, windows.dilation, groups, "NCHW")
+    source, window = padded(source, window, zero, lambda _: reader.position(), node.where)
+    op = Conv2dSums(weight.data, _bias_of(weight, zero), window)
     out = (1, weight.data.shape[0], *windows.outputs)
     return Sums(reader.write(node, op, (source,), out, dtype="int32"))
 
@@ -196,8 +192,7 @@ def _matmul_integer(reader: Reader, node: Node) -> Value:
             f"a product of {list(source.shape)} and {list(weight.data.shape[::-1])}",
             "two matrices, the second constant",
         )
-    bias = _bias_of(node, weight, zero)
-    op = LinearSums(weight.data, bias)
+    op = LinearSums(weight.data, _bias_of(weight, zero))
     out = (source.shape[0], weight.data.shape[0])
     return Sums(reader.write(node, op, (source,), out, dtype="int32"))
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import UnsupportedError
-from htvm.frontend.operators import Activation, Applied, Conv, Dense, Operator, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Step
 from htvm.frontend.qdq.quantization import identity
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
 from htvm.frontend.scales import summed
 from patterns.ops.convert import Convert
+from patterns.ops.convolution import Conv2d
+from patterns.ops.dense import Dense
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "clip", "relu", "softmax"]
 
 SOFTMAX_STEP = Step(1 / 256, -128)
+_CLIPPING = (AveragePool, Conv2d, Convert, Dense, TfliteAdd)
 
 
 def add(reader: Reader, call: Call) -> Value:
@@ -42,7 +45,7 @@ def add(reader: Reader, call: Call) -> Value:
         )
     position, where = reader.position(), reader.where
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Operator:
+    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
         operands = (a.activation, b.activation)
         return Applied(position, where, operands, summed(a.step, b.step, step, clip))
 
@@ -75,20 +78,15 @@ def clip(reader: Reader, call: Call) -> Value:
     clip = (max(clipped[0], math.ceil(low)), min(clipped[1], math.floor(high)))
     if clip[0] > clip[1]:
         raise reader.unsupported(f"a clip to [{low}, {high}] leaves nothing")
-    if isinstance(origin, Applied):
-        made: Operator = replace(origin, op=replace(origin.op, clip=clip))  # type: ignore[call-arg]
-    else:
-        made = replace(origin, clip=clip)  # type: ignore[call-arg]
+    made = replace(origin, op=replace(origin.op, clip=clip))  # type: ignore[call-arg]
     return reader.activation(made, value.shape, reader.steps.get(value))
 
 
-def _clipped_by(origin: Operator | str) -> Pair | None:
+def _clipped_by(origin: Applied | str) -> Pair | None:
     """The range to which an operator clips its result, if it has one to set."""
-    if isinstance(origin, Conv | Dense):
-        return origin.clip
-    if isinstance(origin, Applied) and isinstance(origin.op, TfliteAdd | Convert | AveragePool):
-        return origin.op.clip
-    return None
+    if isinstance(origin, str) or not isinstance(origin.op, _CLIPPING):
+        return None
+    return origin.op.clip
 
 
 def bounded(reader: Reader, value: Any, low: float, high: float) -> Pending:
@@ -107,7 +105,7 @@ def softmax(reader: Reader, call: Call) -> Value:
         raise reader.unsupported(f"softmax over axis {call.attrs.axis}", "use the last axis")
     position, where = reader.position(), reader.where
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Operator:
+    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
         if step != SOFTMAX_STEP or clip != INT8:
             raise UnsupportedError(
                 f"a softmax quantized to {step} and clipped to {clip}",

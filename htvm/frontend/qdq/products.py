@@ -9,17 +9,10 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import (
-    BIAS_TOLERANCE,
-    Activation,
-    Applied,
-    Conv,
-    Dense,
-    Operator,
-    Pair,
-    Step,
-)
+from htvm.frontend.operators import Activation, Applied, Pair, Step
+from htvm.frontend.products import BIAS_TOLERANCE, Product
 from htvm.frontend.qdq.reader import Constant, Pending, Value, pads, pair
+from patterns.ops.convolution import Window
 from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import shape_of
 
@@ -41,26 +34,18 @@ def conv2d(reader: Reader, call: Call) -> Value:
         raise reader.unsupported(f"layouts {layout} and {kernel_layout}")
     weight = _weight(reader, call.args[1], axes[kernel_layout])
     _batch_of_one(reader, source.activation.shape)
-    position, where, scales = reader.position(), reader.where, _channel_scales(reader, weight)
+    where, scales = reader.where, _channel_scales(reader, weight)
+    at = [reader.position(sub) for sub in range(2)]
     shape, axis = shape_of(call), 3 if layout == "NHWC" else 1
 
-    def finish(step: Step, clip: Pair, bias: Constant | None) -> Operator:
-        return Conv(
-            position,
-            where,
-            (source.activation,),
-            weight=weight.data,
-            bias=_bias(bias, source.step, scales, shape, axis, where),
-            ratios=_ratios(source.step, scales, step),
-            input_zero_point=source.step.zero_point,
-            output_zero_point=step.zero_point,
-            clip=clip,
-            strides=pair(attrs.strides),
-            padding=pads(attrs.padding),
-            dilation=pair(attrs.dilation),
-            groups=int(attrs.groups),
-            layout=layout,
-        )
+    window = Window(
+        pair(attrs.strides), pads(attrs.padding), pair(attrs.dilation), int(attrs.groups), layout
+    )
+
+    def finish(step: Step, clip: Pair, bias: Constant | None) -> Applied:
+        summands = _bias(bias, source.step, scales, shape, axis, where)
+        product = _product(weight, summands, scales, (source.step, step), clip, where)
+        return product.convolved(source.activation, window, lambda sub: at[sub])
 
     return Pending(finish, shape, takes_bias=True)
 
@@ -75,22 +60,14 @@ def matmul(reader: Reader, call: Call) -> Value:
     where, scales = reader.where, _channel_scales(reader, weight)
     at = [reader.position(sub) for sub in range(3)]
 
-    def finish(step: Step, clip: Pair, bias: Constant | None) -> Operator:
+    def finish(step: Step, clip: Pair, bias: Constant | None) -> Applied:
         vector = source.activation
         if len(shape) != 2:
             flat = (1, shape[-1])
             vector = Activation(flat, Applied(at[0], where, (vector,), Reshape(flat)))
-        dense = Dense(
-            at[1],
-            where,
-            (vector,),
-            weight=weight.data,
-            bias=_bias(bias, source.step, scales, result, len(result) - 1, where),
-            ratios=_ratios(source.step, scales, step),
-            input_zero_point=source.step.zero_point,
-            output_zero_point=step.zero_point,
-            clip=clip,
-        )
+        summands = _bias(bias, source.step, scales, result, len(result) - 1, where)
+        product = _product(weight, summands, scales, (source.step, step), clip, where)
+        dense = product.dense(vector, at[1])
         if len(result) == 2:
             return dense
         rows = Activation((1, result[-1]), dense)
@@ -176,5 +153,15 @@ def _channel_scales(reader: Reader, weight: Constant) -> Array:
     return scales[:1] if np.all(scales == scales[0]) else scales
 
 
-def _ratios(source: Step, scales: Array, output: Step) -> tuple[float, ...]:
-    return tuple(source.scale * float(scale) / output.scale for scale in scales)
+def _product(
+    weight: Constant, bias: Array, scales: Array, steps: tuple[Step, Step], clip: Pair, where: str
+) -> Product:
+    first, last = steps
+    return Product(
+        weight=weight.data,
+        bias=bias,
+        ratios=tuple(first.scale * float(scale) / last.scale for scale in scales),
+        zero_points=(first.zero_point, last.zero_point),
+        clip=clip,
+        where=where,
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Operator, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Step
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
 from htvm.frontend.scales import converted
 
@@ -61,7 +61,7 @@ def quantize(reader: Reader, call: Call) -> Value:
 def identity(reader: Reader, source: Real) -> Pending:
     position, where = reader.position(), reader.where
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Operator:
+    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
         convert = converted(source.step, step, clip)
         return Applied(position, where, (source.activation,), convert)
 

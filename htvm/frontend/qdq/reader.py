@@ -12,7 +12,7 @@ from tvm.ir import GenericConst
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Operator, Pads, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pads, Pair, Step
 from patterns.op import Scale
 from patterns.ops.convert import Convert
 from patterns.primitive import shape_of
@@ -80,7 +80,7 @@ class Pending:
     ``finish`` makes the operator, given the output's step, the clip and the bias.
     """
 
-    finish: Callable[[Step, Pair, Constant | None], Operator]
+    finish: Callable[[Step, Pair, Constant | None], Applied]
     shape: tuple[int, ...]
     takes_bias: bool
     bias: Constant | None = None
@@ -190,7 +190,7 @@ class Reader:
         return handler(self, value)
 
     def activation(
-        self, operator: Operator, shape: tuple[int, ...], step: Step | None
+        self, operator: Applied, shape: tuple[int, ...], step: Step | None
     ) -> Activation:
         """The result of an operator, its step noted if known."""
         result = Activation(shape, operator)
@@ -198,7 +198,7 @@ class Reader:
             self.steps[result] = step
         return result
 
-    def pass_on(self, source: Any, make: Callable[[Activation], Operator], call: Call) -> Value:
+    def pass_on(self, source: Any, make: Callable[[Activation], Applied], call: Call) -> Value:
         """An operator that keeps the step, on an int8 tensor or through its float view."""
         shape = shape_of(call)
         if isinstance(source, Real):
@@ -227,11 +227,9 @@ class Reader:
             activation = origin.inputs[0]
 
 
-def _passes(operator: Operator) -> bool:
+def _passes(operator: Applied) -> bool:
     """Whether its result has the step of its input."""
-    if not isinstance(operator, Applied) or isinstance(operator.op, Convert):
-        return False
-    return operator.op.scale is Scale.PASSES
+    return operator.op.scale is Scale.PASSES and not isinstance(operator.op, Convert)
 
 
 Handler: TypeAlias = Callable[[Reader, "Call"], Value]

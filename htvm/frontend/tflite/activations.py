@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Clip, Operator, Step
+from htvm.frontend.operators import Activation, Applied, Clip, Step
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
@@ -49,17 +49,17 @@ def _unary(op: OperatorReader) -> tuple[TfliteTensor, Step, Step]:
 
 def _table(
     op: OperatorReader, stem: str, source: Activation, table: Array, sub: int = 0
-) -> Operator:
+) -> Applied:
     zero_point = op.step(op.result()).zero_point
     return Applied(op.position(sub), op.where, (source,), Table(table, zero_point), stem)
 
 
-def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Operator:
+def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Applied:
     """Bounds on an int8 tensor whose step stays."""
     return _table(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
 
 
-def logistic(op: OperatorReader) -> Sequence[Operator]:
+def logistic(op: OperatorReader) -> Sequence[Applied]:
     """LOGISTIC: output scale 1/256, zero point -128."""
     source, step, made = _unary(op)
     if made != Step(1 / 256, -128):
@@ -74,7 +74,7 @@ def logistic(op: OperatorReader) -> Sequence[Operator]:
     return [_table(op, "logistic", op.value(source), _sigmoid(op, step, curve))]
 
 
-def tanh(op: OperatorReader) -> Sequence[Operator]:
+def tanh(op: OperatorReader) -> Sequence[Applied]:
     """TANH: output scale 1/128, zero point 0."""
     source, step, made = _unary(op)
     if made != Step(1 / 128, 0):
@@ -106,7 +106,7 @@ def _sigmoid(op: OperatorReader, step: Step, curve: Callable[[int], int]) -> Arr
     return tabulate(function)
 
 
-def hard_swish(op: OperatorReader) -> Sequence[Operator]:
+def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
     source, step, made = _unary(op)
     fine = np.float32(1 / 128) * np.float32(step.scale)
@@ -150,7 +150,7 @@ def _high_multiply_16(a: int, b: int) -> int:
     return _saturated_16(high if nudged >= 0 else -high)
 
 
-def leaky_relu(op: OperatorReader) -> Sequence[Operator]:
+def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     """LEAKY_RELU: negative numbers times alpha."""
     source, step, made = _unary(op)
     alpha = op.options(75).real(0)
@@ -174,7 +174,7 @@ def _signed_fixed_point(op: OperatorReader, real: float) -> tuple[int, int]:
     return (multiplier if real >= 0 else -multiplier), shift
 
 
-def prelu(op: OperatorReader) -> Sequence[Operator]:
+def prelu(op: OperatorReader) -> Sequence[Applied]:
     """PRELU: negative numbers times a constant slope, one or one per channel."""
     op.count((2,))
     source, alpha = op.source(), op.int8(op.tensor(1))
@@ -209,21 +209,21 @@ def prelu(op: OperatorReader) -> Sequence[Operator]:
 # ------------------------------------------------------------------------------ conversions
 
 
-def relu(op: OperatorReader) -> Sequence[Operator]:
+def relu(op: OperatorReader) -> Sequence[Applied]:
     """RELU by itself: rescaled, then nothing below zero."""
     source, step, made = _unary(op)
     clip = (bound(0.0, made, INT8[0]), INT8[1])
     return [Applied(op.position(), op.where, (op.value(source),), converted(step, made, clip))]
 
 
-def relu_6(op: OperatorReader) -> Sequence[Operator]:
+def relu_6(op: OperatorReader) -> Sequence[Applied]:
     """RELU6 by itself: bounds in the input's integers, which TFLite Micro does not rescale."""
     source, step, _ = _unary(op)
     op.same_step()
     return [clipped(op, op.value(source), (step.zero_point, bound(6.0, step, INT8[1])))]
 
 
-def softmax(op: OperatorReader) -> Sequence[Operator]:
+def softmax(op: OperatorReader) -> Sequence[Applied]:
     """SOFTMAX over the last axis."""
     op.count((1,))
     source, result = op.source(), op.result()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Operator
+from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import summed
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
@@ -15,7 +15,7 @@ from patterns.ops.tflite.factors import AddFactors, MultiplyFactors
 __all__ = ["add", "multiply", "subtract"]
 
 
-def add(op: OperatorReader) -> Sequence[Operator]:
+def add(op: OperatorReader) -> Sequence[Applied]:
     """ADD; of two tensors of one shape it is a layer."""
     first, second = _operands(op)
     if isinstance(first, Activation) and isinstance(second, Activation):
@@ -26,12 +26,12 @@ def add(op: OperatorReader) -> Sequence[Operator]:
     return _binary(op, "add", 11, first, second)
 
 
-def subtract(op: OperatorReader) -> Sequence[Operator]:
+def subtract(op: OperatorReader) -> Sequence[Applied]:
     """SUB."""
     return _binary(op, "subtract", 28, *_operands(op))
 
 
-def multiply(op: OperatorReader) -> Sequence[Operator]:
+def multiply(op: OperatorReader) -> Sequence[Applied]:
     """MUL."""
     return _binary(op, "multiply", 21, *_operands(op))
 
@@ -58,7 +58,7 @@ def _binary(
     options: int,
     first: Activation | Array,
     second: Activation | Array,
-) -> Sequence[Operator]:
+) -> Sequence[Applied]:
     clip = op.clip(op.options(options), 0)
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
     scales = (steps[0].scale, steps[1].scale, steps[2].scale)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from htvm.frontend.operators import Applied, Operator
+from htvm.frontend.operators import Applied
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
@@ -21,7 +21,7 @@ __all__ = ["dequantize", "quantize"]
 _BYTES = ("int8", "uint8")
 
 
-def quantize(op: OperatorReader) -> Sequence[Operator]:
+def quantize(op: OperatorReader) -> Sequence[Applied]:
     """QUANTIZE: from float32, or from one 8-bit scale to another."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]
@@ -43,7 +43,7 @@ def quantize(op: OperatorReader) -> Sequence[Operator]:
     return [Applied(op.position(), op.where, (value,), convert)]
 
 
-def dequantize(op: OperatorReader) -> Sequence[Operator]:
+def dequantize(op: OperatorReader) -> Sequence[Applied]:
     """DEQUANTIZE: an 8-bit tensor to float32."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]

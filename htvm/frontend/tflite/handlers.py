@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from htvm.frontend.operators import Operator
+from htvm.frontend.operators import Applied
 from htvm.frontend.registration import registered
 from htvm.frontend.tflite import activations, arithmetic, borders, pools, products, shapes
 from htvm.frontend.tflite.reader import Handler
@@ -46,5 +46,5 @@ _HANDLERS: Mapping[str, Handler] = {
     "TRANSPOSE_CONV": products.transpose_conv,
 }
 
-HANDLERS = registered("TFLite", _HANDLERS, Operator)
+HANDLERS = registered("TFLite", _HANDLERS, Applied)
 """Reader of each supported operator."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from htvm.frontend.operators import Activation, Applied, Operator
+from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import INT8, OperatorReader
@@ -21,7 +21,7 @@ __all__ = ["average_pool", "max_pool", "mean", "resize_nearest"]
 _LARGEST = 1 << 12  # of rows and columns
 
 
-def average_pool(op: OperatorReader) -> Sequence[Operator]:
+def average_pool(op: OperatorReader) -> Sequence[Applied]:
     """AVERAGE_POOL_2D: padding is not counted."""
     op.count((1,))
     source = op.same_step()
@@ -34,7 +34,7 @@ def average_pool(op: OperatorReader) -> Sequence[Operator]:
     return [Applied(op.position(), op.where, inputs, AveragePool(kernel, strides, padding, clip))]
 
 
-def max_pool(op: OperatorReader) -> Sequence[Operator]:
+def max_pool(op: OperatorReader) -> Sequence[Applied]:
     """MAX_POOL_2D: padding never wins."""
     op.count((1,))
     source = op.same_step()
@@ -50,7 +50,7 @@ def max_pool(op: OperatorReader) -> Sequence[Operator]:
     return [clipped(op, Activation(op.result().shape, pool), clip, sub=1)]
 
 
-def mean(op: OperatorReader) -> Sequence[Operator]:
+def mean(op: OperatorReader) -> Sequence[Applied]:
     """MEAN over constant axes."""
     op.count((2,))
     source, result = op.source(), op.result()
@@ -72,7 +72,7 @@ def mean(op: OperatorReader) -> Sequence[Operator]:
     return [Applied(op.position(), op.where, (op.value(source),), made)]
 
 
-def resize_nearest(op: OperatorReader) -> Sequence[Operator]:
+def resize_nearest(op: OperatorReader) -> Sequence[Applied]:
     """RESIZE_NEAREST_NEIGHBOR to a constant size."""
     op.count((2,))
     source = op.same_step()

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import (
-    BIAS_TOLERANCE,
-    Activation,
-    Applied,
-    Conv,
-    Dense,
-    Operator,
-    Pads,
-    Pair,
-)
+from htvm.frontend.operators import Activation, Applied, Pads, Pair
+from htvm.frontend.products import BIAS_TOLERANCE, Product
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
+from patterns.ops.convolution import Window
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.reshape import Reshape
 
 __all__ = ["conv", "depthwise", "fully_connected", "transpose_conv", "window"]
 
 
-def conv(op: OperatorReader) -> Sequence[Operator]:
+def conv(op: OperatorReader) -> Sequence[Applied]:
     """CONV_2D: weights (K, fy, fx, C / groups)."""
     op.count((2, 3))
     source, weights = op.source(), op.weights(rank=4, axis=0)
@@ -36,16 +30,13 @@ def conv(op: OperatorReader) -> Sequence[Operator]:
     channels = weights.shape[0]
     if source.shape[3] % weights.shape[3] or channels % (source.shape[3] // weights.shape[3]):
         raise op.corrupt(f"weights of shape {weights.shape} for {source.shape[3]} channels")
-    strides, padding, dilation = window(op, options, weights.shape[1:3], (1, 2), (4, 5), channels)
-    return [
-        _convolution(
-            op, source, weights, constant_array(weights).transpose(0, 3, 1, 2), options, 3,
-            strides, padding, dilation, source.shape[3] // weights.shape[3],
-        )
-    ]  # fmt: skip
+    groups = source.shape[3] // weights.shape[3]
+    geometry = _geometry(op, options, weights, (4, 5), channels, groups)
+    product = _product(op, source, weights, (0, 3, 1, 2), options, 3)
+    return [product.convolved(op.value(source), geometry, op.position)]
 
 
-def depthwise(op: OperatorReader) -> Sequence[Operator]:
+def depthwise(op: OperatorReader) -> Sequence[Applied]:
     """DEPTHWISE_CONV_2D: weights (1, fy, fx, C * multiplier)."""
     op.count((2, 3))
     source, weights = op.source(), op.weights(rank=4, axis=3)
@@ -57,46 +48,57 @@ def depthwise(op: OperatorReader) -> Sequence[Operator]:
         raise op.corrupt(
             f"weights of shape {weights.shape} for {source.shape[3]} channels times {multiplier}"
         )
-    strides, padding, dilation = window(op, options, weights.shape[1:3], (1, 2), (5, 6), channels)
-    return [
-        _convolution(
-            op, source, weights, constant_array(weights).transpose(3, 0, 1, 2), options, 4,
-            strides, padding, dilation, source.shape[3],
-        )
-    ]  # fmt: skip
+    geometry = _geometry(op, options, weights, (5, 6), channels, source.shape[3])
+    product = _product(op, source, weights, (3, 0, 1, 2), options, 4)
+    return [product.convolved(op.value(source), geometry, op.position)]
 
 
-def _convolution(
+def _geometry(
+    op: OperatorReader,
+    options: Table,
+    weights: TfliteTensor,
+    dilation_fields: Pair,
+    channels: int,
+    groups: int,
+) -> Window:
+    strides, padding, dilation = window(
+        op, options, weights.shape[1:3], (1, 2), dilation_fields, channels
+    )
+    return Window(strides, padding, dilation, groups)
+
+
+def _product(
     op: OperatorReader,
     source: TfliteTensor,
     weights: TfliteTensor,
-    weight: Array,
+    axes: tuple[int, ...],
     options: Table,
     fused: int,
-    strides: Pair,
-    padding: Pads,
-    dilation: Pair,
-    groups: int,
-) -> Conv:
-    return Conv(
-        op.position(),
-        op.where,
-        (op.value(source),),
-        weight=np.ascontiguousarray(weight),
-        bias=_bias(op, 2, source, weights, len(weight)),
-        ratios=_ratios(op, source, weights),
-        input_zero_point=op.step(source).zero_point,
-        output_zero_point=op.step(op.result()).zero_point,
+    bias: int = 2,
+) -> Product:
+    """The layer of an operator.
+
+    Args:
+        op: the operator.
+        source, weights: its operands.
+        axes: of the weights, in the order of the integer form.
+        options: with the field ``fused``, its activation function.
+        fused: that field.
+        bias: number of the input that is the bias.
+    """
+    weight = constant_array(weights).transpose(axes)
+    first, last = op.step(source), op.step(op.result())
+    return Product(
+        weight=weight,
+        bias=_bias(op, bias, source, weights, len(weight)),
+        ratios=tuple(first.scale * scale / last.scale for scale in weights.scales),
+        zero_points=(first.zero_point, last.zero_point),
         clip=op.clip(options, fused),
-        strides=strides,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        layout="NHWC",
+        where=op.where,
     )
 
 
-def transpose_conv(op: OperatorReader) -> Sequence[Operator]:
+def transpose_conv(op: OperatorReader) -> Sequence[Applied]:
     """TRANSPOSE_CONV: weights (K, fy, fx, C); a convolution of the input spread over zeros."""
     op.count((3, 4))
     source, weights = op.source(2), op.weights(rank=4, axis=0)
@@ -126,27 +128,12 @@ def transpose_conv(op: OperatorReader) -> Sequence[Operator]:
     zero = op.step(source).zero_point
     interleave = Interleave(zero, size, (start[0], start[1]), (strides[0], strides[1]))
     spread = Applied(op.position(), op.where, (op.value(source),), interleave)
-    weight = constant_array(weights).transpose(0, 3, 1, 2)[:, :, ::-1, ::-1]
-    result = Conv(
-        op.position(1),
-        op.where,
-        (Activation((1, *size, inputs), spread),),
-        weight=np.ascontiguousarray(weight),
-        bias=_bias(op, 3, source, weights, channels),
-        ratios=_ratios(op, source, weights),
-        input_zero_point=zero,
-        output_zero_point=op.step(op.result()).zero_point,
-        clip=op.clip(options, 3),
-        strides=(1, 1),
-        padding=(0, 0, 0, 0),
-        dilation=(1, 1),
-        groups=1,
-        layout="NHWC",
-    )
-    return [result]
+    product = _product(op, source, weights, (0, 3, 1, 2), options, 3, bias=3)
+    turned = replace(product, weight=product.weight[:, :, ::-1, ::-1])
+    return [turned.convolved(Activation((1, *size, inputs), spread), Window(), op.position)]
 
 
-def fully_connected(op: OperatorReader) -> Sequence[Operator]:
+def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     """FULLY_CONNECTED: weights (K, C); all axes but the last of the input are rows."""
     op.count((2, 3))
     source, weights = op.source(), op.weights(rank=2, axis=0)
@@ -161,8 +148,7 @@ def fully_connected(op: OperatorReader) -> Sequence[Operator]:
     keeps = options.integer(2, "B")
     if keeps and source.shape[-1] != features:
         raise op.corrupt(f"an input of shape {source.shape} for weights of shape {weights.shape}")
-    bias = _bias(op, 2, source, weights, channels)
-    clip = op.clip(options, 0)
+    product = _product(op, source, weights, (0, 1), options, 0)
     shape = (*source.shape[:-1], channels) if keeps else (rows, channels)
     declared = op.result().shape
     if math.prod(declared) != rows * channels:
@@ -173,30 +159,14 @@ def fully_connected(op: OperatorReader) -> Sequence[Operator]:
     if source.shape != (rows, features):
         flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
         vector = Activation((rows, features), flat)
-    dense = Dense(
-        op.position(1),
-        op.where,
-        (vector,),
-        weight=constant_array(weights),
-        bias=bias,
-        ratios=_ratios(op, source, weights),
-        input_zero_point=op.step(source).zero_point,
-        output_zero_point=op.step(op.result()).zero_point,
-        clip=clip,
-    )
+    dense = product.dense(vector, op.position(1))
     if declared == (rows, channels):
         return [dense]
-    product = Activation((rows, channels), dense)
-    return [Applied(op.position(2), op.where, (product,), Reshape(declared))]
+    result = Activation((rows, channels), dense)
+    return [Applied(op.position(2), op.where, (result,), Reshape(declared))]
 
 
 # ------------------------------------------------------------------------------ parameters
-
-
-def _ratios(op: OperatorReader, source: TfliteTensor, weights: TfliteTensor) -> tuple[float, ...]:
-    """s_in * s_w / s_out, one or one per output channel."""
-    first, last = op.step(source).scale, op.step(op.result()).scale
-    return tuple(first * scale / last for scale in weights.scales)
 
 
 def _bias(

@@ -15,7 +15,7 @@ import numpy as np
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Operator, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Step
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
 
@@ -249,5 +249,5 @@ def constant_array(tensor: TfliteTensor) -> Array:
     return tensor.data.reshape(tensor.shape)
 
 
-Handler: TypeAlias = Callable[[OperatorReader], Sequence[Operator]]
+Handler: TypeAlias = Callable[[OperatorReader], Sequence[Applied]]
 """Reads one operator: one record per output."""

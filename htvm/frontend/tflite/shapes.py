@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from htvm.frontend.operators import Activation, Applied, Operator
+from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
@@ -36,7 +36,7 @@ _MOST_PADDING = 1 << 12
 # ------------------------------------------------------------------------------ reshapes
 
 
-def reshape(op: OperatorReader) -> Sequence[Operator]:
+def reshape(op: OperatorReader) -> Sequence[Applied]:
     """RESHAPE to a constant shape."""
     op.count((1, 2))
     source, result = op.same_step(), op.result()
@@ -61,7 +61,7 @@ def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor
     op.result_shape([whole // known if size == -1 else size for size in target])
 
 
-def same_elements(op: OperatorReader) -> Sequence[Operator]:
+def same_elements(op: OperatorReader) -> Sequence[Applied]:
     """SQUEEZE and EXPAND_DIMS: axes of size 1 come or go."""
     op.count((1,) if op.operator.kind == "SQUEEZE" else (2,))
     source, result = op.same_step(), op.result()
@@ -72,11 +72,11 @@ def same_elements(op: OperatorReader) -> Sequence[Operator]:
 
 def _reshaped(
     op: OperatorReader, source: Activation, shape: tuple[int, ...], sub: int = 0
-) -> Operator:
+) -> Applied:
     return Applied(op.position(sub), op.where, (source,), Reshape(shape))
 
 
-def transpose(op: OperatorReader) -> Sequence[Operator]:
+def transpose(op: OperatorReader) -> Sequence[Applied]:
     """TRANSPOSE by a constant permutation."""
     op.count((2,))
     source = op.same_step()
@@ -91,7 +91,7 @@ def transpose(op: OperatorReader) -> Sequence[Operator]:
 # ------------------------------------------------------------------------------ paddings
 
 
-def pad(op: OperatorReader) -> Sequence[Operator]:
+def pad(op: OperatorReader) -> Sequence[Applied]:
     """PAD with the number zero, PADV2 with a constant."""
     op.count((2,) if op.operator.kind == "PAD" else (3,))
     source = op.same_step()
@@ -129,7 +129,7 @@ def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
 # ------------------------------------------------------------------------------ concatenation
 
 
-def concatenation(op: OperatorReader) -> Sequence[Operator]:
+def concatenation(op: OperatorReader) -> Sequence[Applied]:
     """CONCATENATION; parts of another scale are rescaled to the output's first.
 
     TFLite refuses such parts and TFLite Micro copies their integers; what is meant is the numbers.
@@ -166,7 +166,7 @@ def _rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub:
 # ------------------------------------------------------------------------------ slices
 
 
-def strided_slice(op: OperatorReader) -> Sequence[Operator]:
+def strided_slice(op: OperatorReader) -> Sequence[Applied]:
     """STRIDED_SLICE with constant bounds; neither an ellipsis nor a new axis."""
     op.count((4,))
     source, options = op.same_step(), op.options(32)
@@ -204,7 +204,7 @@ def strided_slice(op: OperatorReader) -> Sequence[Operator]:
     return [_reshaped(op, Activation(tuple(sizes), part), tuple(shape), sub=1)]
 
 
-def slices(op: OperatorReader) -> Sequence[Operator]:
+def slices(op: OperatorReader) -> Sequence[Applied]:
     """SLICE with constant begin and size."""
     op.count((3,))
     source = op.same_step()
@@ -222,7 +222,7 @@ def slices(op: OperatorReader) -> Sequence[Operator]:
     return [_part(op, source, begin, sizes, [1] * len(sizes))]
 
 
-def split(op: OperatorReader) -> Sequence[Operator]:
+def split(op: OperatorReader) -> Sequence[Applied]:
     """SPLIT into equal parts along a constant axis."""
     outputs = len(op.operator.outputs)
     op.count((2,), outputs)
@@ -234,7 +234,7 @@ def split(op: OperatorReader) -> Sequence[Operator]:
     return _parts(op, source, axis, [source.shape[axis] // outputs] * outputs)
 
 
-def split_v(op: OperatorReader) -> Sequence[Operator]:
+def split_v(op: OperatorReader) -> Sequence[Applied]:
     """SPLIT_V into parts of constant sizes."""
     outputs = len(op.operator.outputs)
     op.count((3,), outputs)
@@ -250,7 +250,7 @@ def split_v(op: OperatorReader) -> Sequence[Operator]:
 
 def _parts(
     op: OperatorReader, source: TfliteTensor, axis: int, sizes: Sequence[int]
-) -> Sequence[Operator]:
+) -> Sequence[Applied]:
     parts = []
     for at, size in enumerate(sizes):
         begin, shape = [0] * len(source.shape), list(source.shape)
@@ -267,6 +267,6 @@ def _part(
     sizes: Sequence[int],
     strides: Sequence[int],
     sub: int = 0,
-) -> Operator:
+) -> Applied:
     part = Slice(tuple(begin), tuple(sizes), tuple(strides))
     return Applied(op.position(sub), op.where, (op.value(source),), part)

@@ -14,10 +14,10 @@ from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.affine.windows import Windows
-from htvm.frontend.operators import BIAS_TOLERANCE, Activation, Clip, Conv, Dense, Step
+from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.products import BIAS_TOLERANCE, Product, folded_bias, padded
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
-from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
@@ -107,6 +107,20 @@ def _ratios(step: Step, weight: Weight, output: Step) -> tuple[float, ...]:
     return tuple(float(ratio) for ratio in ratios)
 
 
+def _product(
+    node: Node, bias: Constant | None, step: Step, weight: Weight, output: Step, clip: Clip
+) -> Product:
+    return Product(
+        weight=weight.data,
+        bias=_bias(node, bias, len(weight.data), step, weight),
+        ratios=_ratios(step, weight, output),
+        zero_points=(step.zero_point, output.zero_point),
+        clip=clip,
+        where=node.where,
+        rounding="onnx",
+    )
+
+
 # ------------------------------------------------------------------------------ convolution
 
 
@@ -131,56 +145,26 @@ def convolution(
     if batch != 1:
         raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
     shape = (1, k, *windows.outputs)
+    window = Window(windows.strides, windows.padding, windows.dilation, groups, "NCHW")
 
     def finish(output: Step, clip: Clip, extra: Constant | None) -> Activation:
-        operator = Conv(
-            reader.position(),
-            node.where,
-            (source,),
-            weight=weight.data,
-            bias=_bias(node, extra, k, step, weight),
-            ratios=_ratios(step, weight, output),
-            input_zero_point=step.zero_point,
-            output_zero_point=output.zero_point,
-            clip=clip,
-            strides=windows.strides,
-            padding=windows.padding,
-            dilation=windows.dilation,
-            groups=groups,
-            layout="NCHW",
-            rounding="onnx",
-        )
+        product = _product(node, extra, step, weight, output, clip)
+        operator = product.convolved(source, window, lambda _: reader.position())
         return reader.result(operator, shape, output)
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
-        padded, padding = _padded(reader, node, view, windows)
+        moved = padded(source, window, step.zero_point, lambda _: reader.position(), node.where)
         summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
-        window = Window(windows.strides, padding, windows.dilation, groups, "NCHW")
-        op = Conv2dSums(weight.data, summands, window)
-        sums = reader.write(node, op, (padded,), shape, dtype="int32")
+        op = Conv2dSums(weight.data, summands, moved[1])
+        sums = reader.write(node, op, (moved[0],), shape, dtype="int32")
         return _real(reader, node, sums, view, weight, 1, bound)
 
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
 
 
-def _padded(
-    reader: Reader, node: Node, view: View, windows: Windows
-) -> tuple[Activation, tuple[int, int, int, int]]:
-    """The input and the padding left to do: the number 0.0 is seldom the integer 0."""
-    source, zero = view.activation, view.step.zero_point
-    if not any(windows.padding) or zero == 0:
-        return source, windows.padding
-    top, left, bottom, right = windows.padding
-    batch, channels, y, x = source.shape
-    shape = (batch, channels, y + top + bottom, x + left + right)
-    pad = Pad(zero, windows.padding, "NCHW")
-    return reader.write(node, pad, (source,), shape), (0, 0, 0, 0)
-
-
 def _folded(node: Node, bias: Array, weight: Array, step: Step) -> Array:
     """The bias with the input's zero point in it."""
-    rows = weight.astype("int64").reshape(weight.shape[0], -1).sum(axis=1)
-    return _int32(node, bias.astype("int64") - step.zero_point * rows)
+    return _int32(node, folded_bias(weight, bias, step.zero_point))
 
 
 def _real(
@@ -214,18 +198,8 @@ def matrix_product(
 
     def finish(output: Step, clip: Clip, extra: Constant | None) -> Activation:
         source = flat()
-        operator = Dense(
-            reader.position(),
-            node.where,
-            (source,),
-            weight=weight.data,
-            bias=_bias(node, extra, k, step, weight),
-            ratios=_ratios(step, weight, output),
-            input_zero_point=step.zero_point,
-            output_zero_point=output.zero_point,
-            clip=clip,
-            rounding="onnx",
-        )
+        product = _product(node, extra, step, weight, output, clip)
+        operator = product.dense(source, reader.position())
         made = reader.result(operator, (rows, k), output)
         return _reshaped(reader, node, made, result, output)
 

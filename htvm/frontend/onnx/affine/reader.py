@@ -20,7 +20,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.network import Network
-from htvm.frontend.operators import Activation, Applied, Operator, Step
+from htvm.frontend.operators import Activation, Applied, Step
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.integer.rescale import Rescale
 
@@ -194,7 +194,7 @@ class Reader:
 
     def result(
         self,
-        operator: Operator,
+        operator: Applied,
         shape: tuple[int, ...],
         step: Step | None = None,
         dtype: str = "int8",

@@ -1,0 +1,124 @@
+"""Layers with weights as operators of the integer form, from scales and zero points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
+from htvm.frontend.operators import Activation, Applied, Clip, Pair
+from patterns.op import TensorType
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense
+from patterns.ops.moves.pad import Pad
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.requantize import fixed_point
+
+__all__ = ["BIAS_TOLERANCE", "Product", "folded_bias", "padded"]
+
+BIAS_TOLERANCE = 0.02
+"""How far the scale of a bias may be from s_in * s_w for its integers to be taken as they are."""
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A layer with weights whose input and output are quantized.
+
+    Attributes:
+        weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
+        bias: int32 ``[K]``, in steps of s_in * s_w.
+        ratios: s_in * s_w / s_out, one or one per output channel.
+        zero_points: of input and output.
+        clip: inclusive range of the output.
+        where: place in the source, for messages.
+        rounding: whose requantization is meant.
+    """
+
+    weight: Array
+    bias: Array
+    ratios: tuple[float, ...]
+    zero_points: Pair
+    clip: Clip
+    where: str
+    rounding: Literal["tflite", "onnx"] = "tflite"
+
+    def convolved(
+        self, source: Activation, window: Window, position: Callable[[int], Pair]
+    ) -> Applied:
+        """The convolution of a tensor, which is padded by itself where zero is another integer.
+
+        Args:
+            source: the input.
+            window: how the filter moves.
+            position: places of the operators that it consists of, by their number.
+
+        Raises:
+            UnsupportedError: if the folded bias, or some accumulator, does not fit int32, or the
+                scales are too far apart.
+        """
+        source, window = padded(source, window, self.zero_points[0], position, self.where)
+        parameters = self._bias, window, self._requant, self.clip
+        op = conv2d_of(np.ascontiguousarray(self.weight), *parameters)
+        return Applied(position(1), self.where, (source,), op)
+
+    def dense(self, source: Activation, position: Pair) -> Applied:
+        """The product with rows ``(N, C)``; errors as for `convolved`."""
+        op = Dense(self.weight, self._bias, self._requant, self.clip)
+        return Applied(position, self.where, (source,), op)
+
+    @property
+    def _requant(self) -> TfliteRequant | OnnxRequant:
+        onnx = self.rounding == "onnx"
+        parts = [(float_scale if onnx else fixed_point)(ratio) for ratio in self.ratios]
+        multiplier, shift = zip(*parts, strict=True)
+        requant = OnnxRequant if onnx else TfliteRequant
+        return requant(multiplier, shift, self.zero_points[1])
+
+    @property
+    def _bias(self) -> Array:
+        bias = folded_bias(self.weight, self.bias, self.zero_points[0])
+        rows = _rows(self.weight)
+        # Weights times activations in [-128, 127], each at its worst.
+        highest = bias + np.maximum(rows * 127, rows * -128).sum(axis=1)
+        lowest = bias + np.minimum(rows * 127, rows * -128).sum(axis=1)
+        worst = max(int(part.max(initial=0)) for part in (np.abs(bias), highest, -lowest))
+        if worst > _INT32_MAX:
+            raise UnsupportedError(
+                f"an accumulator can reach {worst}, beyond int32",
+                where=self.where,
+                hint="quantize with larger weight scales, or split the layer's input channels",
+            )
+        return bias.astype("int32")
+
+
+def folded_bias(weight: Array, bias: Array, zero_point: int) -> Array:
+    """The bias minus the input's zero point times the sum of the weights, int64 ``[K]``."""
+    return np.asarray(bias.astype("int64") - zero_point * _rows(weight).sum(axis=1))
+
+
+def _rows(weight: Array) -> Array:
+    # Not -1: a damaged file may have no channels, which is said where sizes are checked.
+    return weight.astype("int64").reshape(len(weight), math.prod(weight.shape[1:]))
+
+
+def padded(
+    source: Activation,
+    window: Window,
+    zero_point: int,
+    position: Callable[[int], Pair],
+    where: str,
+) -> tuple[Activation, Window]:
+    """What a convolution reads, and the window left: it pads with the integer 0, and the number 0.0
+    is seldom that."""
+    if not any(window.padding) or zero_point == 0:
+        return source, window
+    pad = Pad(zero_point, window.padding, window.layout)
+    shape = pad.result_of([TensorType(source.shape)]).shape
+    applied = Applied(position(0), where, (source,), pad)
+    return Activation(shape, applied), replace(window, padding=(0, 0, 0, 0))
