@@ -11,7 +11,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
-from htvm.frontend.operators import Activation, Step
+from htvm.frontend.operators import info_of
 from htvm.frontend.qdq import read_qdq
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
@@ -19,7 +19,7 @@ from patterns.primitive import dtype_of, shape_of
 from patterns.reading.read import bindings_of, kind_of_operator, main_of, operators, output_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from patterns.reading.read import Node
 
@@ -53,8 +53,13 @@ def load_module(source: Any, name: str | None = None) -> Model:
         return Model(
             name=symbol,
             module=module,
-            inputs=tuple(_info(key, item, network.steps) for key, item in network.inputs),
-            outputs=_outputs(_distinct(output_names(module)), network.outputs, network.steps),
+            inputs=tuple(info_of(key, item, network.steps) for key, item in network.inputs),
+            outputs=tuple(
+                info_of(label, item, network.steps)
+                for label, item in zip(
+                    _distinct(output_names(module)), network.outputs, strict=True
+                )
+            ),
             scheme=scheme_of(nodes),
         )
     # What no result needs would be placed and tiled, but never called.
@@ -109,21 +114,6 @@ def _is_qdq(module: IRModule) -> bool:
         for _, value in bindings_of(main_of(module))
     }
     return bool(names & {"relax.quantize", "relax.dequantize"})
-
-
-def _info(name: str, activation: Activation, steps: Mapping[Activation, Step]) -> TensorInfo:
-    step = steps.get(activation)
-    if step is None:
-        return TensorInfo(name, activation.shape, activation.dtype)
-    return TensorInfo(name, activation.shape, activation.dtype, step.scale, step.zero_point)
-
-
-def _outputs(
-    names: Sequence[str], activations: Sequence[Activation], steps: Mapping[Activation, Step]
-) -> tuple[TensorInfo, ...]:
-    return tuple(
-        _info(name, activation, steps) for name, activation in zip(names, activations, strict=True)
-    )
 
 
 def _named(module: IRModule) -> IRModule:

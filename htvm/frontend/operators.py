@@ -9,8 +9,11 @@ A new operator needs no more than a class below `patterns/ops` and a handler in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
     from patterns.op import Op
@@ -21,7 +24,8 @@ __all__ = [
     "Clip",
     "Pads",
     "Pair",
-    "Step",
+    "Quantization",
+    "info_of",
 ]
 
 Clip: TypeAlias = tuple[int, int]
@@ -30,7 +34,7 @@ Pads: TypeAlias = tuple[int, int, int, int]  # top, left, bottom, right
 
 
 @dataclass(frozen=True)
-class Step:
+class Quantization:
     """Affine quantization of an activation: ``real = scale * (integer - zero_point)``."""
 
     scale: float
@@ -70,3 +74,12 @@ class Applied:
     inputs: tuple[Activation, ...]
     op: Op
     stem: str = ""
+
+
+def info_of(
+    name: str, activation: Activation, quantizations: Mapping[Activation, Quantization]
+) -> TensorInfo:
+    """What a model says of an input or output, its quantization included where it is known."""
+    found = quantizations.get(activation)
+    parameters = () if found is None else (found.scale, found.zero_point)
+    return TensorInfo(name, activation.shape, activation.dtype, *parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from htvm.frontend.operators import Clip, Step
+from htvm.frontend.operators import Clip, Quantization
 from patterns.ops.convert import Convert
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
@@ -10,7 +10,7 @@ from patterns.ops.tflite.factors import AddFactors
 __all__ = ["converted", "summed"]
 
 
-def converted(before: Step, after: Step, clip: Clip) -> Convert:
+def converted(before: Quantization, after: Quantization, clip: Clip) -> Convert:
     """The conversion of int8 from one quantization to another.
 
     Raises:
@@ -20,12 +20,12 @@ def converted(before: Step, after: Step, clip: Clip) -> Convert:
     return Convert.of_scales((before.scale, after.scale), zeros, clip)
 
 
-def summed(first: Step, second: Step, output: Step, clip: Clip) -> TfliteAdd:
+def summed(a: Quantization, b: Quantization, output: Quantization, clip: Clip) -> TfliteAdd:
     """The sum of two int8 tensors, each in a quantization of its own.
 
     Raises:
         UnsupportedError: if the output's scale is absurdly fine.
     """
-    scales = (first.scale, second.scale, output.scale)
-    zeros = (first.zero_point, second.zero_point, output.zero_point)
+    scales = (a.scale, b.scale, output.scale)
+    zeros = (a.zero_point, b.zero_point, output.zero_point)
     return TfliteAdd(AddFactors.from_scales(scales, zeros), clip)

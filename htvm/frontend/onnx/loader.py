@@ -17,7 +17,8 @@ from htvm.frontend.onnx.dialect import reader_of
 from htvm.frontend.onnx.file import read_file
 from htvm.frontend.onnx.schema import check_node
 from htvm.frontend.onnx.types import input_types_of
-from htvm.model import Model, TensorInfo, model_name
+from htvm.frontend.operators import info_of
+from htvm.model import Model, model_name
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Graph
@@ -63,8 +64,8 @@ def load_onnx(
     return Model(
         name=model_name(name or path.stem),
         module=module,
-        inputs=tuple(_info(label, item, network) for label, item in network.inputs),
-        outputs=tuple(_info(label, item, network) for label, item in network.outputs),
+        inputs=tuple(info_of(label, item, network.steps) for label, item in network.inputs),
+        outputs=tuple(info_of(label, item, network.steps) for label, item in network.outputs),
         source=path.name,
         # The file's own hash would not change with weights in other files.
         file_sha256=file_sha256(path) if graph.alone else "",
@@ -103,10 +104,3 @@ def _parameters(network: Network) -> list[tuple[str, Activation]]:
         taken.add(name)
         result.append((name, activation))
     return result
-
-
-def _info(name: str, activation: Activation, network: Network) -> TensorInfo:
-    step = network.steps.get(activation)
-    if step is None:
-        return TensorInfo(name, activation.shape, activation.dtype)
-    return TensorInfo(name, activation.shape, activation.dtype, step.scale, step.zero_point)

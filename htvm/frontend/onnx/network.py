@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from htvm.frontend.operators import Activation, Step
+from htvm.frontend.operators import Activation, Quantization
 
 __all__ = ["Network", "Options"]
 
@@ -35,5 +35,5 @@ class Network:
 
     inputs: tuple[tuple[str, Activation], ...]
     outputs: tuple[tuple[str, Activation], ...]
-    steps: Mapping[Activation, Step] = field(default_factory=dict[Activation, Step])
+    steps: Mapping[Activation, Quantization] = field(default_factory=dict[Activation, Quantization])
     sources: Mapping[Activation, str] = field(default_factory=dict[Activation, str])

@@ -29,7 +29,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.affine.windows import windows_of
-from htvm.frontend.operators import Step
+from htvm.frontend.operators import Quantization
 from htvm.frontend.products import folded_bias, padded
 from htvm.frontend.registration import registered
 from patterns.ops.convolution import Conv2dSums, Window
@@ -69,7 +69,7 @@ def _view(reader: Reader, node: Node, index: int) -> View:
         )
     step, dtype = step_of(reader, node, index + 1)
     if not node.input(index + 2):
-        dtype, step = value.dtype, Step(step.scale, -offset_of(value.dtype))
+        dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
     quantization.learn(reader, value.activation, step)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import UnsupportedError
-from htvm.frontend.operators import Activation, Applied, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.qdq.quantization import identity
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
 from htvm.frontend.scales import summed
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "clip", "relu", "softmax"]
 
-SOFTMAX_STEP = Step(1 / 256, -128)
+SOFTMAX_STEP = Quantization(1 / 256, -128)
 _CLIPPING = (AveragePool, Conv2d, Convert, Dense, TfliteAdd)
 
 
@@ -45,7 +45,7 @@ def add(reader: Reader, call: Call) -> Value:
         )
     position, where = reader.position(), reader.where
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
+    def finish(step: Quantization, clip: Pair, _: Constant | None) -> Applied:
         operands = (a.activation, b.activation)
         return Applied(position, where, operands, summed(a.step, b.step, step, clip))
 
@@ -105,7 +105,7 @@ def softmax(reader: Reader, call: Call) -> Value:
         raise reader.unsupported(f"softmax over axis {call.attrs.axis}", "use the last axis")
     position, where = reader.position(), reader.where
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
+    def finish(step: Quantization, clip: Pair, _: Constant | None) -> Applied:
         if step != SOFTMAX_STEP or clip != INT8:
             raise UnsupportedError(
                 f"a softmax quantized to {step} and clipped to {clip}",

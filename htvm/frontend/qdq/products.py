@@ -9,7 +9,7 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.products import BIAS_TOLERANCE, Product
 from htvm.frontend.qdq.reader import Constant, Pending, Value, pads, pair
 from patterns.ops.convolution import Window
@@ -42,7 +42,7 @@ def conv2d(reader: Reader, call: Call) -> Value:
         pair(attrs.strides), pads(attrs.padding), pair(attrs.dilation), int(attrs.groups), layout
     )
 
-    def finish(step: Step, clip: Pair, bias: Constant | None) -> Applied:
+    def finish(step: Quantization, clip: Pair, bias: Constant | None) -> Applied:
         summands = _bias(bias, source.step, scales, shape, axis, where)
         product = _product(weight, summands, scales, (source.step, step), clip, where)
         return product.convolved(source.activation, window, lambda sub: at[sub])
@@ -60,7 +60,7 @@ def matmul(reader: Reader, call: Call) -> Value:
     where, scales = reader.where, _channel_scales(reader, weight)
     at = [reader.position(sub) for sub in range(3)]
 
-    def finish(step: Step, clip: Pair, bias: Constant | None) -> Applied:
+    def finish(step: Quantization, clip: Pair, bias: Constant | None) -> Applied:
         vector = source.activation
         if len(shape) != 2:
             flat = (1, shape[-1])
@@ -97,7 +97,12 @@ def _weight(reader: Reader, expr: Expr, axes: tuple[int, ...]) -> Constant:
 
 
 def _bias(
-    bias: Constant | None, step: Step, scales: Array, shape: tuple[int, ...], axis: int, where: str
+    bias: Constant | None,
+    step: Quantization,
+    scales: Array,
+    shape: tuple[int, ...],
+    axis: int,
+    where: str,
 ) -> Array:
     """The bias per output channel in steps of s_in * s_w, int32.
 
@@ -154,7 +159,12 @@ def _channel_scales(reader: Reader, weight: Constant) -> Array:
 
 
 def _product(
-    weight: Constant, bias: Array, scales: Array, steps: tuple[Step, Step], clip: Pair, where: str
+    weight: Constant,
+    bias: Array,
+    scales: Array,
+    steps: tuple[Quantization, Quantization],
+    clip: Pair,
+    where: str,
 ) -> Product:
     first, last = steps
     return Product(

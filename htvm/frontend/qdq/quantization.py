@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
 from htvm.frontend.scales import converted
 
@@ -61,7 +61,7 @@ def quantize(reader: Reader, call: Call) -> Value:
 def identity(reader: Reader, source: Real) -> Pending:
     position, where = reader.position(), reader.where
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
+    def finish(step: Quantization, clip: Pair, _: Constant | None) -> Applied:
         convert = converted(source.step, step, clip)
         return Applied(position, where, (source.activation,), convert)
 
@@ -73,7 +73,7 @@ def _scales(reader: Reader, call: Call) -> tuple[Array, Array]:
     return scales, reader.constant(call.args[2], "zero point").astype("int64")
 
 
-def _step(reader: Reader, scales: Array, zeros: Array) -> Step:
+def _step(reader: Reader, scales: Array, zeros: Array) -> Quantization:
     if scales.size != 1 or zeros.size != 1:
         raise reader.unsupported(
             f"an activation with {scales.size} scales", "quantize activations per tensor"
@@ -81,10 +81,10 @@ def _step(reader: Reader, scales: Array, zeros: Array) -> Step:
     scale, zero_point = float(scales.reshape(-1)[0]), int(zeros.reshape(-1)[0])
     if not (scale > 0 and math.isfinite(scale)) or not -128 <= zero_point <= 127:
         raise reader.unsupported(f"scale {scale} with zero point {zero_point}")
-    return Step(scale, zero_point)
+    return Quantization(scale, zero_point)
 
 
-def _bound(real: float, step: Step, otherwise: int) -> int:
+def _bound(real: float, step: Quantization, otherwise: int) -> int:
     """A real bound in steps, inside int8."""
     if math.isinf(real):
         return otherwise

@@ -12,7 +12,7 @@ from tvm.ir import GenericConst
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Pads, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pads, Pair, Quantization
 from patterns.op import Scale
 from patterns.ops.convert import Convert
 from patterns.primitive import shape_of
@@ -51,7 +51,7 @@ class Network:
 
     inputs: tuple[tuple[str, Activation], ...]
     outputs: tuple[Activation, ...]
-    steps: Mapping[Activation, Step]
+    steps: Mapping[Activation, Quantization]
 
 
 # ------------------------------------------------------------------------ what a variable can be
@@ -62,7 +62,7 @@ class Real:
     """A dequantized activation."""
 
     activation: Activation
-    step: Step
+    step: Quantization
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Pending:
     ``finish`` makes the operator, given the output's step, the clip and the bias.
     """
 
-    finish: Callable[[Step, Pair, Constant | None], Applied]
+    finish: Callable[[Quantization, Pair, Constant | None], Applied]
     shape: tuple[int, ...]
     takes_bias: bool
     bias: Constant | None = None
@@ -111,7 +111,7 @@ class Reader:
         self._handlers = handlers
         self._main = main_of(module)
         self._values: dict[Var, Value] = {}
-        self.steps: dict[Activation, Step] = {}
+        self.steps: dict[Activation, Quantization] = {}
         self._index = 0
         self.where = ""
 
@@ -190,7 +190,7 @@ class Reader:
         return handler(self, value)
 
     def activation(
-        self, operator: Applied, shape: tuple[int, ...], step: Step | None
+        self, operator: Applied, shape: tuple[int, ...], step: Quantization | None
     ) -> Activation:
         """The result of an operator, its step noted if known."""
         result = Activation(shape, operator)
@@ -217,7 +217,7 @@ class Reader:
             )
         return value
 
-    def learn(self, activation: Activation, step: Step) -> None:
+    def learn(self, activation: Activation, step: Quantization) -> None:
         """Note a step, also of the tensors whose values the activation's are."""
         while activation not in self.steps:
             self.steps[activation] = step

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.frontend.operators import Activation, Applied, Pads, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pads, Pair, Quantization
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value, Wide, pads, pair
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
@@ -112,7 +112,7 @@ def avg_pool2d(reader: Reader, call: Call) -> Value:
         return Wide(value.activation, make(value.activation, INT8))
     source = reader.real(value, "input")
 
-    def finish(step: Step, clip: Pair, _: Constant | None) -> Applied:
+    def finish(step: Quantization, clip: Pair, _: Constant | None) -> Applied:
         if step != source.step:
             raise UnsupportedError(
                 f"an average from {source.step} to {step}",

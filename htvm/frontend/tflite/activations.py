@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Clip, Step
+from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
@@ -39,7 +39,7 @@ _INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
 # ------------------------------------------------------------------------------ tables
 
 
-def _unary(op: OperatorReader) -> tuple[TfliteTensor, Step, Step]:
+def _unary(op: OperatorReader) -> tuple[TfliteTensor, Quantization, Quantization]:
     """Input, its step and the output's, of one shape."""
     op.count((1,))
     source = op.source()
@@ -62,7 +62,7 @@ def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) ->
 def logistic(op: OperatorReader) -> Sequence[Applied]:
     """LOGISTIC: output scale 1/256, zero point -128."""
     source, step, made = _unary(op)
-    if made != Step(1 / 256, -128):
+    if made != Quantization(1 / 256, -128):
         raise op.unsupported(
             f"a logistic with output scale {made.scale:g}, zero point {made.zero_point}",
             "int8 logistic has scale 1/256 and zero point -128",
@@ -77,7 +77,7 @@ def logistic(op: OperatorReader) -> Sequence[Applied]:
 def tanh(op: OperatorReader) -> Sequence[Applied]:
     """TANH: output scale 1/128, zero point 0."""
     source, step, made = _unary(op)
-    if made != Step(1 / 128, 0):
+    if made != Quantization(1 / 128, 0):
         raise op.unsupported(
             f"a tanh with output scale {made.scale:g}, zero point {made.zero_point}",
             "int8 tanh has scale 1/128 and zero point 0",
@@ -89,7 +89,7 @@ def tanh(op: OperatorReader) -> Sequence[Applied]:
     return [_table(op, "tanh", op.value(source), _sigmoid(op, step, curve))]
 
 
-def _sigmoid(op: OperatorReader, step: Step, curve: Callable[[int], int]) -> Array:
+def _sigmoid(op: OperatorReader, step: Quantization, curve: Callable[[int], int]) -> Array:
     """The table of a curve of Q4.27; beyond +-15 it has reached its end."""
     real = step.scale * 2.0 ** (31 - _INPUT_BITS)
     if not 2.0**-31 <= real < 2.0**30:

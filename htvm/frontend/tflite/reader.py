@@ -15,7 +15,7 @@ import numpy as np
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Applied, Pair, Step
+from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
 
@@ -126,7 +126,7 @@ class OperatorReader:
         """What an activation stands for."""
         return self._values[tensor.index]
 
-    def step(self, tensor: TfliteTensor) -> Step:
+    def step(self, tensor: TfliteTensor) -> Quantization:
         """Quantization of an 8-bit tensor, per tensor."""
         if len(tensor.scales) != 1:
             raise self.unsupported(
@@ -135,7 +135,7 @@ class OperatorReader:
         low, high = (0, 255) if tensor.dtype == "uint8" else INT8
         if not low <= tensor.zero_points[0] <= high:
             raise self.corrupt(f"zero point {tensor.zero_points[0]} of {tensor.place}")
-        return Step(tensor.scales[0], tensor.zero_points[0])
+        return Quantization(tensor.scales[0], tensor.zero_points[0])
 
     def close(self, first: TfliteTensor, second: TfliteTensor) -> bool:
         """Whether two tensors have one scale and zero point."""
@@ -234,7 +234,7 @@ class OperatorReader:
         return (self.operator.index, sub)
 
 
-def bound(real: float, step: Step, otherwise: int) -> int:
+def bound(real: float, step: Quantization, otherwise: int) -> int:
     """A real bound in steps, inside int8: divided as float32 and rounded half away from zero."""
     if math.isinf(real):
         return otherwise

@@ -18,7 +18,7 @@ from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
@@ -68,7 +68,7 @@ def _curve(value: Value) -> tuple[View, Function] | None:
 def _table(
     reader: Reader, node: Node, view: View, function: Function, make: Callable[[], Activation]
 ) -> Pending:
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         return mapped(reader, node, view, step, function, clip)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
@@ -217,7 +217,7 @@ def _integer_product(
         made = real_of_sums(reader, node, sums(), np.asarray([scale], "float32"), 0)
         return limited(reader, node, made, bound)
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         ratio = np.asarray([scale / np.float32(step.scale)], "float32")
         steps = real_of_sums(reader, node, sums(), ratio, 0)
         # In steps of the output, so that rectifiers bound what is rounded.

@@ -11,7 +11,7 @@ from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.unary import limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import Op
 from patterns.ops.float32 import combine
 from patterns.ops.float32.combine import RealCombine
@@ -34,7 +34,7 @@ __all__ = [
     "split",
 ]
 
-Operand: TypeAlias = "View | tuple[Array, Step]"
+Operand: TypeAlias = "View | tuple[Array, Quantization]"
 """A tensor, or int8 elements and their step."""
 
 _FUNCTIONS: dict[str, Function] = {
@@ -46,7 +46,7 @@ REAL: dict[str, combine.Function] = {**_FUNCTIONS, "Div": "divide"}
 """By operator, the function of reals."""
 
 
-def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Step]:
+def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Quantization]:
     """A dequantized constant of 8 bits as int8 and its step.
 
     Raises:
@@ -61,7 +61,7 @@ def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Step]:
         )
     moved = (constant.data.astype("int64") - offset_of(dtype)).astype("int8")
     zero = int(constant.zero_point.reshape(-1)[0]) - offset_of(dtype)
-    return moved, Step(float(constant.scale.reshape(-1)[0]), zero)
+    return moved, Quantization(float(constant.scale.reshape(-1)[0]), zero)
 
 
 def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operand) -> Pending:
@@ -71,7 +71,7 @@ def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operan
     tensors = [item for item in parts if isinstance(item, Activation)]
     shape = _broadcast(node, parts[0].shape, parts[1].shape)
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         scales = [np.float32(item.scale) for item in steps]
         output = np.float32(step.scale)
         ratios = [scale / output for scale in scales]
@@ -214,7 +214,7 @@ def _shifted(reader: Reader, node: Node, view: View, number: np.float32, reverse
     def function(x: Array) -> Array:
         return np.asarray(fold(number, x) if reverse else fold(x, number))
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         return mapped(reader, node, view, step, function, clip)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
@@ -237,7 +237,7 @@ def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
     if axis % rank != rank - 1:
         raise node.unsupported(f"a softmax over axis {axis} of {rank}", "use the last axis")
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         op = OnnxSoftmax(view.step.scale, step.scale, step.zero_point, clip)
         return reader.write(node, op, (view.activation,), view.shape, step=step)
 

@@ -11,7 +11,7 @@ from byoc_dory.layers import OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.affine.windows import Windows, windows_of
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
@@ -70,7 +70,7 @@ def average(
     maps = (*view.shape[:2], *windows.outputs)
     result, count = shape or maps, math.prod(windows.kernel)
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         scale = np.float32(view.step.scale) / (np.float32(step.scale) * np.float32(count))
         multiplier, shift = float_scale(float(scale))
         zeros = (view.step.zero_point,)

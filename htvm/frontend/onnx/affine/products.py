@@ -14,7 +14,7 @@ from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.affine.windows import Windows
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.products import BIAS_TOLERANCE, Product, folded_bias, padded
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
@@ -71,7 +71,9 @@ def weight_of(node: Node, constant: Constant, channel_axis: int) -> Weight:
     return Weight(data, scale.reshape(-1))
 
 
-def _bias(node: Node, bias: Constant | None, channels: int, step: Step, weight: Weight) -> Array:
+def _bias(
+    node: Node, bias: Constant | None, channels: int, step: Quantization, weight: Weight
+) -> Array:
     """The bias per output channel in steps of s_in * s_w, int32 [K].
 
     Raises:
@@ -99,7 +101,7 @@ def _int32(node: Node, values: Array) -> Array:
     return rounded.astype("int32")
 
 
-def _ratios(step: Step, weight: Weight, output: Step) -> tuple[float, ...]:
+def _ratios(step: Quantization, weight: Weight, output: Quantization) -> tuple[float, ...]:
     """s_in * s_w / s_out, each step rounded to float32, as onnxruntime does."""
     ratios = np.float32(step.scale) * weight.scale / np.float32(output.scale)
     if np.all(ratios == ratios[0]):
@@ -108,7 +110,12 @@ def _ratios(step: Step, weight: Weight, output: Step) -> tuple[float, ...]:
 
 
 def _product(
-    node: Node, bias: Constant | None, step: Step, weight: Weight, output: Step, clip: Clip
+    node: Node,
+    bias: Constant | None,
+    step: Quantization,
+    weight: Weight,
+    output: Quantization,
+    clip: Clip,
 ) -> Product:
     return Product(
         weight=weight.data,
@@ -147,7 +154,7 @@ def convolution(
     shape = (1, k, *windows.outputs)
     window = Window(windows.strides, windows.padding, windows.dilation, groups, "NCHW")
 
-    def finish(output: Step, clip: Clip, extra: Constant | None) -> Activation:
+    def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
         product = _product(node, extra, step, weight, output, clip)
         operator = product.convolved(source, window, lambda _: reader.position())
         return reader.result(operator, shape, output)
@@ -162,7 +169,7 @@ def convolution(
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
 
 
-def _folded(node: Node, bias: Array, weight: Array, step: Step) -> Array:
+def _folded(node: Node, bias: Array, weight: Array, step: Quantization) -> Array:
     """The bias with the input's zero point in it."""
     return _int32(node, folded_bias(weight, bias, step.zero_point))
 
@@ -196,7 +203,7 @@ def matrix_product(
     def flat() -> Activation:
         return _reshaped(reader, node, view.activation, (rows, channels))
 
-    def finish(output: Step, clip: Clip, extra: Constant | None) -> Activation:
+    def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
         source = flat()
         product = _product(node, extra, step, weight, output, clip)
         operator = product.dense(source, reader.position())
@@ -218,7 +225,7 @@ def _reshaped(
     node: Node,
     source: Activation,
     shape: tuple[int, ...],
-    step: Step | None = None,
+    step: Quantization | None = None,
 ) -> Activation:
     if source.shape == shape:
         return source

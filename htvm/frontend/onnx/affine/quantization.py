@@ -17,7 +17,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.operators import Activation, Applied, Step
+from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.real import OnnxReal
@@ -46,7 +46,7 @@ def scale_of(reader: Reader, node: Node, index: int) -> Array:
     return scales.reshape(-1)
 
 
-def step_of(reader: Reader, node: Node, index: int) -> tuple[Step, str]:
+def step_of(reader: Reader, node: Node, index: int) -> tuple[Quantization, str]:
     """Scale (input ``index``) and zero point (the one after it) of an activation.
 
     Returns:
@@ -66,7 +66,7 @@ def step_of(reader: Reader, node: Node, index: int) -> tuple[Step, str]:
     dtype = zeros.dtype.name
     if dtype not in ("int8", "uint8"):
         raise node.unsupported(f"an activation of type {dtype}", "int8 and uint8 are supported")
-    return Step(float(scales[0]), int(zeros[0]) - offset_of(dtype)), dtype
+    return Quantization(float(scales[0]), int(zeros[0]) - offset_of(dtype)), dtype
 
 
 def constant_of(reader: Reader, node: Node, index: int, axis: int | None = None) -> Constant:
@@ -122,21 +122,21 @@ def _dequantize(reader: Reader, node: Node) -> Value:
         raise node.unsupported(f"it dequantizes {_brief(value)}", "quantize the tensor before")
     step, dtype = step_of(reader, node, 1)
     if not node.input(2):  # the type of a zero point that is left out is that of the data
-        dtype, step = value.dtype, Step(step.scale, -offset_of(value.dtype))
+        dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
     learn(reader, value.activation, step)
     return View(value.activation, step)
 
 
-def learn(reader: Reader, activation: Activation, step: Step) -> None:
+def learn(reader: Reader, activation: Activation, step: Quantization) -> None:
     """Note the step of a tensor, and of the input of the model that it is, moved."""
     reader.steps.setdefault(activation, step)
     origin = activation.origin
     if isinstance(origin, Applied) and isinstance(origin.op, Rescale):
         moved = origin.op.offset
         if moved is not None:
-            outer = Step(step.scale, step.zero_point - moved)
+            outer = Quantization(step.scale, step.zero_point - moved)
             reader.steps.setdefault(origin.inputs[0], outer)
 
 
@@ -175,7 +175,7 @@ def _quantize(reader: Reader, node: Node) -> Value:
     return Quantized(reader.write(node, op, (source,), source.shape, step=step), dtype)
 
 
-def _requantized(reader: Reader, node: Node, view: View, step: Step) -> Activation:
+def _requantized(reader: Reader, node: Node, view: View, step: Quantization) -> Activation:
     if view.step == step:
         return view.activation
     from htvm.frontend.onnx.affine.unary import mapped

@@ -20,7 +20,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.network import Network
-from htvm.frontend.operators import Activation, Applied, Step
+from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.integer.rescale import Rescale
 
@@ -49,10 +49,10 @@ class Reader:
         self.graph = graph
         self._handlers = handlers
         self._values: dict[str, Value] = {}
-        self.steps: dict[Activation, Step] = {}
+        self.steps: dict[Activation, Quantization] = {}
         self.sources: dict[Activation, str] = {}
         self._count = 0
-        self._realised: dict[Pending | tuple[Activation, Step], Activation] = {}
+        self._realised: dict[Pending | tuple[Activation, Quantization], Activation] = {}
 
     # ------------------------------------------------------------------ the whole
 
@@ -112,7 +112,7 @@ class Reader:
             outer = self._moved(value.activation, 128, "uint8", where)
             step = self.steps.get(value.activation)
             if step is not None:
-                self.steps[outer] = Step(step.scale, step.zero_point + 128)
+                self.steps[outer] = Quantization(step.scale, step.zero_point + 128)
             return outer
         if isinstance(value, Quantized | Sums):
             return value.activation
@@ -176,7 +176,7 @@ class Reader:
         *,
         stem: str = "",
         dtype: str = "int8",
-        step: Step | None = None,
+        step: Quantization | None = None,
     ) -> Activation:
         """The result of an operator.
 
@@ -196,7 +196,7 @@ class Reader:
         self,
         operator: Applied,
         shape: tuple[int, ...],
-        step: Step | None = None,
+        step: Quantization | None = None,
         dtype: str = "int8",
     ) -> Activation:
         """The result of an operator, its step noted if there is one."""

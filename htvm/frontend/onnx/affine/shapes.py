@@ -21,7 +21,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
@@ -78,7 +78,7 @@ def _reshaped(reader: Reader, node: Node, shape: Sequence[int]) -> Value:
 def _pending_reshape(
     reader: Reader, node: Node, pending: Pending, shape: tuple[int, ...]
 ) -> Pending:
-    def finish(step: Step, clip: Clip, bias: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, bias: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
         return reader.write(node, Reshape(shape), (made,), shape, step=step)
 
@@ -277,7 +277,7 @@ def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pend
     total = sum(shape[axis] for shape in shapes)
     result = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         parts = [
             view.activation
             if view.step == step and clip == (-128, 127)

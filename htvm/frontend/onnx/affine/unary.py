@@ -15,7 +15,7 @@ import numpy as np
 from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.convert import Convert
 from patterns.ops.float32.combine import Function as Combination
 from patterns.ops.float32.combine import RealCombine
@@ -33,7 +33,7 @@ Function: TypeAlias = "Callable[[Array], Array]"
 _ALL = np.arange(-128, 128)
 
 
-def _table(view_step: Step, step: Step, clip: Clip, function: Function) -> Array:
+def _table(view_step: Quantization, step: Quantization, clip: Clip, function: Function) -> Array:
     """int8 [256], by the argument from -128 to 127."""
     real = (_ALL - view_step.zero_point).astype("float32") * np.float32(view_step.scale)
     with np.errstate(all="ignore"):
@@ -43,7 +43,12 @@ def _table(view_step: Step, step: Step, clip: Clip, function: Function) -> Array
 
 
 def mapped(
-    reader: Reader, node: Node, view: View, step: Step, function: Function, clip: Clip = INT8
+    reader: Reader,
+    node: Node,
+    view: View,
+    step: Quantization,
+    function: Function,
+    clip: Clip = INT8,
 ) -> Activation:
     """A function of an 8-bit tensor, quantized: a conversion if it is one, otherwise a table."""
     table = _table(view.step, step, clip, function)
@@ -56,7 +61,9 @@ def mapped(
     return reader.write(node, op, (source,), source.shape, stem=node.op.lower(), step=step)
 
 
-def _conversion(before: Step, after: Step, clip: Clip, table: Array) -> OnnxRequant | None:
+def _conversion(
+    before: Quantization, after: Quantization, clip: Clip, table: Array
+) -> OnnxRequant | None:
     """The change of scale that a table is, if it is one: retargeting can leave that out."""
     ratio = np.float32(before.scale) / np.float32(after.scale)
     if not 0 < float(ratio) < 2.0**16:
@@ -72,7 +79,7 @@ def _conversion(before: Step, after: Step, clip: Clip, table: Array) -> OnnxRequ
 def pending_map(reader: Reader, node: Node, view: View, function: Function) -> Pending:
     """A function of an 8-bit tensor that waits for quantization."""
 
-    def finish(step: Step, clip: Clip, _: Constant | None) -> Activation:
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         return mapped(reader, node, view, step, function, clip)
 
     return Pending(view.shape, finish)

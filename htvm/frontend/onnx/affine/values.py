@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Clip, Step
+from htvm.frontend.operators import Activation, Clip, Quantization
 
 __all__ = ["INT8", "Bound", "Constant", "Pending", "Quantized", "Real", "Sums", "Value", "View"]
 
@@ -36,7 +36,7 @@ class View:
     """A dequantized 8-bit tensor; ``step`` is that of the int8 activation."""
 
     activation: Activation
-    step: Step
+    step: Quantization
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class Bound:
     low: float = -math.inf
     high: float = math.inf
 
-    def clip(self, step: Step) -> Clip:
+    def clip(self, step: Quantization) -> Clip:
         """In integers of that step, inside int8."""
         return _integer(self.low, step), _integer(self.high, step)
 
@@ -102,7 +102,7 @@ class Bound:
         return Bound(min(max(self.low, low), high), min(max(self.high, low), high))
 
 
-def _integer(real: float, step: Step) -> int:
+def _integer(real: float, step: Quantization) -> int:
     if math.isinf(real):
         return INT8[0] if real < 0 else INT8[1]
     ratio = float(np.rint(np.float32(real) / np.float32(step.scale)))
@@ -126,7 +126,7 @@ class Pending:
     """
 
     shape: tuple[int, ...]
-    finish: Callable[[Step, Clip, Constant | None], Activation]
+    finish: Callable[[Quantization, Clip, Constant | None], Activation]
     real: Callable[[Bound, Constant | None], Activation] | None = None
     bias_axis: int | None = None
     bias: Constant | None = None
