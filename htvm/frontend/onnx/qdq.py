@@ -14,8 +14,8 @@ from htvm.frontend.onnx.affine import islands, pointwise, pools, quantization, s
 from htvm.frontend.onnx.affine.products import convolution, matrix_product, weight_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Value, View
-from htvm.frontend.onnx.affine.windows import windows_of
 from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
+from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.registration import registered
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.onnx.affine.windows import windows_of
+from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.operators import Quantization
 from htvm.frontend.products import folded_bias, padded
 from htvm.frontend.registration import registered
-from patterns.ops.convolution import Conv2dSums, Window
+from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _conv_integer(reader: Reader, node: Node) -> Value:
     groups = node.integer("group", 1)
     if source.shape[1] != weight.data.shape[1] * groups or source.shape[0] != 1:
         raise node.damaged(f"{list(source.shape)} with weights {list(weight.data.shape)}")
-    window = Window(windows.strides, windows.padding, windows.dilation, groups, "NCHW")
+    window = windows.filter(groups)
     source, window = padded(source, window, zero, lambda _: reader.position(), node.where)
     op = Conv2dSums(weight.data, _bias_of(weight, zero), window)
     out = (1, weight.data.shape[0], *windows.outputs)

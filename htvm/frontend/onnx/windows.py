@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from htvm.frontend.operators import Pads, Pair
+from patterns.ops.convolution import Window
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -32,34 +33,48 @@ class Windows:
     dilation: Pair
     outputs: Pair
 
+    def filter(self, groups: int = 1) -> Window:
+        """How a filter of these windows moves over maps (N, C, y, x)."""
+        return Window(self.strides, self.padding, self.dilation, groups, "NCHW")
 
-def windows_of(node: Node, sizes: Sequence[int], kernel: Sequence[int] | None = None) -> Windows:
-    """The windows of a node on maps of ``sizes`` (y, x).
+
+def windows_of(
+    node: Node,
+    sizes: Sequence[int],
+    kernel: Sequence[int] | None = None,
+    *,
+    one_axis: bool = False,
+) -> Windows:
+    """The windows of a node on maps.
 
     Args:
         node: with the attributes of a convolution or pool.
         sizes: (y, x) of the input.
         kernel: of the weights; ``None``: only the attribute says it.
+        one_axis: whether maps may have one axis; they have a height of 1 then.
 
     Raises:
         UnsupportedError: if the maps have not two axes, or the sizes are to be rounded up.
         ModelError: if attributes contradict each other or the shapes.
     """
-    if len(sizes) != 2:
+    count = len(sizes)
+    if count != 2 and not (one_axis and count == 1):
         raise node.unsupported(
-            f"windows on maps of {len(sizes)} axes",
+            f"windows on maps of {count} axes",
             "two are supported; give a one-dimensional map a height of 1",
         )
     given = node.integers("kernel_shape", tuple(kernel) if kernel is not None else None)
     if kernel is not None and tuple(kernel) != given:
         raise node.damaged(f"kernel_shape {given}, but weights of {tuple(kernel)}")
-    strides = _pair(node, "strides", node.integers("strides", (1, 1)))
-    dilation = _pair(node, "dilations", node.integers("dilations", (1, 1)))
-    window = _pair(node, "kernel_shape", given)
+    ones = (1,) * count
+    strides = _pair(node, "strides", node.integers("strides", ones), count)
+    dilation = _pair(node, "dilations", node.integers("dilations", ones), count)
+    window = _pair(node, "kernel_shape", given, count)
     if node.integer("ceil_mode", 0):
         raise node.unsupported("ceil_mode", "pad explicitly, and leave it 0")
-    padding = _padding(node, sizes, window, strides, dilation)
-    padded = [sizes[axis] + padding[axis] + padding[axis + 2] for axis in (0, 1)]
+    maps = (1, *sizes)[-2:]
+    padding = _padding(node, maps, window, strides, dilation, count)
+    padded = [maps[axis] + padding[axis] + padding[axis + 2] for axis in (0, 1)]
     if padded[0] * padded[1] > _INT32_MAX:
         raise node.unsupported(f"padded maps of {tuple(padded)}", f"at most {_INT32_MAX} elements")
     outputs = []
@@ -71,21 +86,25 @@ def windows_of(node: Node, sizes: Sequence[int], kernel: Sequence[int] | None = 
     return Windows(window, strides, padding, dilation, (outputs[0], outputs[1]))
 
 
-def _pair(node: Node, name: str, values: tuple[int, ...]) -> Pair:
-    if len(values) != 2 or min(values) < 1 or max(values) > _INT32_MAX:
-        raise node.damaged(f"attribute '{name}' is {values}", "two positive integers of 32 bits")
-    return values[0], values[1]
+def _pair(node: Node, name: str, values: tuple[int, ...], count: int) -> Pair:
+    if len(values) != count or min(values) < 1 or max(values) > _INT32_MAX:
+        number = {1: "one positive integer", 2: "two positive integers"}[count]
+        raise node.damaged(f"attribute '{name}' is {values}", f"{number} of 32 bits")
+    return (values[0] if count == 2 else 1), values[-1]
 
 
-def _padding(node: Node, sizes: Sequence[int], kernel: Pair, strides: Pair, dilation: Pair) -> Pads:
+def _padding(
+    node: Node, sizes: Sequence[int], kernel: Pair, strides: Pair, dilation: Pair, count: int
+) -> Pads:
     mode = node.text("auto_pad", "NOTSET")
     if mode == "VALID":
         return (0, 0, 0, 0)
     if mode == "NOTSET":
-        pads = node.integers("pads", (0, 0, 0, 0))
-        if len(pads) != 4 or min(pads) < 0:
-            raise node.damaged(f"attribute 'pads' is {pads}", "four integers from 0 on")
-        return (pads[0], pads[1], pads[2], pads[3])
+        pads = node.integers("pads", (0,) * (2 * count))
+        if len(pads) != 2 * count or min(pads) < 0:
+            number = {1: "two", 2: "four"}[count]
+            raise node.damaged(f"attribute 'pads' is {pads}", f"{number} integers from 0 on")
+        return pads if len(pads) == 4 else (0, pads[0], 0, pads[1])
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.unsupported(f"auto_pad '{mode}'", "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     before, after = [], []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer
@@ -48,9 +49,9 @@ def _tensor(reader: Reader, node: Node) -> Activation:
 
 
 def _axes(node: Node, axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    if any(not -rank <= axis < rank for axis in axes) or not axes:
+    if not axes:
         raise node.damaged(f"axes {list(axes)} of a tensor of {rank} axes")
-    return tuple(sorted({axis % rank for axis in axes}))
+    return tuple(sorted({forms.axis_of(node, axis, rank) for axis in axes}))
 
 
 # ------------------------------------------------------------------ functions of one 8-bit tensor
@@ -289,9 +290,7 @@ def _layer_norm(reader: Reader, node: Node) -> Value:
 
 def _reduced(reader: Reader, node: Node) -> Value:
     value = reader.value(node, 0)
-    axes = node.integers("axes", ())
-    if node.input(1):
-        axes = tuple(int(axis) for axis in reader.array(node, 1, "axes").reshape(-1))
+    axes = forms.axes_of(node, reader.given(node), 1) or ()
     if isinstance(value, View) and node.op == "ReduceMean" and len(value.shape) == 4:
         if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
             return pools.mean(reader, node)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import OnnxRequant
+from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
-from htvm.frontend.onnx.affine.windows import Windows, windows_of
+from htvm.frontend.onnx.windows import Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
@@ -98,9 +99,7 @@ def mean(reader: Reader, node: Node) -> Value:
     """ReduceMean of an 8-bit map over height and width, waiting for quantization."""
     view = reader.view(node, 0, "input")
     rank = len(view.shape)
-    axes = node.integers("axes", ()) if "axes" in node.attributes else ()
-    if node.input(1):
-        axes = tuple(int(axis) for axis in reader.array(node, 1, "axes").reshape(-1))
+    axes = forms.axes_of(node, reader.given(node), 1) or ()
     if rank != 4 or sorted(axis % rank for axis in axes) != [2, 3]:
         raise node.unsupported(
             f"a mean over axes {axes} of {rank}", "height and width of a map (axes 2 and 3)"

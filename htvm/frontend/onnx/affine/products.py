@@ -13,10 +13,10 @@ from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
-from htvm.frontend.onnx.affine.windows import Windows
+from htvm.frontend.onnx.windows import Windows
 from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.products import BIAS_TOLERANCE, Product, folded_bias, padded
-from patterns.ops.convolution import Conv2dSums, Window
+from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 from patterns.ops.moves.reshape import Reshape
 
@@ -152,7 +152,7 @@ def convolution(
     if batch != 1:
         raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
     shape = (1, k, *windows.outputs)
-    window = Window(windows.strides, windows.padding, windows.dilation, groups, "NCHW")
+    window = windows.filter(groups)
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
         product = _product(node, extra, step, weight, output, clip)

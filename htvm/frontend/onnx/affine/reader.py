@@ -19,6 +19,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
+from htvm.frontend.onnx.forms import Given
 from htvm.frontend.onnx.network import Network
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.float32.dequantize import Dequantize
@@ -150,6 +151,10 @@ class Reader:
         if not isinstance(value, Constant) or value.scale is not None:
             raise node.unsupported(f"its {role} is computed at run time", "make it constant")
         return value.data
+
+    def given(self, node: Node) -> Given:
+        """The same as integers, for `htvm.frontend.onnx.forms`."""
+        return lambda index, role: tuple(int(n) for n in self.array(node, index, role).reshape(-1))
 
     def optional(self, node: Node, index: int, role: str) -> Array | None:
         """The same, ``None`` if it is left out."""

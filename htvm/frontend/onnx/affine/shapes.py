@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.unary import mapped
 from htvm.frontend.onnx.affine.values import (
@@ -25,7 +26,6 @@ from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
@@ -117,80 +117,31 @@ def _shape_of(reader: Reader, node: Node) -> tuple[int, ...]:
 
 def _reshape(reader: Reader, node: Node) -> Value:
     source = _shape_of(reader, node)
-    wanted = [int(size) for size in reader.array(node, 1, "shape").reshape(-1)]
-    if not node.integer("allowzero", 0):
-        wanted = [
-            source[axis] if size == 0 and axis < len(source) else size
-            for axis, size in enumerate(wanted)
-        ]
-    known = math.prod(size for size in wanted if size != -1)
-    if wanted.count(-1) > 1 or known == 0 or math.prod(source) % known:
-        raise node.damaged(f"a reshape of {list(source)} to {wanted}")
-    return _reshaped(
-        reader, node, [math.prod(source) // known if size == -1 else size for size in wanted]
-    )
+    return _reshaped(reader, node, forms.reshaped(node, source, reader.given(node)))
 
 
 def _flatten(reader: Reader, node: Node) -> Value:
-    source = _shape_of(reader, node)
-    rank = len(source)
-    axis = node.integer("axis", 1)
-    axis = rank if axis == rank else _axis(node, axis, rank)
-    return _reshaped(reader, node, [math.prod(source[:axis]), math.prod(source[axis:])])
-
-
-def _axis(node: Node, axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise node.damaged(f"axis {axis} of a tensor of {rank} axes")
-    return axis % rank
-
-
-def _axes(reader: Reader, node: Node) -> tuple[int, ...] | None:
-    if "axes" in node.attributes:
-        return node.integers("axes")
-    if node.input(1):
-        return tuple(int(axis) for axis in reader.array(node, 1, "axes").reshape(-1))
-    return None
+    return _reshaped(reader, node, forms.flattened(node, _shape_of(reader, node)))
 
 
 def _squeeze(reader: Reader, node: Node) -> Value:
     source = _shape_of(reader, node)
-    given = _axes(reader, node)
-    if given is None:
-        given = tuple(axis for axis, size in enumerate(source) if size == 1)
-    axes = {_axis(node, axis, len(source)) for axis in given}
-    if any(source[axis] != 1 for axis in axes):
-        raise node.damaged(f"axes {sorted(axes)} of {list(source)} are not all 1")
-    return _reshaped(reader, node, [n for axis, n in enumerate(source) if axis not in axes])
+    return _reshaped(reader, node, forms.squeezed(node, source, reader.given(node)))
 
 
 def _unsqueeze(reader: Reader, node: Node) -> Value:
-    shape = list(_shape_of(reader, node))
-    given = _axes(reader, node)
-    if given is None:
-        raise node.damaged("attribute or input 'axes' is missing")
-    rank = len(shape) + len(given)
-    axes = {_axis(node, axis, rank) for axis in given}
-    if len(axes) != len(given):
-        raise node.damaged(f"axes {given} name one twice")
-    for axis in sorted(axes):
-        shape.insert(axis, 1)
-    return _reshaped(reader, node, shape)
+    source = _shape_of(reader, node)
+    return _reshaped(reader, node, forms.unsqueezed(node, source, reader.given(node)))
 
 
 def _transpose(reader: Reader, node: Node) -> Value:
     source = _shape_of(reader, node)
-    axes = node.integers("perm", tuple(reversed(range(len(source)))))
-    if sorted(axes) != list(range(len(source))):
-        raise node.damaged(f"perm {axes} of a tensor of {len(source)} axes")
+    axes, moves = forms.permuted(node, source)
     value = reader.value(node, 0)
     if isinstance(value, Constant):
         return _folded(value, lambda data: data.transpose(axes))
     shape = tuple(source[axis] for axis in axes)
-    order = [axis for axis in axes if source[axis] != 1]
-    if order == sorted(order):
-        return _reshaped(reader, node, shape)
-    return _moved(reader, node, Transpose(tuple(axes)), shape)
+    return _moved(reader, node, Transpose(axes), shape) if moves else _reshaped(reader, node, shape)
 
 
 def _moved(reader: Reader, node: Node, op: Move, shape: tuple[int, ...]) -> Value:
@@ -202,34 +153,10 @@ def _moved(reader: Reader, node: Node, op: Move, shape: tuple[int, ...]) -> Valu
 
 
 def _slice(reader: Reader, node: Node) -> Value:
-    source = _shape_of(reader, node)
-    rank = len(source)
-    if "starts" in node.attributes:
-        starts, ends = node.integers("starts"), node.integers("ends")
-        axes, steps = node.integers("axes", tuple(range(len(starts)))), (1,) * len(starts)
-    else:
-        parts = [reader.optional(node, index, "range") for index in range(1, 5)]
-        starts, ends, axes, steps = (  # type: ignore[assignment]
-            None if part is None else tuple(int(v) for v in part.reshape(-1)) for part in parts
-        )
-        if starts is None or ends is None:
-            raise node.damaged("input 1 or 2 is missing", "a Slice needs starts and ends")
-        axes = tuple(range(len(starts))) if axes is None else axes
-        steps = (1,) * len(starts) if steps is None else steps
-    axes = tuple(_axis(node, axis, rank) for axis in axes)
-    if not len(starts) == len(ends) == len(set(axes)) == len(axes) == len(steps):
-        raise node.damaged(f"starts {starts}, ends {ends}, axes {axes}, steps {steps}")
-    begin, sizes, strides = [0] * rank, list(source), [1] * rank
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        if step < 1:
-            raise node.unsupported(f"a slice in steps of {step}", "positive steps")
-        first, last, _ = slice(start, end, step).indices(source[axis])
-        begin[axis], strides[axis] = first, step
-        sizes[axis] = max(0, -(-(last - first) // step))
-    if not all(sizes):
-        raise node.damaged(f"a slice of {list(source)} that leaves nothing")
-    op = Slice(tuple(begin), tuple(sizes), tuple(strides))
-    return _moved(reader, node, op, tuple(sizes))
+    op = forms.sliced(node, _shape_of(reader, node), reader.given(node))
+    if min(op.strides) < 1:
+        raise node.unsupported(f"a slice in steps of {min(op.strides)}", "positive steps")
+    return _moved(reader, node, op, op.sizes)
 
 
 def _pad(reader: Reader, node: Node) -> Value:
@@ -268,11 +195,9 @@ def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pend
     """The tensors one after the other, each brought to the step of the result."""
     shapes = [view.shape for view in views]
     rank = len(shapes[0])
-    if not -rank <= axis < rank or any(len(shape) != rank for shape in shapes):
-        raise node.damaged(f"a concatenation along axis {axis} of {shapes}")
-    axis %= rank
+    axis = forms.axis_of(node, axis, rank)
     frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
-    if len(frames) != 1:
+    if len(frames) != 1 or any(len(shape) != rank for shape in shapes):
         raise node.damaged(f"a concatenation along axis {axis} of {shapes}")
     total = sum(shape[axis] for shape in shapes)
     result = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])

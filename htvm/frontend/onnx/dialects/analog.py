@@ -17,7 +17,6 @@ from htvm.frontend.onnx.dialects.write import per_channel, write_products
 from patterns.op import Op, TensorType
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
-from patterns.ops.convolution import Window
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -36,9 +35,9 @@ def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | N
         return None
     plain = (value.mul == 1).all() and not value.add.any() and not base.bias.any()
     ternary = np.abs(base.weight.astype(np.int64)).max(initial=0) <= 1
-    geometry = base.geometry
-    simple = geometry is None or (geometry.groups == 1 and geometry.dilation == (1, 1))
-    rows = geometry is not None or base.source.shape[0] == 1
+    window = base.window
+    simple = window is None or (window.groups == 1 and window.dilation == (1, 1))
+    rows = window is not None or base.source.shape[0] == 1
     signed = base.source.activation.dtype == "int8"
     return Converted(base, shift) if plain and ternary and simple and rows and signed else None
 
@@ -74,20 +73,9 @@ def write_analog(
         rows=int(np.prod(weight.shape[1:])),  # the file sums all channels before it converts
         adc=_CONVERTER,
     )
-    op, result = _layer(products, requant, clip)
-    bound = max(abs(clip[0]), abs(clip[1]))
+    op: Op = AnalogDense(weight, requant, clip)
+    if products.window is not None:
+        op = AnalogConv2d(weight, requant, clip, window=products.window)
+    bound, result = max(abs(clip[0]), abs(clip[1])), TensorType(products.written_shape)
     live = reader.apply(node, op, products.source, result=result, bound=bound)
     return reader.reshape(node, live, products.shape)
-
-
-def _layer(
-    products: Products, requant: AnalogRequant, clip: tuple[int, int]
-) -> tuple[Op, TensorType]:
-    """The operator, and the type of its result."""
-    weight, geometry = products.weight, products.geometry
-    if geometry is None:
-        return AnalogDense(weight, requant, clip), TensorType((1, weight.shape[0]))
-    maps = products.shape[2:] if len(products.shape) == 4 else (1, products.shape[2])
-    window = Window(strides=geometry.strides, padding=geometry.padding, layout="NCHW")
-    op = AnalogConv2d(weight, requant, clip, window=window)
-    return op, TensorType((*products.shape[:2], *maps))

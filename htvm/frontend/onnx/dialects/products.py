@@ -8,14 +8,14 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
-from htvm.frontend.onnx.dialects.values import Geometry, Live, Products
+from htvm.frontend.onnx.dialects.values import Live, Products
 from htvm.frontend.onnx.graph import Node
-from htvm.frontend.operators import Pads
+from htvm.frontend.onnx.windows import windows_of
 from patterns.ops.integer.matmul import IntegerMatmul
 
 _INT32_MAX = 2**31 - 1
 
-__all__ = ["PRODUCTS", "geometry_of"]
+__all__ = ["PRODUCTS"]
 
 _NARROW = ("int8", "uint8")
 
@@ -58,40 +58,6 @@ def _bias(reader: IntegerReader, node: Node, index: int, channels: int) -> Array
     return np.broadcast_to(values, channels).copy()
 
 
-def geometry_of(
-    node: Node, sizes: tuple[int, ...], kernel: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Strides, dilations and paddings (begins, then ends) of a node that slides a window.
-
-    Raises:
-        UnsupportedError: if a value is out of range.
-        ModelError: if an attribute has the wrong length.
-    """
-    rank = len(sizes)
-    strides = node.integers("strides", (1,) * rank)
-    dilations = node.integers("dilations", (1,) * rank)
-    pads = node.integers("pads", (0,) * (2 * rank))
-    mode = node.text("auto_pad", "NOTSET")
-    if len(strides) != rank or len(dilations) != rank or len(pads) != 2 * rank:
-        raise node.damaged(f"attributes of another rank than {rank}")
-    values = (*strides, *dilations, *pads)
-    if min(*strides, *dilations) < 1 or min(pads) < 0 or max(values) > _INT32_MAX:
-        raise node.unsupported(f"strides {strides}, dilations {dilations}, pads {pads}")
-    if mode == "VALID":
-        pads = (0,) * (2 * rank)
-    elif mode in ("SAME_UPPER", "SAME_LOWER"):
-        begins, ends = [], []
-        for size, step, spread, taps in zip(sizes, strides, dilations, kernel, strict=True):
-            total = max((-(-size // step) - 1) * step + spread * (taps - 1) + 1 - size, 0)
-            small, large = total // 2, total - total // 2
-            begins.append(small if mode == "SAME_UPPER" else large)
-            ends.append(large if mode == "SAME_UPPER" else small)
-        pads = (*begins, *ends)
-    elif mode != "NOTSET":
-        raise node.damaged(f"auto_pad '{mode}'", "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    return strides, dilations, pads
-
-
 def _conv(reader: IntegerReader, node: Node) -> Products:
     source, weight = _source(reader, node), _weights(reader, node)
     shape = source.shape
@@ -105,26 +71,13 @@ def _conv(reader: IntegerReader, node: Node) -> Products:
         raise node.damaged(
             f"weights of shape {list(weight.shape)} in {groups} groups for {shape[1]} channels"
         )
-    if node.integers("kernel_shape", weight.shape[2:]) != weight.shape[2:]:
-        raise node.damaged(f"kernel_shape contradicts weights of shape {list(weight.shape)}")
-    strides, dilations, pads = geometry_of(node, shape[2:], weight.shape[2:])
+    windows = windows_of(node, shape[2:], weight.shape[2:], one_axis=True)
     bias = _bias(reader, node, 2, weight.shape[0])
-    out = []
-    for axis, size in enumerate(shape[2:]):
-        span = size + pads[axis] + pads[axis + len(strides)]
-        span -= dilations[axis] * (weight.shape[2 + axis] - 1) + 1
-        if span < 0:
-            raise node.damaged("the kernel is larger than its padded input")
-        out.append(span // strides[axis] + 1)
-    result = (shape[0], weight.shape[0], *out)
+    result = (shape[0], weight.shape[0], *windows.outputs[-len(shape[2:]) :])
     if len(shape) == 3:  # one axis: a map of one row
         source = reader.reshape(node, source, (*shape[:2], 1, shape[2]))
         weight = weight[:, :, None]
-        strides, dilations, pads = (1, *strides), (1, *dilations), (0, pads[0], 0, pads[1])
-    top, left, bottom, right = pads
-    padding: Pads = (top, left, bottom, right)
-    geometry = Geometry((strides[0], strides[1]), padding, (dilations[0], dilations[1]), groups)
-    return Products(node, source, weight, bias, geometry, result)
+    return Products(node, source, weight, bias, windows.filter(groups), result)
 
 
 def _linear(

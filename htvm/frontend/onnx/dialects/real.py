@@ -14,6 +14,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.dialects import real_maps
 from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
@@ -189,13 +190,11 @@ def _identity(reader: _Reader, node: Node) -> Value:
 
 def _transpose(reader: _Reader, node: Node) -> Value:
     value = reader.value(node, 0)
-    perm = node.integers("perm", tuple(reversed(range(len(value.shape)))))
-    if sorted(perm) != list(range(len(value.shape))):
-        raise node.damaged(f"permutation {perm} of {len(value.shape)} axes")
+    perm, _ = forms.permuted(node, value.shape)
     if not isinstance(value, Activation):
         return value.transpose(perm)
     shape = tuple(value.shape[axis] for axis in perm)
-    return reader.write(node, Transpose(tuple(perm)), (value,), shape)
+    return reader.write(node, Transpose(perm), (value,), shape)
 
 
 def _matmul(reader: _Reader, node: Node) -> Value:
@@ -211,11 +210,11 @@ def _matmul(reader: _Reader, node: Node) -> Value:
 
 def _reshape(reader: _Reader, node: Node) -> Value:
     value = reader.value(node, 0)
-    wanted = [int(size) for size in reader.constant(node, 1).reshape(-1)]
-    try:
-        shape = np.empty(value.shape, np.bool_).reshape(wanted).shape
-    except ValueError:
-        raise node.damaged(f"a reshape of {value.shape} to {wanted}") from None
+    shape = forms.reshaped(
+        node,
+        value.shape,
+        lambda index, _: tuple(int(n) for n in reader.constant(node, index).reshape(-1)),
+    )
     if not isinstance(value, Activation):
         return value.reshape(shape)
     return reader.write(node, Reshape(shape), (value,), shape)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.affine.windows import windows_of
+from htvm.frontend.onnx import forms
+from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.float32.average import RealAverage
 from patterns.ops.float32.conv2d import RealConv2d
@@ -113,9 +113,7 @@ def _flatten(reader: Any, node: Node) -> Activation:
     value = reader.value(node, 0)
     if not isinstance(value, Activation):
         raise node.unsupported("its input is constant", "fold constants when exporting")
-    axis = node.integer("axis", 1)
-    axis = axis + len(value.shape) if axis < 0 else axis
-    shape = (math.prod(value.shape[:axis]), math.prod(value.shape[axis:]))
+    shape = forms.flattened(node, value.shape)
     result: Activation = reader.write(node, Reshape(shape), (value,), shape)
     return result
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.graph import Node
-from htvm.frontend.operators import Activation, Pads, Pair
+from htvm.frontend.operators import Activation
 
 if TYPE_CHECKING:
     from patterns.op import Op, TensorType
+    from patterns.ops.convolution import Window
 
 __all__ = [
     "Converted",
-    "Geometry",
     "Live",
     "Products",
     "Scaled",
@@ -50,16 +50,6 @@ class Live:
         return self.activation.shape
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """How a convolution runs over its input."""
-
-    strides: Pair
-    padding: Pads
-    dilation: Pair
-    groups: int
-
-
 @dataclass(frozen=True, eq=False)
 class Products:
     """Sums of products of an 8-bit tensor with known weights, not requantized yet.
@@ -69,7 +59,7 @@ class Products:
         source: NCHW for a convolution, (rows, C) otherwise.
         weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
         bias: int64 ``[K]``.
-        geometry: of a convolution, ``None`` for a product of matrices.
+        window: of a convolution, ``None`` for a product of matrices.
         shape: of the result in the file; the integer form's may have fewer or more axes.
     """
 
@@ -77,13 +67,22 @@ class Products:
     source: Live
     weight: Array
     bias: Array
-    geometry: Geometry | None
+    window: Window | None
     shape: tuple[int, ...]
 
     @property
     def channel_axis(self) -> int:
         """Axis of ``shape`` that output channels follow."""
-        return len(self.shape) - 1 if self.geometry is None else 1
+        return len(self.shape) - 1 if self.window is None else 1
+
+    @property
+    def written_shape(self) -> tuple[int, ...]:
+        """The shape in the integer form, where maps have two axes and rows one."""
+        channels = self.weight.shape[0]
+        if self.window is None:
+            return self.source.shape[0], channels
+        maps = (1, *self.shape[2:])[-2:]
+        return self.source.shape[0], channels, *maps
 
 
 @dataclass(frozen=True, eq=False)

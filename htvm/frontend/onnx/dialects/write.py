@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, W
 from patterns.op import Op, TensorType
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
-from patterns.ops.convolution import Conv2dSums, Window, conv2d_of
+from patterns.ops.convolution import Conv2dSums, conv2d_of
 from patterns.ops.dense import Dense, Linear, LinearSums
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.rescale import Rescale
@@ -97,7 +98,7 @@ def per_channel(part: Array, value: Products) -> Array | None:
     channels = value.weight.shape[0]
     # Convolutions over one axis keep the (C, 1, 1) of those over two.
     allowed = {(1,) * (axis - lead) + (channels,) + (1,) * (rank - 1 - axis) for lead in (0, 1)}
-    allowed |= {(channels, 1, 1)} if value.geometry is not None else {(channels,)}
+    allowed |= {(channels, 1, 1)} if value.window is not None else {(channels,)}
     return part.reshape(-1) if part.shape in allowed else None
 
 
@@ -134,10 +135,7 @@ def _scaled_products(
     if exponent is None:
         return write_products(reader, value, _mul_shift(mul, add, shift), clip, dtype)
     # floor((acc * 2**k + add) / 2**s) = floor((acc + floor(add / 2**k)) / 2**(s - k))
-    moved = Products(
-        value.node, value.source, value.weight, value.bias + (add >> exponent),
-        value.geometry, value.shape,
-    )  # fmt: skip
+    moved = replace(value, bias=value.bias + (add >> exponent))
     return write_products(reader, moved, Shift(shift - exponent), clip, dtype)
 
 
@@ -163,7 +161,7 @@ def write_products(
     bias = value.bias.astype(np.int32)
     bound = worst if requant is None else max(abs(clip[0]), abs(clip[1]))
     op = _product(value, bias, requant, clip, dtype)
-    result = TensorType(_shape_of(value), dtype)
+    result = TensorType(value.written_shape, dtype)
     live = reader.apply(node, op, value.source, result=result, bound=bound)
     return reader.reshape(node, live, value.shape)
 
@@ -175,31 +173,15 @@ def _product(
     clip: tuple[int, int],
     dtype: str,
 ) -> Op:
-    weight, geometry = value.weight, value.geometry
-    if geometry is None:
+    weight, window = value.weight, value.window
+    if window is None:
         if requant is None:
             return LinearSums(weight, bias)
         of_rows = Dense if value.source.shape[0] == 1 else Linear
         return of_rows(weight, bias, requant, clip, dtype)
-    window = Window(geometry.strides, geometry.padding, geometry.dilation, geometry.groups, "NCHW")
     if requant is None:
         return Conv2dSums(weight, bias, window)
     return conv2d_of(weight, bias, window, requant, clip, dtype)
-
-
-def _shape_of(value: Products) -> tuple[int, ...]:
-    """The shape in the integer form, where maps have two axes and rows one."""
-    weight, geometry, source = value.weight, value.geometry, value.source.shape
-    if geometry is None:
-        return source[0], weight.shape[0]
-    sizes = []
-    for axis in (0, 1):
-        pads = geometry.padding[axis] + geometry.padding[axis + 2]
-        span = source[2 + axis] + pads - geometry.dilation[axis] * (weight.shape[2 + axis] - 1) - 1
-        if span < 0:
-            raise value.node.unsupported("a kernel that is larger than its padded input")
-        sizes.append(span // geometry.strides[axis] + 1)
-    return source[0], weight.shape[0], *sizes
 
 
 # ------------------------------------------------------------------------------ sums, conversions

@@ -1,0 +1,155 @@
+"""What the attributes and constant inputs of nodes say that only change shapes or move elements.
+
+Readers differ in what a tensor can stand for; these are the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from patterns.ops.moves.slice import Slice
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = [
+    "Given",
+    "axes_of",
+    "axis_of",
+    "flattened",
+    "permuted",
+    "reshaped",
+    "sliced",
+    "squeezed",
+    "unsqueezed",
+]
+
+Given: TypeAlias = Callable[[int, str], tuple[int, ...]]
+"""The integers of an input that must be constant, given its number and what it holds."""
+
+
+def axis_of(node: Node, axis: int, rank: int) -> int:
+    """An axis, which may count from the end.
+
+    Raises:
+        ModelError: if there is none.
+    """
+    if not -rank <= axis < rank:
+        raise node.damaged(f"axis {axis} of a tensor of {rank} axes")
+    return axis % rank
+
+
+def axes_of(node: Node, given: Given, index: int) -> tuple[int, ...] | None:
+    """Axes as they are written, an attribute or an input since opset 13; ``None`` if none are."""
+    if "axes" in node.attributes:
+        return node.integers("axes")
+    return given(index, "axes") if node.input(index) else None
+
+
+def reshaped(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
+    """The shape of a Reshape, an input or an attribute before opset 5.
+
+    Raises:
+        ModelError: if it does not fit the elements of ``source``.
+    """
+    wanted = list(given(1, "shape") if node.input(1) else node.integers("shape"))
+    if not node.integer("allowzero", 0):
+        for axis, size in enumerate(wanted):
+            if size == 0 and axis < len(source):
+                wanted[axis] = source[axis]
+    elements, known = math.prod(source), math.prod(size for size in wanted if size != -1)
+    free = wanted.count(-1)
+    fits = known >= 1 and not (elements % known if free else elements - known)
+    if free > 1 or min(wanted, default=1) < -1 or not fits:
+        raise node.damaged(f"a reshape of {list(source)} to {wanted}")
+    return tuple(elements // known if size == -1 else size for size in wanted)
+
+
+def flattened(node: Node, source: Sequence[int]) -> tuple[int, int]:
+    """The two sizes of a Flatten.
+
+    Raises:
+        ModelError: if there is no such axis.
+    """
+    axis, rank = node.integer("axis", 1), len(source)
+    axis = axis if axis == rank else axis_of(node, axis, rank)
+    return math.prod(source[:axis]), math.prod(source[axis:])
+
+
+def squeezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
+    """The shape without some axes of one element, all of them if none are named.
+
+    Raises:
+        ModelError: if one has more elements.
+    """
+    named = axes_of(node, given, 1)
+    if named is None:
+        named = tuple(axis for axis, size in enumerate(source) if size == 1)
+    axes = {axis_of(node, axis, len(source)) for axis in named}
+    if any(source[axis] != 1 for axis in axes):
+        raise node.damaged(f"axes {sorted(axes)} of shape {list(source)} are not all 1")
+    return tuple(size for axis, size in enumerate(source) if axis not in axes)
+
+
+def unsqueezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
+    """The shape with further axes of one element.
+
+    Raises:
+        ModelError: if none are named, or one twice.
+    """
+    named = axes_of(node, given, 1)
+    if named is None:
+        raise node.damaged("attribute or input 'axes' is missing")
+    axes = {axis_of(node, axis, len(source) + len(named)) for axis in named}
+    if len(axes) != len(named):
+        raise node.damaged(f"axes {named} name one twice")
+    shape = list(source)
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+    return tuple(shape)
+
+
+def permuted(node: Node, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:
+    """The axes of a Transpose, and whether it moves any element.
+
+    Raises:
+        ModelError: if they are no permutation.
+    """
+    rank = len(source)
+    axes = node.integers("perm", tuple(reversed(range(rank))))
+    if sorted(axes) != list(range(rank)):
+        raise node.damaged(f"permutation {axes} of {rank} axes")
+    order = [axis for axis in axes if source[axis] != 1]
+    return axes, order != sorted(order)
+
+
+def sliced(node: Node, source: Sequence[int], given: Given) -> Slice:
+    """What a Slice takes, by inputs or, before opset 10, by attributes.
+
+    Raises:
+        ModelError: if bounds, axes and steps do not fit together, or leave nothing.
+    """
+    rank, steps = len(source), None
+    if "starts" in node.attributes:
+        starts, ends = node.integers("starts"), node.integers("ends")
+    elif not node.input(1) or not node.input(2):
+        raise node.damaged("input 1 or 2 is missing", "a Slice needs starts and ends")
+    else:
+        starts, ends = given(1, "range"), given(2, "range")
+        steps = given(4, "range") if node.input(4) else None
+    named = axes_of(node, given, 3)
+    named = tuple(range(len(starts))) if named is None else named
+    axes = [axis_of(node, axis, rank) for axis in named]
+    steps = (1,) * len(starts) if steps is None else steps
+    counts = {len(starts), len(ends), len(axes), len(set(axes)), len(steps)}
+    if len(counts) != 1 or 0 in steps:
+        raise node.damaged(f"starts {starts}, ends {ends}, axes {named}, steps {steps}")
+    begin, sizes, strides = [0] * rank, list(source), [1] * rank
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        chosen = range(source[axis])[slice(start, end, step)]
+        if not chosen:
+            raise node.damaged(f"a slice of {list(source)} that leaves nothing")
+        begin[axis], sizes[axis], strides[axis] = chosen[0], len(chosen), step
+    return Slice(tuple(begin), tuple(sizes), tuple(strides))
