@@ -77,7 +77,6 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
         outputs,
         kept,
         constants,
-        _consumers(kept),
         alone=not any(map(is_external, graph.initializer)),
     )
 
@@ -201,14 +200,6 @@ def _constant(node: Node) -> Array:
         if name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)
     raise node.unsupported("a constant that is no tensor of numbers")
-
-
-def _consumers(nodes: Sequence[Node]) -> dict[str, tuple[Node, ...]]:
-    found: dict[str, tuple[Node, ...]] = {}
-    for node in nodes:
-        for name in node.inputs:
-            found[name] = (*found.get(name, ()), node)
-    return found
 
 
 # ------------------------------------------------------------------------------ interface

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -146,7 +146,6 @@ class Graph:
         nodes: what the outputs need, each after what it reads; nodes ``Constant`` are among
             ``constants`` instead.
         constants: initialisers and constants, by name.
-        consumers: the nodes that read a tensor, by its name.
         alone: whether the file holds all of the model; if not, some data lie in other files.
     """
 
@@ -156,12 +155,4 @@ class Graph:
     outputs: tuple[TensorType, ...]
     nodes: tuple[Node, ...]
     constants: Mapping[str, Array]
-    consumers: Mapping[str, tuple[Node, ...]] = field(default_factory=dict[str, tuple[Node, ...]])
     alone: bool = True
-
-    def only_consumer(self, name: str) -> Node | None:
-        """The one node that reads a tensor, if it is one and the tensor is no output."""
-        users = self.consumers.get(name, ())
-        if len(users) != 1 or any(output.name == name for output in self.outputs):
-            return None
-        return users[0]

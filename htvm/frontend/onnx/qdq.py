@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from htvm.frontend.onnx.affine import islands, pointwise, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine import islands, pools, quantization, shapes, unary
 from htvm.frontend.onnx.affine.products import convolution, matrix_product, weight_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Value, View
@@ -93,7 +93,6 @@ def _gemm(reader: Reader, node: Node) -> Value:
 
 
 _HANDLERS: Mapping[str, Handler] = {
-    **pointwise.HANDLERS,
     **pools.HANDLERS,
     **quantization.HANDLERS,
     **shapes.HANDLERS,

@@ -271,7 +271,6 @@ OWN: Mapping[str, Handler] = {
 """Operators that only this dialect has."""
 
 _HANDLERS: Mapping[str, Handler] = {
-    **pointwise.HANDLERS,
     **pools.HANDLERS,
     **quantization.HANDLERS,
     **shapes.HANDLERS,

@@ -141,7 +141,7 @@ def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | No
         if curve is not None:
             views.append(curve[0])
             functions.append(curve[1])
-        elif isinstance(value, Constant) and value.data.size == 1 and value.scale is None:
+        elif isinstance(value, Constant) and value.data.size == 1 and _is_number(node, value):
             functions.append(_constant(value.real))
         else:
             return None
@@ -154,7 +154,7 @@ def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | No
         return None
     if node.op == "Div" and isinstance(values[1], Constant) and not values[1].real.all():
         return None
-    fold = _FOLDED[node.op]
+    fold = pointwise.FOLDED[node.op]
 
     def function(x: Array) -> Array:
         return np.asarray(fold(functions[0](x), functions[1](x)), "float32")
@@ -166,14 +166,14 @@ def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | No
     return _table(reader, node, first, function, make)
 
 
+def _is_number(node: Node, constant: Constant) -> bool:
+    """Whether a constant is taken as a number, not as an 8-bit tensor beside another."""
+    return constant.scale is None or node.op not in pointwise.FUNCTIONS
+
+
 def _constant(number: Array) -> Function:
     value = np.float32(number.reshape(-1)[0])
     return lambda x: np.full_like(x, value)
-
-
-_FOLDED: dict[str, Any] = {
-    "Add": np.add, "Div": np.divide, "Mul": np.multiply, "Sub": np.subtract,
-}  # fmt: skip
 
 
 # ------------------------------------------------------------------ products of two tensors
@@ -311,7 +311,7 @@ def _reduced(reader: Reader, node: Node) -> Value:
 
 HANDLERS: dict[str, Handler] = {
     **{name: _function for name in unary.FUNCTIONS},
-    **{name: _arithmetic for name in _FOLDED},
+    **{name: _arithmetic for name in pointwise.FOLDED},
     "LayerNormalization": _layer_norm,
     "MatMul": product,
     "Pow": _pow,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array, OnnxRequant
-from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
-from htvm.frontend.onnx.affine.unary import limited, mapped
+from htvm.frontend.onnx.affine.reader import Reader, offset_of
+from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import Op
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
 
 __all__ = [
-    "HANDLERS",
+    "FOLDED",
+    "FUNCTIONS",
     "REAL",
     "Operand",
     "arithmetic",
@@ -37,12 +38,12 @@ __all__ = [
 Operand: TypeAlias = "View | tuple[Array, Quantization]"
 """A tensor, or int8 elements and their step."""
 
-_FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, Function] = {
     "Add": "add",
     "Mul": "multiply",
     "Sub": "subtract",
 }
-REAL: dict[str, combine.Function] = {**_FUNCTIONS, "Div": "divide"}
+REAL: dict[str, combine.Function] = {**FUNCTIONS, "Div": "divide"}
 """By operator, the function of reals."""
 
 
@@ -136,7 +137,7 @@ def arithmetic(reader: Reader, node: Node) -> Value:
     """A sum, difference, product or quotient of two tensors or constants."""
     first, second = reader.value(node, 0), reader.value(node, 1)
     if isinstance(first, Constant) and isinstance(second, Constant):
-        return Constant(_FOLDED[node.op](first.real, second.real))
+        return Constant(FOLDED[node.op](first.real, second.real))
     if node.op == "Add":
         for value, other in ((first, second), (second, first)):
             if isinstance(value, Pending) and isinstance(other, Constant):
@@ -147,13 +148,11 @@ def arithmetic(reader: Reader, node: Node) -> Value:
         if isinstance(value, Constant) and np.isnan(value.real).any():
             raise node.damaged("a constant operand that holds NaN", "export the file again")
     operands = [_operand(node, value) for value in (first, second)]
-    if node.op in _FUNCTIONS and all(operand is not None for operand in operands):
+    if node.op in FUNCTIONS and all(operand is not None for operand in operands):
         a, b = operands
         assert a is not None and b is not None
-        return binary(reader, node, _FUNCTIONS[node.op], a, b)
-    table = _with_scalar(reader, node, first, second)
-    if table is not None:
-        return table
+        return binary(reader, node, FUNCTIONS[node.op], a, b)
+    _check_number(node, first, second)
     parts: list[Activation | Array] = [
         value.real if isinstance(value, Constant) else reader.realised(value, node.where)
         for value in (first, second)
@@ -162,7 +161,7 @@ def arithmetic(reader: Reader, node: Node) -> Value:
     return Real(combined(reader, node, REAL[node.op], parts, shape))
 
 
-_FOLDED: dict[str, Any] = {
+FOLDED: dict[str, Any] = {
     "Add": np.add,
     "Div": np.divide,
     "Mul": np.multiply,
@@ -193,37 +192,21 @@ def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
     return Pending(pending.shape, pending.finish, pending.real, axis, bias)
 
 
-def _with_scalar(reader: Reader, node: Node, first: Value, second: Value) -> Pending | None:
-    """A function of an 8-bit tensor and a number, as a table."""
-    for value, other, reverse in ((first, second, False), (second, first, True)):
+def _check_number(node: Node, first: Value, second: Value) -> None:
+    """A number beside an 8-bit tensor must leave something to compute.
+
+    Raises:
+        UnsupportedError: if it is not finite, or the tensor is divided by zero.
+    """
+    for value, other, divides in ((first, second, node.op == "Div"), (second, first, False)):
         if not isinstance(value, View) or not isinstance(other, Constant):
             continue
         if other.data.size == 1 and other.data.ndim <= len(value.shape):
             number = np.float32(other.real.reshape(-1)[0])
-            if not np.isfinite(number) or (node.op == "Div" and not reverse and number == 0):
+            if not np.isfinite(number) or (divides and number == 0):
                 raise node.unsupported(
                     f"the constant operand {number}", "all results would be infinite or no number"
                 )
-            return _shifted(reader, node, value, number, reverse)
-    return None
-
-
-def _shifted(reader: Reader, node: Node, view: View, number: np.float32, reverse: bool) -> Pending:
-    fold = _FOLDED[node.op]
-
-    def function(x: Array) -> Array:
-        return np.asarray(fold(number, x) if reverse else fold(x, number))
-
-    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-        return mapped(reader, node, view, step, function, clip)
-
-    def real_form(bound: Bound, _: Constant | None) -> Activation:
-        parts: list[Activation | Array] = [reader.realised(view, node.where), np.asarray(number)]
-        ordered = parts[::-1] if reverse else parts
-        made = combined(reader, node, REAL[node.op], ordered, view.shape)
-        return limited(reader, node, made, bound)
-
-    return Pending(view.shape, finish, real_form)
 
 
 # ------------------------------------------------------------------------------ softmax
@@ -242,18 +225,3 @@ def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
         return reader.write(node, op, (view.activation,), view.shape, step=step)
 
     return Pending(view.shape, finish)
-
-
-def _softmax(reader: Reader, node: Node) -> Value:
-    default = -1 if reader.graph.opset >= 13 else 1
-    return softmax(reader, node, reader.view(node, 0, "input"), node.integer("axis", default))
-
-
-HANDLERS: dict[str, Handler] = {
-    "Add": arithmetic,
-    "Div": arithmetic,
-    "Mul": arithmetic,
-    "Softmax": _softmax,
-    "Sub": arithmetic,
-}
-"""What the nodes mean."""

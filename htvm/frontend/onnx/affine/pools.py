@@ -113,6 +113,5 @@ HANDLERS: dict[str, Handler] = {
     "AveragePool": _average,
     "GlobalAveragePool": _global_average,
     "MaxPool": _max_pool,
-    "ReduceMean": mean,
 }
 """What the nodes mean."""

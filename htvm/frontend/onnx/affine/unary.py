@@ -199,13 +199,8 @@ FUNCTIONS: dict[str, Callable[[Node], Function]] = {
 }
 
 
-def _tabulated(reader: Reader, node: Node) -> Value:
-    return pending_map(reader, node, reader.view(node, 0, "input"), FUNCTIONS[node.op](node))
-
-
 HANDLERS: dict[str, Handler] = {
     "Clip": _clip,
     "Relu": _relu,
-    **{name: _tabulated for name in FUNCTIONS},
 }
 """What the nodes mean."""
