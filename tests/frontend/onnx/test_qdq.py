@@ -141,6 +141,15 @@ def test_constant_operands(tmp_path) -> None:
     check(file, tmp_path, [data()], least=0.999)
 
 
+@pytest.mark.parametrize("op", ["Add", "Mul", "Sub", "Div"])
+def test_quantized_numbers_without_axes(op: str, tmp_path) -> None:
+    file = File()
+    x = file.through(file.input("x", SHAPE), 0.031, 4)
+    number = file.dequantize(file.constant(np.int8(37)), 0.0123, 2)
+    file.output(file.through(file.node(op, [x, number]), 0.03, 9))
+    check(file, tmp_path, [data()], least=0.98)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_pools(dtype: str, tmp_path) -> None:
     file = File()

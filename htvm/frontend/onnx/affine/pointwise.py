@@ -60,7 +60,8 @@ def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Quantizat
             f"a constant operand of type {dtype} with {constant.scale.size} scales",
             "int8 or uint8 with one scale",
         )
-    moved = (constant.data.astype("int64") - offset_of(dtype)).astype("int8")
+    # An array, even if it is one number without axes.
+    moved = np.asarray(constant.data.astype("int64") - offset_of(dtype)).astype("int8")
     zero = int(constant.zero_point.reshape(-1)[0]) - offset_of(dtype)
     return moved, Quantization(float(constant.scale.reshape(-1)[0]), zero)
 
