@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from htvm.frontend.operators import Clip, Quantization
 from patterns.ops.convert import Convert
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
 
-__all__ = ["converted", "summed"]
+__all__ = ["bound", "converted", "summed"]
 
 
 def converted(before: Quantization, after: Quantization, clip: Clip) -> Convert:
@@ -29,3 +33,13 @@ def summed(a: Quantization, b: Quantization, output: Quantization, clip: Clip) -
     scales = (a.scale, b.scale, output.scale)
     zeros = (a.zero_point, b.zero_point, output.zero_point)
     return TfliteAdd(AddFactors.from_scales(scales, zeros), clip)
+
+
+def bound(real: float, step: Quantization, otherwise: int) -> int:
+    """A real bound in steps, inside int8: divided as float32 and rounded half away from zero;
+    ``otherwise`` if it is infinite."""
+    if math.isinf(real):
+        return otherwise
+    scaled = float(np.float32(real) / np.float32(step.scale))
+    number = step.zero_point + int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
+    return min(max(number, -128), 127)

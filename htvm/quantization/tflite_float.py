@@ -20,9 +20,10 @@ from htvm.frontend.operators import Pads, Pair
 from htvm.frontend.tflite import read_tflite
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
-from htvm.frontend.tflite.products import window
+from htvm.frontend.tflite.pools import pool_window
+from htvm.frontend.tflite.products import check_depthwise, groups_of, window
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
-from htvm.frontend.tflite.shapes import check_reshape
+from htvm.frontend.tflite.shapes import check_reshape, joined
 from htvm.quantization.tflite_network import TO_NCHW, Network
 
 __all__ = ["HANDLERS", "float_onnx"]
@@ -89,10 +90,7 @@ def _conv(op: OperatorReader, net: Network) -> None:
     op.count((2, 3))
     source, weights = op.tensor(0), _weights(op, 4)
     op.batch(source, 4)
-    channels, _, _, depth = weights.shape
-    groups, rest = divmod(source.shape[3], depth)
-    if rest or channels % groups:
-        raise op.corrupt(f"weights of shape {weights.shape} for {source.shape[3]} channels")
+    groups = groups_of(op, source, weights.shape)
     _convolution(op, net, weights.transpose(0, 3, 1, 2), op.options(1), (4, 5), 3, groups)
 
 
@@ -100,12 +98,7 @@ def _depthwise(op: OperatorReader, net: Network) -> None:
     op.count((2, 3))
     source, weights = op.tensor(0), _weights(op, 4)
     op.batch(source, 4)
-    options = op.options(2)
-    multiplier = op.positive(options, 3, "depth multiplier")
-    if weights.shape[0] != 1 or weights.shape[3] != source.shape[3] * multiplier:
-        raise op.corrupt(
-            f"weights of shape {weights.shape} for {source.shape[3]} channels times {multiplier}"
-        )
+    options = check_depthwise(op, source, weights.shape)
     _convolution(op, net, weights.transpose(3, 0, 1, 2), options, (5, 6), 4, source.shape[3])
 
 
@@ -210,11 +203,8 @@ def _max_pool(op: OperatorReader, net: Network) -> None:
 def _pooled(op: OperatorReader, net: Network) -> tuple[str, Pair, Pair, Pads]:
     """What a pool reads, its kernel, strides and padding."""
     op.count((1,))
-    source, options = op.tensor(0), op.options(5)
-    op.batch(source, 4)
-    kernel = (op.positive(options, 4, "kernel"), op.positive(options, 3, "kernel"))
-    strides, pads, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
-    return net.value(op, source), kernel, strides, pads
+    geometry = pool_window(op, op.tensor(0))
+    return net.value(op, op.tensor(0)), *geometry
 
 
 def _mean(op: OperatorReader, net: Network) -> None:
@@ -331,15 +321,9 @@ def _pad(op: OperatorReader, net: Network) -> None:
 
 def _concatenation(op: OperatorReader, net: Network) -> None:
     op.count(range(1, len(op.operator.inputs) + 1))
-    options, result = op.options(10), op.operator.outputs[0].shape
-    rank = len(result)
-    axis = op.axis(options.integer(0, "i"), rank)
     parts = [op.tensor(at) for at in range(len(op.operator.inputs))]
-    others = [(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts]
-    if any(len(part.shape) != rank for part in parts) or len(set(others)) > 1:
-        raise op.corrupt(f"parts of shapes {[part.shape for part in parts]}")
-    whole = sum(part.shape[axis] for part in parts)
-    op.result_shape([*parts[0].shape[:axis], whole, *parts[0].shape[axis + 1 :]])
+    options, axis = joined(op, parts)
+    rank = len(op.operator.outputs[0].shape)
     values = [_operand(op, net, part) for part in parts]
     made = net.node("Concat", values, axis=_AXIS[axis] if rank == 4 else axis)
     _fused(op, net, options, 1, made)

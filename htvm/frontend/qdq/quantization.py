@@ -10,7 +10,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.qdq.reader import INT8, Constant, Pending, Real, Value
-from htvm.frontend.scales import converted
+from htvm.frontend.scales import bound, converted
 
 if TYPE_CHECKING:
     from tvm.relax import Call
@@ -52,7 +52,7 @@ def quantize(reader: Reader, call: Call) -> Value:
         value = identity(reader, value)
     if not isinstance(value, Pending):
         raise reader.unsupported("it quantizes something that no operator computed")
-    clip = (_bound(value.low, step, -128), _bound(value.high, step, 127))
+    clip = (bound(value.low, step, INT8[0]), bound(value.high, step, INT8[1]))
     if clip[0] > clip[1]:
         raise reader.unsupported(f"a clip to [{value.low}, {value.high}] leaves nothing")
     return reader.activation(value.finish(step, clip, value.bias), value.shape, step)
@@ -82,12 +82,3 @@ def _step(reader: Reader, scales: Array, zeros: Array) -> Quantization:
     if not (scale > 0 and math.isfinite(scale)) or not -128 <= zero_point <= 127:
         raise reader.unsupported(f"scale {scale} with zero point {zero_point}")
     return Quantization(scale, zero_point)
-
-
-def _bound(real: float, step: Quantization, otherwise: int) -> int:
-    """A real bound in steps, inside int8."""
-    if math.isinf(real):
-        return otherwise
-    scaled = float(np.float32(real) / np.float32(step.scale))
-    number = step.zero_point + int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
-    return min(max(number, INT8[0]), INT8[1])

@@ -13,9 +13,9 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
-from htvm.frontend.scales import converted
+from htvm.frontend.scales import bound, converted
 from htvm.frontend.tflite.file import TfliteTensor
-from htvm.frontend.tflite.reader import INT8, OperatorReader, bound, constant_array
+from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import Table, tabulate
 from patterns.ops.tflite import gemmlowp

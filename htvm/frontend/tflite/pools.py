@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from htvm.frontend.operators import Activation, Applied
+from htvm.frontend.operators import Activation, Applied, Pads, Pair
 from htvm.frontend.tflite.activations import clipped
+from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import INT8, OperatorReader
 from patterns.ops.max_pool import MaxPool
@@ -16,35 +17,38 @@ from patterns.ops.moves.nearest import Nearest
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 
-__all__ = ["average_pool", "max_pool", "mean", "resize_nearest"]
+__all__ = ["average_pool", "max_pool", "mean", "pool_window", "resize_nearest"]
 
 _LARGEST = 1 << 12  # of rows and columns
+
+
+def pool_window(op: OperatorReader, source: TfliteTensor) -> tuple[Pair, Pair, Pads]:
+    """Kernel, strides and padding of a pool over ``source``, the output's shape checked."""
+    op.batch(source, 4)
+    options = op.options(5)
+    kernel = (op.positive(options, 4, "kernel"), op.positive(options, 3, "kernel"))
+    strides, padding, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
+    return kernel, strides, padding
 
 
 def average_pool(op: OperatorReader) -> Sequence[Applied]:
     """AVERAGE_POOL_2D: padding is not counted."""
     op.count((1,))
     source = op.same_step()
-    op.batch(source, 4)
-    options = op.options(5)
-    kernel = (op.positive(options, 4, "kernel"), op.positive(options, 3, "kernel"))
-    strides, padding, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
-    clip = op.clip(options, 5)
+    geometry = pool_window(op, source)
+    clip = op.clip(op.options(5), 5)
     inputs = (op.value(source),)
-    return [Applied(op.position(), op.where, inputs, AveragePool(kernel, strides, padding, clip))]
+    return [Applied(op.position(), op.where, inputs, AveragePool(*geometry, clip))]
 
 
 def max_pool(op: OperatorReader) -> Sequence[Applied]:
     """MAX_POOL_2D: padding never wins."""
     op.count((1,))
     source = op.same_step()
-    op.batch(source, 4)
-    options = op.options(5)
-    kernel = (op.positive(options, 4, "kernel"), op.positive(options, 3, "kernel"))
-    strides, padding, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
-    clip = op.clip(options, 5)
+    geometry = pool_window(op, source)
+    clip = op.clip(op.options(5), 5)
     inputs = (op.value(source),)
-    pool = Applied(op.position(), op.where, inputs, MaxPool(kernel, strides, padding))
+    pool = Applied(op.position(), op.where, inputs, MaxPool(*geometry))
     if clip == INT8:
         return [pool]
     return [clipped(op, Activation(op.result().shape, pool), clip, sub=1)]

@@ -18,7 +18,15 @@ from patterns.ops.convolution import Window
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.reshape import Reshape
 
-__all__ = ["conv", "depthwise", "fully_connected", "transpose_conv", "window"]
+__all__ = [
+    "check_depthwise",
+    "conv",
+    "depthwise",
+    "fully_connected",
+    "groups_of",
+    "transpose_conv",
+    "window",
+]
 
 
 def conv(op: OperatorReader) -> Sequence[Applied]:
@@ -28,12 +36,29 @@ def conv(op: OperatorReader) -> Sequence[Applied]:
     op.batch(source, 4)
     options = op.options(1)
     channels = weights.shape[0]
-    if source.shape[3] % weights.shape[3] or channels % (source.shape[3] // weights.shape[3]):
-        raise op.corrupt(f"weights of shape {weights.shape} for {source.shape[3]} channels")
-    groups = source.shape[3] // weights.shape[3]
+    groups = groups_of(op, source, weights.shape)
     geometry = _geometry(op, options, weights, (4, 5), channels, groups)
     product = _product(op, source, weights, (0, 3, 1, 2), options, 3)
     return [product.convolved(op.value(source), geometry, op.position)]
+
+
+def groups_of(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> int:
+    """The groups of a CONV_2D with weights of that shape."""
+    channels = source.shape[3]
+    if channels % weights[3] or weights[0] % (channels // weights[3]):
+        raise op.corrupt(f"weights of shape {weights} for {channels} channels")
+    return channels // weights[3]
+
+
+def check_depthwise(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> Table:
+    """The options of a DEPTHWISE_CONV_2D with weights of that shape."""
+    options = op.options(2)
+    multiplier = op.positive(options, 3, "depth multiplier")
+    if weights[0] != 1 or weights[3] != source.shape[3] * multiplier:
+        raise op.corrupt(
+            f"weights of shape {weights} for {source.shape[3]} channels times {multiplier}"
+        )
+    return options
 
 
 def depthwise(op: OperatorReader) -> Sequence[Applied]:
@@ -41,13 +66,7 @@ def depthwise(op: OperatorReader) -> Sequence[Applied]:
     op.count((2, 3))
     source, weights = op.source(), op.weights(rank=4, axis=3)
     op.batch(source, 4)
-    options = op.options(2)
-    channels = weights.shape[3]
-    multiplier = op.positive(options, 3, "depth multiplier")
-    if weights.shape[0] != 1 or channels != source.shape[3] * multiplier:
-        raise op.corrupt(
-            f"weights of shape {weights.shape} for {source.shape[3]} channels times {multiplier}"
-        )
+    options, channels = check_depthwise(op, source, weights.shape), weights.shape[3]
     geometry = _geometry(op, options, weights, (5, 6), channels, source.shape[3])
     product = _product(op, source, weights, (3, 0, 1, 2), options, 4)
     return [product.convolved(op.value(source), geometry, op.position)]

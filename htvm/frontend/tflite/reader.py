@@ -11,11 +11,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
+from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import Table
 
@@ -26,7 +25,6 @@ __all__ = [
     "VALID",
     "Handler",
     "OperatorReader",
-    "bound",
     "constant_array",
 ]
 
@@ -232,15 +230,6 @@ class OperatorReader:
     def position(self, sub: int = 0) -> Pair:
         """Place of an operator made from the one at hand."""
         return (self.operator.index, sub)
-
-
-def bound(real: float, step: Quantization, otherwise: int) -> int:
-    """A real bound in steps, inside int8: divided as float32 and rounded half away from zero."""
-    if math.isinf(real):
-        return otherwise
-    scaled = float(np.float32(real) / np.float32(step.scale))
-    number = step.zero_point + int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
-    return min(max(number, INT8[0]), INT8[1])
 
 
 def constant_array(tensor: TfliteTensor) -> Array:

@@ -9,6 +9,7 @@ from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
+from htvm.frontend.tflite.flatbuffer import Table
 from htvm.frontend.tflite.reader import INT8, OperatorReader
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
@@ -20,6 +21,7 @@ from patterns.ops.moves.transpose import Transpose
 __all__ = [
     "check_reshape",
     "concatenation",
+    "joined",
     "pad",
     "reshape",
     "same_elements",
@@ -135,24 +137,28 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     TFLite refuses such parts and TFLite Micro copies their integers; what is meant is the numbers.
     """
     op.count(range(1, 1 << 10))
-    options, result = op.options(10), op.result()
+    result = op.result()
     parts = [op.source(at) for at in range(len(op.operator.inputs))]
-    rank = len(result.shape)
-    axis = op.axis(options.integer(0, "i"), rank)
-    if any(len(part.shape) != rank for part in parts):
-        raise op.corrupt("parts of different rank")
-    frames = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
-    if len(frames) != 1:
-        raise op.corrupt(f"parts of shapes {', '.join(str(part.shape) for part in parts)}")
-    shape = list(parts[0].shape)
-    shape[axis] = sum(part.shape[axis] for part in parts)
-    op.result_shape(shape)
+    options, axis = joined(op, parts)
     clip = op.clip(options, 1)
     inputs = tuple(_rescaled(op, part, result, at) for at, part in enumerate(parts))
     whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
     if clip == INT8:
         return [whole]
-    return [clipped(op, Activation(tuple(shape), whole), clip, sub=len(parts) + 1)]
+    return [clipped(op, Activation(result.shape, whole), clip, sub=len(parts) + 1)]
+
+
+def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[Table, int]:
+    """The options of a CONCATENATION and its axis, the shapes checked."""
+    options, rank = op.options(10), len(op.operator.outputs[0].shape)
+    axis = op.axis(options.integer(0, "i"), rank)
+    shape = list(parts[0].shape)
+    frames = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
+    if len(frames) != 1 or any(len(part.shape) != rank for part in parts):
+        raise op.corrupt(f"parts of shapes {', '.join(str(part.shape) for part in parts)}")
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    op.result_shape(shape)
+    return options, axis
 
 
 def _rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: int) -> Activation:
