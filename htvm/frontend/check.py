@@ -134,8 +134,8 @@ def _check_arithmetic(node: Node) -> None:
     """Nothing may be undefined in C, or wrap where it is cast to the output's type."""
     layer = None if isinstance(node.layer, Rows) else node.layer
     where = f"operator '{node.name}'"
-    requant = layer.requant if layer is not None else node.attrs.get("requant")
-    clip = layer.clip if layer is not None else node.attrs.get("clip")
+    requant = layer.requant if layer is not None else getattr(node.op, "requant", None)
+    clip = layer.clip if layer is not None else getattr(node.op, "clip", None)
     if clip is not None and node.output_dtype != "float32":
         limits = np.iinfo(node.output_dtype)
         if not isinstance(clip, tuple) or not limits.min <= clip[0] <= clip[1] <= limits.max:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,12 @@ import numpy as np
 from byoc_dory.layers import Array
 
 if TYPE_CHECKING:
+    from tvm.relax import BlockBuilder, Var
+
     from htvm.aot.reference import Reference
     from patterns.op import Op
 
-__all__ = ["evaluate"]
+__all__ = ["compiled", "evaluate", "run_each"]
 
 
 def evaluate(op: Op, parts: Sequence[Array]) -> Array:
@@ -28,7 +30,11 @@ def evaluate(op: Op, parts: Sequence[Array]) -> Array:
         The results, ``[N, ...]``.
     """
     types = tuple(((1, *part.shape[1:]), part.dtype.name) for part in parts)
-    run = _compiled(op, types)
+    return run_each(_compiled(op, types), parts)
+
+
+def run_each(run: Reference, parts: Sequence[Array]) -> Array:
+    """What a program for one sample computes for each of a batch."""
     samples = ([part[i : i + 1] for part in parts] for i in range(len(parts[0])))
     return np.concatenate([run(sample)[0] for sample in samples])
 
@@ -37,17 +43,23 @@ def evaluate(op: Op, parts: Sequence[Array]) -> Array:
 def _compiled(op: Op, types: tuple[tuple[tuple[int, ...], str], ...]) -> Reference:
     """The operator, compiled; the same operator is asked for again and again while scales are
     searched."""
+    return compiled(types, lambda builder, inputs: op.write(builder, inputs, "evaluated"))
+
+
+def compiled(
+    types: Sequence[tuple[tuple[int, ...], str]],
+    write: Callable[[BlockBuilder, list[Var]], Var],
+) -> Reference:
+    """What ``write`` writes of tensors of these shapes and types, compiled for this machine."""
     import tvm
     from tvm import relax
 
     from htvm.aot.reference import build_llvm_reference
 
     builder = relax.BlockBuilder(tvm.IRModule())
-    params = [
-        relax.Var(f"x{i}", relax.TensorType(shape, dtype)) for i, (shape, dtype) in enumerate(types)
-    ]
+    params = [relax.Var(f"x{i}", relax.TensorType(*kind)) for i, kind in enumerate(types)]
     with builder.function("main", params):
         with builder.dataflow():
-            result = builder.emit_output(op.write(builder, params, "evaluated"))
+            result = builder.emit_output(write(builder, params))
         builder.emit_func_output(result)
     return build_llvm_reference(builder.get())

@@ -19,6 +19,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
 from htvm.quantization.bindings import substitute, write_binding
+from htvm.quantization.evaluate import compiled, run_each
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
@@ -35,6 +36,7 @@ from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.mean import TfliteMean
 from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -115,27 +117,12 @@ class Island:
 
     def run(self, parts: Sequence[Array]) -> Array:
         """What it computes for a batch, ``[N, ...]`` in the module's own layout."""
-        samples = (self._reference([part[i : i + 1] for part in parts])[0] for i in _each(parts))
-        return np.concatenate(list(samples))
+        return run_each(self._reference, parts)
 
     @cached_property
     def _reference(self) -> Reference:
-        import tvm
-        from tvm import relax
-
-        from htvm.aot.reference import build_llvm_reference
-
-        builder = relax.BlockBuilder(tvm.IRModule())
-        params = [relax.Var(f"x{i}", var.ty) for i, var in enumerate(self.variables)]
-        with builder.function("main", params):
-            with builder.dataflow():
-                result = builder.emit_output(self.write(builder, params, {}))
-            builder.emit_func_output(result)
-        return build_llvm_reference(builder.get())
-
-
-def _each(parts: Sequence[Array]) -> range:
-    return range(len(parts[0]))
+        types = [(shape_of(var), dtype_of(var)) for var in self.variables]
+        return compiled(types, lambda builder, inputs: self.write(builder, inputs, {}))
 
 
 def find_islands(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from byoc_dory.layers import Layer
 from patterns.op import Op, Scale
@@ -42,11 +40,6 @@ class Node:
     def kind(self) -> str:
         """Name of the kind of operator."""
         return self.op.kind
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """The operator's fields by name."""
-        return {item.name: getattr(self.op, item.name) for item in fields(self.op)}
 
     @property
     def scaled(self) -> Layer | None:

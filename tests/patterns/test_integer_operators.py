@@ -49,7 +49,7 @@ def test_rescale(dtype: str, wide: bool) -> None:
         lambda bb, x: Rescale(mul, add, 14, (0, 255), dtype="uint8").write(bb, [x], "rescale_0"),
     )
     (node,) = read_graph(built.model.module)
-    assert (node.kind, node.attrs["shift"], node.output_dtype) == ("rescale", 14, "uint8")
+    assert (node.kind, vars(node.op)["shift"], node.output_dtype) == ("rescale", 14, "uint8")
     assert ("int64_t" in built.compiled.program.cpu_source) == wide
 
 

@@ -67,5 +67,5 @@ def test_a_padding_of_one_axis_is_read_as_it_was_written(
     def write(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
         return conv(bb, Pad(-7, padding, layout=layout).write(bb, [x], "pad_0"), layout)
 
-    attrs = read(write, SHAPES[layout])["pad_0"].attrs
+    attrs = vars(read(write, SHAPES[layout])["pad_0"].op)
     assert (attrs["padding"], attrs["value"], attrs["layout"]) == (padding, -7, layout)

@@ -99,7 +99,7 @@ def test_a_product_of_several_rows_of_unsigned_bytes() -> None:
     assert node.kind == "linear" and node.scaled is None
     assert node.layer is not None and node.layer.op == "gemm"
     assert node.layer.inputs[0].dtype == "uint8"
-    assert node.attrs["requant"] == node.layer.requant == requant
+    assert vars(node.op)["requant"] == node.layer.requant == requant
 
 
 def test_sums_and_conversions_of_mixed_types() -> None:

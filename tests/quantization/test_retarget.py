@@ -37,7 +37,7 @@ def test_only_shifts_remain_and_the_checker_accepts(family: str) -> None:
             assert isinstance(node.scaled.requant, Shift), node.name
             assert node.scaled.clip in ((-128, 127), (0, 127)), node.name
         if node.kind == "convert":
-            assert isinstance(node.attrs["requant"], Shift | MulShift)
+            assert isinstance(vars(node.op)["requant"], Shift | MulShift)
         assert node.kind != "pad", "the core pads by itself"
     assert result.scheme == "shift"
 
@@ -158,7 +158,7 @@ def test_input_needs_no_conversion_where_nobody_pads() -> None:
 
 def test_input_conversion_is_one_shift() -> None:
     node = nodes_of(retarget(mobile(8, zero=-128).model(), options=FEW).model)["convert_0"]
-    assert node.attrs["requant"] == Shift(1)
+    assert vars(node.op)["requant"] == Shift(1)
 
 
 # ------------------------------------------------------------------------------ outputs

@@ -105,7 +105,7 @@ def test_what_a_layer_consists_of() -> None:
     }
     for name, (kind, inputs) in reads.items():
         assert (nodes[name].kind, list(nodes[name].inputs)) == (kind, inputs)
-    assert nodes[f"{head}_similarity"].attrs["transpose_b"] == 1
+    assert vars(nodes[f"{head}_similarity"].op)["transpose_b"] == 1
     assert len(nodes) == 3 * 9 + 3 + 2 * 4
 
 
@@ -162,7 +162,7 @@ def test_every_requantization_is_the_accelerators() -> None:
     """8 bits of factor, and half a step more, which is rounding half up."""
     requants = 0
     for node in read_graph(zoo.encoder(1, **SMALL).module):
-        requant = node.layer.requant if node.layer is not None else node.attrs.get("requant")
+        requant = node.layer.requant if node.layer is not None else vars(node.op).get("requant")
         if node.kind not in ("linear", "add"):
             continue
         assert isinstance(requant, MulShift)

@@ -4,10 +4,10 @@
 and recognises which one a file is for, `loader` makes a `Model` of what a reader returns.
 
 A reader is a module with two functions: ``marks(graph, options)`` returns the nodes only its
-dialect has (none: not its file), and ``read(graph, options)`` returns a `network.Network` made of
-the records of `htvm.frontend.operators`.  Enter it in `dialect.READERS`; nothing else has to know
-it.  Operators that no record describes are `operators.Primitive`s with a builder of `patterns`.
-Errors name the node with ``node.where``, and are `UnsupportedError` where the file is sound.
+dialect has (none: not its file), and ``read(graph, options)`` returns a `network.Network` of
+operators of `patterns.ops` (`htvm.frontend.operators.Applied`).  Enter it in `dialect.READERS`;
+nothing else has to know it.  What attributes say is read alike by all (`forms`, `windows`).  Errors
+name the node with ``node.where``, and are `UnsupportedError` where the file is sound.
 """
 
 from __future__ import annotations
