@@ -30,7 +30,8 @@ from htvm.frontend import load
 from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import Net
-from htvm.quantization.operators import AddOperator, AverageOperator, Operator
+from htvm.quantization.operators import AddOperator, Operator
+from htvm.quantization.passing import AverageOperator
 from htvm.quantization.products import ConvolutionOperator, DepthwiseOperator, ProductOperator
 from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import OnnxRequant
-from htvm.quantization.operators import AverageOperator, ConvertOperator, Operator
+from htvm.quantization.operators import Operator
+from htvm.quantization.passing import AverageOperator, ConvertOperator
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.tflite.average_pool import AveragePool
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from byoc_dory.layers import MulShift, Shift
 from htvm.quantization.graph import Net
-from htvm.quantization.operators import ConvertOperator, KeptOperator, Operator
+from htvm.quantization.operators import KeptOperator, Operator
+from htvm.quantization.passing import ConvertOperator
 from patterns.ops.table_map import Table
 
 __all__ = ["fold_tables"]

@@ -15,7 +15,8 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import AnalogRequant, Array, Requant
-from htvm.quantization.operators import Operator, pooled
+from htvm.quantization.operators import Operator
+from htvm.quantization.passing import pooled
 from htvm.quantization.scaling import as_scheme, converted, factors_of, offset_of, requantize
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense

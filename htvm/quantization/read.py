@@ -23,17 +23,19 @@ from htvm.quantization.graph import Net
 from htvm.quantization.islands import KEPT, SOFTMAXES, find_islands, is_foreign, zero_point_of
 from htvm.quantization.operators import (
     AddOperator,
-    AverageOperator,
-    ConvertOperator,
-    GatherOperator,
     IslandOperator,
     KeptOperator,
-    MaximumOperator,
     Operator,
-    ReshapeOperator,
     SoftmaxOperator,
     from_source,
     to_source,
+)
+from htvm.quantization.passing import (
+    AverageOperator,
+    ConvertOperator,
+    GatherOperator,
+    MaximumOperator,
+    ReshapeOperator,
 )
 from htvm.quantization.products import ConvolutionOperator, DenseOperator, DepthwiseOperator
 from htvm.quantization.scaling import zero_point_of as zero_point_of_requant

@@ -17,13 +17,8 @@ from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.folding import fold_tables
 from htvm.quantization.graph import Net, missing_zero
 from htvm.quantization.mul_shift import multiplier_and_shift, row_units
-from htvm.quantization.operators import (
-    INT8,
-    AddOperator,
-    ConvertOperator,
-    GatherOperator,
-    Operator,
-)
+from htvm.quantization.operators import INT8, AddOperator, Operator
+from htvm.quantization.passing import ConvertOperator, GatherOperator
 from htvm.quantization.products import ConvolutionOperator, ProductOperator
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales

@@ -19,7 +19,8 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from htvm.quantization.graph import Net
 from htvm.quantization.noise import WEIGHT_LIMIT, NoiseModel
-from htvm.quantization.operators import AddOperator, AverageOperator
+from htvm.quantization.operators import AddOperator
+from htvm.quantization.passing import AverageOperator
 from htvm.quantization.products import ProductOperator
 from htvm.quantization.ties import AddChoice, Tie, add_choices, find_ties, zero_points
 

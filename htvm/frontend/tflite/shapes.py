@@ -22,9 +22,11 @@ __all__ = [
     "check_reshape",
     "concatenation",
     "joined",
+    "expand_dims",
     "pad",
+    "pad_v2",
+    "squeeze",
     "reshape",
-    "same_elements",
     "slices",
     "split",
     "split_v",
@@ -63,9 +65,18 @@ def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor
     op.result_shape([whole // known if size == -1 else size for size in target])
 
 
-def same_elements(op: OperatorReader) -> Sequence[Applied]:
-    """SQUEEZE and EXPAND_DIMS: axes of size 1 come or go."""
-    op.count((1,) if op.operator.kind == "SQUEEZE" else (2,))
+def squeeze(op: OperatorReader) -> Sequence[Applied]:
+    """SQUEEZE removes axes of size 1."""
+    return _same_elements(op, 1)
+
+
+def expand_dims(op: OperatorReader) -> Sequence[Applied]:
+    """EXPAND_DIMS adds an axis of size 1."""
+    return _same_elements(op, 2)
+
+
+def _same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
+    op.count((count,))
     source, result = op.same_step(), op.result()
     if [size for size in source.shape if size > 1] != [size for size in result.shape if size > 1]:
         raise op.corrupt(f"an output of shape {result.shape} of an input of shape {source.shape}")
@@ -94,8 +105,17 @@ def transpose(op: OperatorReader) -> Sequence[Applied]:
 
 
 def pad(op: OperatorReader) -> Sequence[Applied]:
-    """PAD with the number zero, PADV2 with a constant."""
-    op.count((2,) if op.operator.kind == "PAD" else (3,))
+    """PAD with the number zero."""
+    return _padded(op, 2)
+
+
+def pad_v2(op: OperatorReader) -> Sequence[Applied]:
+    """PADV2 with a constant."""
+    return _padded(op, 3)
+
+
+def _padded(op: OperatorReader, count: int) -> Sequence[Applied]:
+    op.count((count,))
     source = op.same_step()
     rank = len(source.shape)
     if op.tensor(1).shape != (rank, 2):

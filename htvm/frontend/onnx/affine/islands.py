@@ -8,7 +8,8 @@ float32, from a dequantized tensor until it is quantized again, and runs on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
 
 __all__ = ["HANDLERS", "product"]
+
+Reduced: TypeAlias = Callable[[Writer, Activation, tuple[int, ...]], Activation]
+"""Writes what is left of a tensor over some axes."""
 
 
 def _operand(reader: Reader, node: Node, index: int) -> Activation | Array:
@@ -288,25 +292,27 @@ def _layer_norm(reader: Reader, node: Node) -> Value:
     return Real(result)
 
 
-def _reduced(reader: Reader, node: Node) -> Value:
-    value = reader.value(node, 0)
-    axes = forms.axes_of(node, reader.given(node), 1) or ()
-    if isinstance(value, View) and node.op == "ReduceMean" and len(value.shape) == 4:
-        if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
-            return pools.mean(reader, node)
+def _reduced(reader: Reader, node: Node, make: Reduced) -> Value:
+    given = forms.axes_of(node, reader.given(node), 1) or ()
     out, source = Writer(reader, node), _tensor(reader, node)
-    if not axes and node.integer("noop_with_empty_axes", 0):
+    if not given and node.integer("noop_with_empty_axes", 0):
         return Real(source)
     rank = len(source.shape)
-    axes = _axes(node, axes or range(rank), rank)
-    if node.op == "ReduceMean":
-        made = out.mean(source, axes)
-    else:
-        made = out.reduce("add" if node.op == "ReduceSum" else "maximum", source, axes)
+    axes = _axes(node, given or range(rank), rank)
+    made = make(out, source, axes)
     if node.integer("keepdims", 1):
         return Real(made)
     shape = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
     return Real(out.reshape(made, shape))
+
+
+def _mean(reader: Reader, node: Node) -> Value:
+    value = reader.value(node, 0)
+    axes = forms.axes_of(node, reader.given(node), 1) or ()
+    if isinstance(value, View) and len(value.shape) == 4:
+        if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
+            return pools.mean(reader, node)
+    return _reduced(reader, node, Writer.mean)
 
 
 HANDLERS: dict[str, Handler] = {
@@ -315,9 +321,9 @@ HANDLERS: dict[str, Handler] = {
     "LayerNormalization": _layer_norm,
     "MatMul": product,
     "Pow": _pow,
-    "ReduceMax": _reduced,
-    "ReduceMean": _reduced,
-    "ReduceSum": _reduced,
+    "ReduceMax": partial(_reduced, make=lambda out, x, axes: out.reduce("maximum", x, axes)),
+    "ReduceMean": _mean,
+    "ReduceSum": partial(_reduced, make=lambda out, x, axes: out.reduce("add", x, axes)),
     "Softmax": _softmax,
 }
 """What the nodes mean."""

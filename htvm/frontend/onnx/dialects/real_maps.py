@@ -87,15 +87,19 @@ def _batch_norm(reader: Any, node: Node) -> Activation:
 
 def _average(reader: Any, node: Node) -> Activation:
     source = _map(reader, node)
-    kernel, strides = source.shape[2:], (1, 1)
-    outputs: tuple[int, ...] = (1, 1)
-    if node.op == "AveragePool":
-        windows = windows_of(node, source.shape[2:])
-        if any(windows.padding) or windows.dilation != (1, 1):
-            raise node.unsupported("an average with padding or dilation", "pad before")
-        kernel, strides, outputs = windows.kernel, windows.strides, windows.outputs
-    op = RealAverage((kernel[0], kernel[1]), strides)
-    result: Activation = reader.write(node, op, (source,), (*source.shape[:2], *outputs))
+    windows = windows_of(node, source.shape[2:])
+    if any(windows.padding) or windows.dilation != (1, 1):
+        raise node.unsupported("an average with padding or dilation", "pad before")
+    op, shape = RealAverage(windows.kernel, windows.strides), (*source.shape[:2], *windows.outputs)
+    result: Activation = reader.write(node, op, (source,), shape)
+    return result
+
+
+def _global_average(reader: Any, node: Node) -> Activation:
+    source = _map(reader, node)
+    batch, channels, *maps = source.shape
+    op = RealAverage((maps[0], maps[1]), (1, 1))
+    result: Activation = reader.write(node, op, (source,), (batch, channels, 1, 1))
     return result
 
 
@@ -142,7 +146,7 @@ HANDLERS: Mapping[str, Any] = {
     "Conv": _conv,
     "Flatten": _flatten,
     "Gemm": _gemm,
-    "GlobalAveragePool": _average,
+    "GlobalAveragePool": _global_average,
     "MaxPool": _max_pool,
 }
 """What the nodes mean."""
