@@ -114,8 +114,13 @@ def padded(
     position: Callable[[int], Pair],
     where: str,
 ) -> tuple[Activation, Window]:
-    """What a convolution reads, and the window left: it pads with the integer 0, and the number 0.0
-    is seldom that."""
+    """Pad a convolution's input where the number 0.0 is another integer than 0.
+
+    A convolution pads with the integer 0 by itself.
+
+    Returns:
+        What the convolution reads, and its window.
+    """
     if not any(window.padding) or zero_point == 0:
         return source, window
     pad = Pad(zero_point, window.padding, window.layout)

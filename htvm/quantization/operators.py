@@ -1,9 +1,9 @@
 """The operators that retargeting knows: what each computes, and what it does with scales.
 
-One small vocabulary serves both sides, the source and the result, so the same forward pass runs
-either.  Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch axis.  An operator
-that the result has in the source's form keeps its class of `patterns.ops`; layers with weights are
-in `htvm.quantization.products`, those that scales pass through in `htvm.quantization.passing`.
+Source and result are written in the same few operators, so that one forward pass runs either.
+Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch axis.  An operator that the
+result has in the source's form keeps its class of `patterns.ops`; layers with weights are in
+`htvm.quantization.products`, those that scales pass through in `htvm.quantization.passing`.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ INT8 = (-128, 127)
 
 
 def to_source(x: Array, channel_first: bool) -> Array:
-    """``[N, y, x, C]`` (or fewer axes) in the module's own layout."""
+    """Return a batch ``[N, y, x, C]`` (or of fewer axes) in the module's own layout."""
     return np.moveaxis(x, -1, 1) if channel_first and x.ndim == 4 else x
 
 
 def from_source(x: Array, channel_first: bool) -> Array:
-    """The other way round."""
+    """Return a batch in the module's own layout as ``[N, y, x, C]``."""
     return np.moveaxis(x, 1, -1) if channel_first and x.ndim == 4 else x
 
 
@@ -109,7 +109,7 @@ class Operator:
 
     @property
     def hands_limits_on(self) -> bool:
-        """Whether bounds that its readers set are those of its inputs."""
+        """Whether bounds that readers set on its output are bounds on its inputs, too."""
         return self.passes
 
     @property
@@ -119,7 +119,7 @@ class Operator:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of a forward pass that count."""
+        """Multiply-accumulates, where these decide how long a forward pass takes."""
         return 0
 
     def run(self, inputs: Sequence[Array]) -> Array:
@@ -249,10 +249,10 @@ class AddOperator(Operator):
 
 @dataclass(frozen=True, eq=False)
 class KeptOperator(Operator):
-    """What computes on in the source's own quantization, on the host.
+    """An operator that stays as the source has it: on the host, in the source's quantization.
 
-    Its inputs come out in that quantization, as outputs of the network do, and what it computes
-    enters the network as an input of it does.  What lies between is free.
+    Its inputs are converted to that quantization, as outputs of the network are, and its output is
+    converted back, as inputs are.  The scales in between are free.
     """
 
     kept = True

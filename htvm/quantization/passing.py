@@ -64,8 +64,7 @@ def pooled(
 class ConvertOperator(Operator):
     """``clip(requant(x + offset))``.
 
-    One of the source only changes the scale, which is free in the result: there it has nothing left
-    to do.
+    In the source it only changes the scale.  Scales are free in the result, which needs none.
     """
 
     passes = True
@@ -204,7 +203,7 @@ class ReshapeOperator(Operator):
 
 @dataclass(frozen=True, eq=False)
 class GatherOperator(Operator):
-    """What moves elements.
+    """An operator that moves elements without computing anything.
 
     Attributes:
         op: the operator.

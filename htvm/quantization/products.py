@@ -84,8 +84,8 @@ class ProductOperator(Operator):
         return x
 
     def operands(self, x: Array) -> Array:
-        """The same for each part of the weights that reads operands of its own: ``[B, positions,
-        D]``."""
+        """The operands ``[B, positions, D]`` of each of the B parts of the weights that read
+        operands of their own, as rows like those of `columns`."""
         return self.columns(x)[None]
 
     def accumulate(self, x: Array) -> Array:
@@ -121,7 +121,7 @@ class ProductOperator(Operator):
         ]
 
     def real(self, x: Array, missing_zero: int = 0) -> Array:
-        """What it makes of ``x`` before rounding and clipping, in steps of its output."""
+        """Return the output for ``x`` before rounding and clipping, in steps of the output."""
         sums = self.accumulate(x).astype(np.float64) + self.bias
         return np.asarray(sums * self.factor() + offset_of(self.requant) - missing_zero)
 
