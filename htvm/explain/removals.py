@@ -61,6 +61,7 @@ def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
     Removing one saves its cycles and the conversions of layout on both sides.
     """
     dispatch, soc = compiled.dispatch, compiled.target.soc
+    nodes = compiled.retargeted.model.graph.nodes
     steps = [step for step in compiled.program.steps if step.kind != "copy"]
     for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
         if (before.kind, step.kind, after.kind) != ("epilogue", "cpu", "prologue"):
@@ -68,10 +69,11 @@ def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
         if len(step.layers) != 1 or step.layers[0] not in dispatch.elements:
             continue
         (name,) = step.layers
-        read, written = dispatch.elements[name]
-        if read != written or name in dispatch.layers:
+        # What changes the shape, such as a transposition, cannot be left out by itself.
+        kept = nodes[name].input_shapes == (nodes[name].output_shape,)
+        if not kept or name in dispatch.layers:
             continue
-        own = cpu_operator_cycles(dispatch.works[name], read, written, soc)
+        own = cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
         gain = (own or 0) + before.predicted_cycles + after.predicted_cycles
         change = f"remove the {dispatch.kinds[name]} between two regions"
         yield Improvement((name,), change, gain, gain, 0, CPU, CPU)

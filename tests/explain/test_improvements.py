@@ -23,6 +23,7 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
+from patterns.ops.moves.transpose import Transpose
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 CLIP = (-128, 127)
@@ -109,6 +110,25 @@ def test_an_operator_between_two_regions() -> None:
     own = next(row.cpu_cycles for row in explanation_of(made).rows if row.layer == "between")
     assert own is not None and found.gain == borders + own
     assert "remove the softmax" in found.change
+
+
+def test_an_operator_that_changes_the_shape_is_not_left_out() -> None:
+    bb = relax.BlockBuilder()
+    shape = (1, 16, 8, 16)
+    x = relax.Var("x", relax.TensorType(shape, "int8"))
+    square, bias = np.ones((16, 16, 1, 1), np.int8), np.zeros(16, np.int32)
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = conv2d_of(square, bias, Window(), Shift(6), CLIP).write(bb, [x], "first")
+            y = Transpose((0, 2, 1, 3)).write(bb, [y], "between")
+            y = conv2d_of(square, bias, Window(), Shift(6), CLIP).write(bb, [y], "second")
+            out = bb.emit_output(y)
+        bb.emit_func_output(out)
+    info, made = TensorInfo("x", shape, "int8", 1.0, 0), TensorInfo("y", (1, 8, 16, 16), "int8")
+    model = compiled(Model("two", bb.finalize(), (info,), (made,), "a test", "shift"))
+    kinds = [(step.kind, step.layer) for step in model.program.steps]
+    assert ("prologue", "between") in kinds and ("epilogue", "first") in kinds
+    assert all(entry.layers != ("between",) for entry in improvements(model))
 
 
 def dense_between(real: bool) -> Model:
