@@ -38,6 +38,7 @@ CODES = {
     "RESIZE_NEAREST_NEIGHBOR": 97,
     "SLICE": 65,
     "SOFTMAX": 25,
+    "SPACE_TO_DEPTH": 26,
     "SPLIT": 49,
     "SPLIT_V": 102,
     "SQUEEZE": 43,

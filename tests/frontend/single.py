@@ -226,6 +226,15 @@ def resize(rng: Rng) -> Graph:
     return sketch.graph(out)
 
 
+def space_to_depth(rng: Rng) -> Graph:
+    sketch = Sketch(rng)
+    y, x, c, block = sketch.size(1, 4), sketch.size(1, 4), sketch.size(1, 5), sketch.size(1, 4)
+    source = sketch.drawn_input((1, y * block, x * block, c))
+    out = sketch.like(source, (1, y, x, c * block * block))
+    sketch.op("SPACE_TO_DEPTH", [source], [out], (19, {0: ("i", block)}))
+    return sketch.graph(out)
+
+
 def concat(rng: Rng) -> Graph:
     sketch = Sketch(rng)
     rank = sketch.size(1, 4)
@@ -467,6 +476,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "resize": resize,
     "slices": slices,
     "softmax": softmax,
+    "space_to_depth": space_to_depth,
     "split": split,
     "strided_slice": strided_slice,
     "subtract": _binary("SUB", 28),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
+from patterns.ops.moves.space_to_depth import SpaceToDepth
 from tests.frontend.flatfile import FLOAT32, INT16, INT32, UINT8, Graph
 from tests.frontend.single import CASES, Sketch, inputs_of
 from tests.frontend.tflm import reference
@@ -69,6 +70,30 @@ def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str, plat
         model = load(graph)
         built = htvm.build(model, "generic.cpu", platform)  # type: ignore[arg-type]
         assert_equal(built.run(inputs).outputs, interpret(model.module, inputs).outputs)
+
+
+@pytest.mark.parametrize("target", ["generic.cpu", "diana.digital"])
+def test_space_to_depth_between_layers(load: Loader, target: str) -> None:
+    """Behind it stands an identity, which retargeting may round to the next integer."""
+    sketch = Sketch(np.random.default_rng(4))
+    image = sketch.input((1, 8, 6, 4), 0.02, 5)
+    blocks = sketch.like(image, (1, 4, 3, 16))
+    sketch.op("SPACE_TO_DEPTH", [image], [blocks], (19, {0: ("i", 2)}))
+    filters = sketch.constant(np.eye(16, dtype=np.int8).reshape(16, 1, 1, 16) * 64, 1 / 64)
+    bias = sketch.constant(np.zeros(16, np.int32), 0.02 / 64, code=INT32)
+    out = sketch.like(image, (1, 4, 3, 16))
+    sketch.op("CONV_2D", [blocks, filters, bias], [out],
+              (1, {0: ("b", 1), 1: ("i", 1), 2: ("i", 1)}))  # fmt: skip
+    built = htvm.build(load(sketch.graph(out)), target, "host")
+    data = np.arange(-96, 96, dtype=np.int8).reshape(1, 8, 6, 4)
+    wanted = np.concatenate([data[:, y::2, x::2] for y in (0, 1) for x in (0, 1)], axis=3)
+    np.testing.assert_array_equal(SpaceToDepth(2).moved([data], 0), wanted)
+    found = built.run([data]).outputs[0]
+    limit = 0 if target == "generic.cpu" else 1
+    np.testing.assert_allclose(found.astype(int), wanted, rtol=0, atol=limit)
+    rows = {row.layer: row for row in built.explain().rows}
+    assert set(rows) - {"convert_0"} == {"space_to_depth_0", "conv2d_0"}
+    assert rows["space_to_depth_0"].cpu_cycles
 
 
 # ------------------------------------------------------------------------------ all in one

@@ -74,6 +74,12 @@ def _interleave(attrs: Any, data: Array) -> Array:
     return np.moveaxis(out, (0, 1), (axis, axis + 1))
 
 
+def _space_to_depth(attrs: Any, data: Array) -> Array:
+    block = int(attrs["htvm.block"])
+    corners = [data[:, dy::block, dx::block] for dy in range(block) for dx in range(block)]
+    return np.concatenate(corners, axis=3)
+
+
 def _pad_axes(attrs: Any, data: Array) -> Array:
     return np.pad(data, attrs["htvm.widths"], constant_values=int(attrs["htvm.value"]))
 
@@ -126,6 +132,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "pad_axes": _pad_axes,
     "quantize": _quantize,
     "slice": _slice,
+    "space_to_depth": _space_to_depth,
     "table": _table,
     "tflite_binary": _binary,
     "tflite_mean": _mean,

@@ -36,6 +36,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "RESIZE_NEAREST_NEIGHBOR": pools.resize_nearest,
     "SLICE": shapes.slices,
     "SOFTMAX": activations.softmax,
+    "SPACE_TO_DEPTH": shapes.space_to_depth,
     "SPLIT": shapes.split,
     "SPLIT_V": shapes.split_v,
     "SQUEEZE": shapes.squeeze,

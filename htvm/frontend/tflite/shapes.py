@@ -16,6 +16,7 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.space_to_depth import SpaceToDepth
 from patterns.ops.moves.transpose import Transpose
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "squeeze",
     "reshape",
     "slices",
+    "space_to_depth",
     "split",
     "split_v",
     "strided_slice",
@@ -246,6 +248,19 @@ def slices(op: OperatorReader) -> Sequence[Applied]:
             raise op.corrupt(f"a slice from {begin} of {given} of {source.shape}")
     op.result_shape(sizes)
     return [_part(op, source, begin, sizes, [1] * len(sizes))]
+
+
+def space_to_depth(op: OperatorReader) -> Sequence[Applied]:
+    """SPACE_TO_DEPTH: the pixels of a block become channels of one."""
+    op.count((1,))
+    source = op.same_step()
+    op.batch(source, 4)
+    block = op.positive(op.options(19), 0, "block size")
+    _, y, x, channels = source.shape
+    if y % block or x % block:
+        raise op.corrupt(f"blocks of {block}x{block} of a map of shape {source.shape}")
+    op.result_shape((1, y // block, x // block, channels * block**2))
+    return [Applied(op.position(), op.where, (op.value(source),), SpaceToDepth(block))]
 
 
 def split(op: OperatorReader) -> Sequence[Applied]:
