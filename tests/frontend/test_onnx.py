@@ -375,6 +375,26 @@ def test_a_float_network_is_said_to_run_on_the_host(
     assert "htvm.quantize makes int8 models" in caplog.text
 
 
+def test_rows_are_divided_by_their_sums(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    constants: dict[str, Array] = {}
+    nodes = [
+        node("ReduceSum", ["x"], "sums", axes=[-1], keepdims=1),
+        node("IntegerDiv", ["x", "sums"], "quotients", Delta=200, eta=3, eps=7),
+        requant("quotients", "y", constants, div=2, signed=0),
+    ]
+    file = model_of(nodes, {"x": (1, 9, 20)}, constants=constants)
+    with caplog.at_level(logging.INFO, "htvm.frontend.onnx"):
+        model = loaded(file, tmp_path, input_types={"x": "uint8"})
+    assert "PULP" in caplog.text
+    data = RNG.integers(0, 256, (1, 9, 20)).astype(np.uint8)
+    divisors = 3 * data.astype(np.int64).sum(axis=-1, keepdims=True) + 7
+    quotients = (200 * 3 * data.astype(np.int64) + divisors // 2) // divisors
+    wanted = np.clip((quotients * 3 + 5 + 1) // 2, 0, 255)
+    assert len(np.unique(wanted)) > 8
+    np.testing.assert_array_equal(run(model, data), wanted)
+    np.testing.assert_array_equal(htvm.build(model, "generic.cpu").run([data]).outputs[0], wanted)
+
+
 @pytest.mark.parametrize(
     ("operator", "attributes", "what"),
     [

@@ -30,6 +30,7 @@ from patterns.ops.pulp.hard_swish import PulpHardSwish
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
 from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.quotient import PulpQuotient
 from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.primitive_op import PrimitiveOp
@@ -77,6 +78,19 @@ def test_matmul(dtypes: tuple[str, str]) -> None:
             [((4, 7), "int8"), ((7, 5), "int8")],
             lambda bb, a, b: IntegerMatmul(transpose_b=True).write(bb, [a, b], "matmul_0"),
         )
+
+
+@pytest.mark.parametrize("dtypes", [("int32", "uint8"), ("int8", "int8"), ("int16", "int32")])
+def test_quotients(dtypes: tuple[str, str]) -> None:
+    """Divisors of int8 are of both signs, and zero."""
+    agree(
+        [((2, 6, 5), dtypes[0]), ((6, 1), dtypes[1])],
+        lambda bb, a, b: PulpQuotient(255 * 3, 3, -9).write(bb, [a, b], "quotient_0"),
+    )
+    with pytest.raises(UnsupportedError, match="62 bits"):
+        PulpQuotient(2**31, 1, 1).result_of([TensorType((1,), "int32"), TensorType((1,), "int8")])
+    with pytest.raises(IntegerFormError, match=r"\(6, 5\) and \(4,\)"):
+        PulpQuotient(1, 1, 1).result_of([TensorType((6, 5)), TensorType((4,))])
 
 
 @pytest.mark.parametrize("keepdims", [True, False])

@@ -193,6 +193,20 @@ def _divide(attrs: Any, x: Array) -> Array:
     return _held(_wide(x) * _number(attrs, "numerator") // _number(attrs, "denominator"), "int32")
 
 
+def _quotient(attrs: Any, a: Array, b: Array) -> Array:
+    factor, eta, eps = (_number(attrs, name) for name in ("factor", "eta", "eps"))
+
+    def one(x: int, y: int) -> int:
+        divisor = eta * int(y) + eps
+        if divisor == 0:
+            return 0
+        dividend = factor * int(x)
+        half = math.floor(divisor / 2)
+        return _toward_zero(dividend + half if dividend >= 0 else dividend - half, divisor)
+
+    return _wrapped(np.vectorize(one, otypes=[np.int64])(a, b))
+
+
 # ------------------------------------------------------------------------------ reals
 
 
@@ -246,6 +260,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "integer_layer_norm": _rows(_layer_norm_row),
     "integer_matmul": _matmul,
     "integer_mean": _mean,
+    "integer_quotient": _quotient,
     "integer_rms_norm": _rows(_rms_norm_row),
     "integer_softmax": _rows(_softmax_row),
     "integer_total": _total,

@@ -26,6 +26,7 @@ from patterns.ops.pulp.gelu import PulpGelu
 from patterns.ops.pulp.hard_swish import PulpHardSwish
 from patterns.ops.pulp.ita_softmax import ItaMax
 from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.quotient import PulpQuotient
 from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 
@@ -130,6 +131,12 @@ def _true_division(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, op, source, bound=bound)
 
 
+def _quotient(reader: IntegerReader, node: Node) -> Live:
+    delta, eps, eta = (node.integer(name) for name in ("Delta", "eps", "eta"))
+    a, b = reader.live(node, 0), reader.live(node, 1)
+    return reader.apply(node, PulpQuotient(delta * eta, eta, eps), a, b)
+
+
 def _bound(node: Node, bound: int) -> int:
     if bound > limits_of("int32")[1]:
         raise node.unsupported(
@@ -141,6 +148,7 @@ def _bound(node: Node, bound: int) -> int:
 _OWN: Mapping[str, Handler] = {
     "ITAMax": _ita_max,
     "ITAPartialMax": _ita_partial_max,
+    "IntegerDiv": _quotient,
     "RequantShift": _requant_shift,
     "TrueIntegerDiv": _true_division,
     "iGELU": _gelu,
