@@ -9,30 +9,30 @@
  *   uint32_t htvm_hal_read(uint32_t addr);                   read a device register
  *   void     htvm_hal_trace(uint32_t event);                 mark: (index << 1) | 0 begin, 1 end
  *
- * Where the SoC has other harts and the platform runs them, it defines HTVM_HAL_HARTS, and
+ * If the SoC has other harts and the platform runs them, the platform defines HTVM_HAL_HARTS,
  * htvm_hal_sleep and HTVM_HAL_L1 (see the rv32 platform).
  *
- * Writes to registers also order memory: whatever the program stored before a write that starts
- * a device is visible to the device, and what the device stored is visible once its status
- * register has been read as idle.
+ * Register writes also order memory: everything that the program stored before the write that
+ * starts a device is visible to the device, and everything that the device stored is visible once
+ * its status register has been read as idle.
  *
- * What a board's port must see to (platform/port is a skeleton that compiles):
+ * What a board's port must ensure (platform/port is a skeleton that compiles):
  *
  *   registers   one aligned 32-bit access each, in the program's order, neither cached, merged nor
  *               repeated; addresses are those of htvm_soc.h, and a board whose devices are
  *               elsewhere translates them in htvm_hal_write and htvm_hal_read
- *   addresses   htvm_hal_addr is given objects of static storage: constants, arenas, inputs,
- *               outputs.  All of them lie in memory the DMA reaches, and what it returns counts
- *               bytes as pointers do: addr(p + n) == addr(p) + n
- *   caches      where the core has a data cache over that memory, write what is dirty back in
- *               htvm_hal_write before a start, and drop what is old in htvm_hal_read after an idle
- *               status; or leave the memory uncached
+ *   addresses   the arguments of htvm_hal_addr have static storage: constants, arenas, inputs,
+ *               outputs.  All of them must be in memory that the DMA can access, and addresses
+ *               must count bytes like pointers: addr(p + n) == addr(p) + n
+ *   caches      if the core has a data cache over that memory, write back dirty lines in
+ *               htvm_hal_write before a start, and invalidate stale ones in htvm_hal_read after an
+ *               idle status; or leave the memory uncached
  *   marks       may do nothing.  They come in pairs around every step, from thread context, never
- *               nested; their time is the platform's own
+ *               nested; the platform decides how long they take
  *   interrupts  drivers poll and need none.  A handler may run at any time, but must not touch the
  *               devices, nor enter the model's functions with an arena in use
- *   stack       the README of an export says how much; nothing is allocated
- *   C library   memcpy and memset, and of networks with parts in reals math.h's float functions
+ *   stack       the README of an export states its size; nothing is allocated
+ *   C library   memcpy and memset, and math.h's float functions for networks with parts in reals
  */
 #ifndef HTVM_HAL_H
 #define HTVM_HAL_H

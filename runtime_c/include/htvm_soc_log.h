@@ -1,7 +1,7 @@
-/* What a SoC's device models write down during a run: what the devices did, and the first complaint.
+/* The log of a SoC's device models: what the devices did during a run, and the first complaint.
  *
- * For models to keep in their htvm_soc_t; htvm_soc_error and htvm_soc_events (htvm_soc_model.h) hand
- * it on.  Whoever builds device models links soc/common, too. */
+ * Models keep it in their htvm_soc_t; htvm_soc_error and htvm_soc_events (htvm_soc_model.h) return
+ * its contents.  Device models must be linked with soc/common. */
 #ifndef HTVM_SOC_LOG_H
 #define HTVM_SOC_LOG_H
 
@@ -11,21 +11,21 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One entry of the timeline; times in cycles.  Unit "host" has those in which the host waits: from
- * the read that finds a device busy (or its queue full) to the one that does not. */
+/* One entry of the timeline; times in cycles.  Entries of the unit "host" are times in which the
+ * host waits: from the read that finds a device busy (or its queue full) to one that does not. */
 typedef struct {
     const char *unit, *what; /* not copied */
     uint64_t start, end;
-    uint64_t issued;   /* when the host asked for it */
-    uint64_t bytes;    /* moved (DMA), or weights loaded */
+    uint64_t issued;   /* when the host started it */
+    uint64_t bytes;    /* bytes moved (DMA), or bytes of weights loaded */
     uint64_t macs;     /* useful multiply-accumulates */
     uint64_t array;    /* cycles the array computes */
     uint64_t weights;  /* cycles spent loading weights, or waiting for them */
     uint32_t from, to; /* device address of the first byte read (DMA only) and written */
-    uint64_t written;  /* bytes from there on that hold results; 0 if there are none yet */
+    uint64_t written;  /* bytes of results from there on; 0 if there are no results yet */
 } htvm_event_t;
 
-/* Empty when all zero. */
+/* An object with all bytes zero is an empty log. */
 typedef struct {
     htvm_event_t *events;
     size_t count, room;
@@ -35,7 +35,7 @@ typedef struct {
 
 void htvm_log_free(htvm_log_t *log);
 
-/* Writes an event down; a complaint where the simulating machine has no memory for it. */
+/* Logs an event; logs a complaint if the simulating machine is out of memory. */
 void htvm_log_event(htvm_log_t *log, htvm_event_t event);
 
 /* Keeps a complaint as "device: message" if it is the first. */
@@ -45,7 +45,7 @@ void htvm_log_complaint(htvm_log_t *log, const char *device, const char *format,
 /* The first complaint, or NULL. */
 const char *htvm_log_error(const htvm_log_t *log);
 
-/* The events as JSON lines, in the order in which they were written down. */
+/* Prints the events as JSON lines, in the order in which they were logged. */
 void htvm_log_print(const htvm_log_t *log, FILE *out);
 
 #endif

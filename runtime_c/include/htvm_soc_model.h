@@ -1,9 +1,9 @@
 /* Device models of a SoC, as the instruction-set simulator and the host platform see them.
  *
  * A model is a set of devices behind 32-bit registers, with their private memories.  It has no
- * clock of its own: each access says how late it is (in cycles), and the model says when
+ * clock of its own: each access passes the current time (in cycles), and the model returns when
  * something will change next, so that a simulator can skip the polling in between.  All state is
- * in the object; any number of them may live side by side.
+ * in the object; any number of objects may exist at the same time.
  */
 #ifndef HTVM_SOC_MODEL_H
 #define HTVM_SOC_MODEL_H
@@ -20,11 +20,11 @@ typedef struct {
 
 typedef struct htvm_soc htvm_soc_t;
 
-/* NULL when out of memory.  The bus is copied. */
+/* Returns NULL if out of memory.  The bus is copied. */
 htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus);
 void htvm_soc_free(htvm_soc_t *soc);
 
-/* Whether a register access to this address is for the devices. */
+/* Whether a register access to this address belongs to the devices. */
 int htvm_soc_owns(uint32_t addr);
 
 uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now);
@@ -39,14 +39,14 @@ const char *htvm_soc_error(const htvm_soc_t *soc);
 /* What the devices did, as JSON lines: {"unit":...,"start":...,"end":...,"what":...,...}; times in
  * which the host polls a device have the unit "host".
  *
- * Members by which an element's way is followed back; a model may leave them out: "issued" (when
- * the host asked for it), "from" (DMA: first address read), "to" and "written" (first address and
- * bytes of what was written). */
+ * These members serve to find the origin of an element; a model may omit them: "issued" (when the
+ * host started it), "from" (DMA: first address read), "to" and "written" (first address and number
+ * of the bytes written). */
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
 
-/* For whoever looks at a run from outside; optional, simulators have a default that knows no
- * memory.  Host pointer to `bytes` bytes of the devices' own memory at device address `addr`; NULL
- * unless all of them are there. */
+/* Host pointer to `bytes` bytes of the devices' own memory at device address `addr`; NULL unless
+ * all of them are there.  For inspecting a run from outside; optional, simulators have a default
+ * without any memory. */
 const uint8_t *htvm_soc_memory(const htvm_soc_t *soc, uint32_t addr, uint32_t bytes);
 
 #endif
