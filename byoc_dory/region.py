@@ -107,7 +107,7 @@ class Region:
         for entry in self.maps:
             if entry.source not in sources:
                 raise ModelError(
-                    f"the map of '{entry.tensor}' reads '{entry.source}', which is no input",
+                    f"the map of '{entry.tensor}' reads '{entry.source}', which is not an input",
                     where=f"region '{self.name}'",
                 )
         return tuple(replace(sources[entry.source], name=entry.tensor) for entry in self.maps)

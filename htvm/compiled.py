@@ -58,7 +58,7 @@ class BuildOptions:
             )
         if not isinstance(self.tiling, TilingOptions):
             raise TargetError(
-                f"a {type(self.tiling).__name__} is no choice of tiling",
+                f"a {type(self.tiling).__name__} is not a choice of tiling",
                 where="option 'tiling'",
                 hint="give byoc_dory.options.TilingOptions(...)",
             )

@@ -77,13 +77,13 @@ def explore(
         )
     if not isinstance(tiling, TilingOptions | None):
         raise TargetError(
-            f"a {type(tiling).__name__} is no choice of tiling",
+            f"a {type(tiling).__name__} is not a choice of tiling",
             where="option 'tiling'",
             hint="give byoc_dory.options.TilingOptions(...)",
         )
     if not isinstance(betas, Mapping | None):
         raise TargetError(
-            f"a {type(betas).__name__} is no choice of betas",
+            f"a {type(betas).__name__} is not a choice of betas",
             where="option 'betas'",
             hint="give a dict from heuristic to weights",
         )
@@ -159,7 +159,7 @@ def _placed(
 def _takers(layer: object, target: Target) -> _Placed:
     if not isinstance(layer, Layer):
         raise ModelError(
-            f"a {type(layer).__name__} is no layer",
+            f"a {type(layer).__name__} is not a layer",
             where="what to explore",
             hint="give byoc_dory.layers.layer.Layer objects, or a model",
         )

@@ -55,7 +55,7 @@ def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Pa
         place = Path(path).resolve()
         if place.exists() and not place.is_file():
             # Refuse a folder or a device, which the move below would replace.
-            raise ExportError(f"cannot write {what}: this is no file", where=where, hint=_HINT)
+            raise ExportError(f"cannot write {what}: this is not a file", where=where, hint=_HINT)
         with tempfile.TemporaryDirectory(prefix=".htvm-", dir=place.parent) as folder:
             partial = Path(folder) / "partial"
             partial.write_bytes(data)

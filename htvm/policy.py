@@ -192,7 +192,7 @@ def check_policy(policy: object) -> None:
         if policy in POLICIES:
             return
         raise PolicyError(
-            f"there is no policy {policy!r}",
+            f"there is not a policy {policy!r}",
             where="option 'policy'",
             hint=f"one of {', '.join(POLICIES)}, a function, or a dict from layer to accelerator",
         )
@@ -203,7 +203,7 @@ def check_policy(policy: object) -> None:
     ):
         return
     raise PolicyError(
-        f"a {type(policy).__name__} is no policy",
+        f"a {type(policy).__name__} is not a policy",
         where="option 'policy'",
         hint=f"give one of {', '.join(POLICIES)}, a function of a LayerInfo and its candidates, "
         "or a dict from layer to accelerator",

@@ -122,7 +122,7 @@ def test_options_of_the_wrong_kind(option: str, given: object) -> None:
 
 
 def test_layers_that_are_none() -> None:
-    with pytest.raises(ModelError, match="a int is no layer"):
+    with pytest.raises(ModelError, match="a int is not a layer"):
         htvm.explore([3], TARGET)  # type: ignore[list-item]
 
 

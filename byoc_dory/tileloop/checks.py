@@ -45,7 +45,7 @@ def _check_values(program: TileProgram) -> None:
         unknown = axes_of(*values) - set(program.position)
         if unknown:
             raise program.error(
-                f"{what} depends on '{min(unknown)}', which is no axis",
+                f"{what} depends on '{min(unknown)}', which is not an axis",
                 f"its axes are {', '.join(program.position) or 'none'}",
             )
 

@@ -61,7 +61,7 @@ def _weights(text: str) -> tuple[str, tuple[int, ...]]:
         return name, tuple(int(weight) for weight in weights.split(","))
     except ValueError as error:
         raise TargetError(
-            f"{text!r} is no heuristic with weights",
+            f"{text!r} is not a heuristic with weights",
             where="--beta",
             hint="e.g. --beta 'long DMA=0,400000'",
         ) from error

@@ -142,7 +142,7 @@ def check_files(folder: Path, *needed: str) -> None:
     if not folder.is_dir():
         raise ExportError("there is no such folder", where=where, hint=hint)
     if not (folder / MANIFEST).is_file():
-        raise ExportError(f"this is no export: it has no {MANIFEST}", where=where, hint=hint)
+        raise ExportError(f"this is not an export: it has no {MANIFEST}", where=where, hint=hint)
     try:
         known = _known(folder)
         for name in needed:

@@ -202,7 +202,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         manifest = msgspec.convert(data, Manifest)
         if c_identifier(manifest.name) != manifest.name:
-            raise ValueError(f"'{manifest.name}' is no name of a model")
+            raise ValueError(f"'{manifest.name}' is not a name of a model")
         for stored in (*manifest.golden_inputs, *manifest.golden_outputs):
             stored.array()
     except (msgspec.ValidationError, ValueError, TypeError, binascii.Error) as error:

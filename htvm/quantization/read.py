@@ -311,7 +311,7 @@ class _Reader:
 
     def _no_change_of_scale(self, node: Node, reason: str) -> UnsupportedError:
         return UnsupportedError(
-            f"a conversion that is no change of scale: {reason}",
+            f"a conversion that is not a change of scale: {reason}",
             where=f"operator '{node.name}'",
             hint="retargeting chooses scales itself, and leaves only a rectifier of a conversion",
         )

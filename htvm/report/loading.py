@@ -29,7 +29,7 @@ def load(path: str | Path) -> Report:
         report: Report = msgspec.convert(data, Report)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"this is no report: {str(error)[:200]}",
+            f"this is not a report: {str(error)[:200]}",
             where=where,
             hint=f"the fields are those of schema {SCHEMA} (htvm.report.schema())",
         ) from error
@@ -81,7 +81,7 @@ def _checked(data: Any, where: str) -> dict[str, Any]:
     """Return the document if it is a report of a known schema."""
     hint = "give a report that was saved as .json"
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError("this JSON is no report", where=where, hint=hint)
+        raise InputError("this JSON is not a report", where=where, hint=hint)
     version = data.get("schema")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InputError(f"the report's schema is {version!r}", where=where, hint=hint)

@@ -119,7 +119,5 @@ def _read(file: Path, size: int, program: HostProgram) -> bytes:
     except FileNotFoundError as error:
         raise SimulationError(f"the program did not write {file.name}", where=where) from error
     if len(data) != size:
-        raise SimulationError(
-            f"{file.name} has {len(data)} B, {size} B were asked for", where=where
-        )
+        raise SimulationError(f"{file.name} has {len(data)} B, {size} B were expected", where=where)
     return data

@@ -186,7 +186,7 @@ def plain_layer(node: Node) -> Gemm:
     """Return the layer of a product with int8 results that are not clipped further."""
     layer = node.layer
     if not isinstance(layer, Gemm):
-        raise Obstacle(f"'{node.name}' is no product of matrices")
+        raise Obstacle(f"'{node.name}' is not a product of matrices")
     if layer.clip != INT8 or layer.output.dtype != "int8":
         raise Obstacle(f"'{node.name}' is clipped to [{layer.clip[0]}, {layer.clip[1]}]")
     return layer

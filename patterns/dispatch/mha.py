@@ -122,7 +122,7 @@ class _Finder:
             made = self._graph.behind_reshapes(product.inputs[0])[0]
             softmax = self._graph.nodes.get(made)
         if softmax is None or not is_softmax(softmax):
-            raise Obstacle(f"'{name}' is joined to the heads, and is none")
+            raise Obstacle(f"'{name}' is joined to the heads, but is not one")
         return core_of(softmax, self._graph)
 
     # -------------------------------------------------------------------------- output products

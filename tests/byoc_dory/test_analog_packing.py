@@ -106,6 +106,6 @@ def test_what_is_no_analog_layer_cannot_be_packed() -> None:
 
     weight = np.ones((1, 1, 1, 1), np.int8)
     layer = conv2d_layer("l", Tensor("x", (1, 1, 1)), "y", weight, None, requant=Shift(1))
-    with pytest.raises(ValueError, match="none for an in-memory array"):
+    with pytest.raises(ValueError, match="not a layer for an in-memory array"):
         pack_weights(layer, 1, 1, CORE)
     assert requant(np.random.default_rng(0), 4, 9).rows == CORE.rows

@@ -220,7 +220,7 @@ WRONG = {
     ),
     "a value of no axis": (
         {"operands": (replace(A, offset=Of("x", "out_start")), B)},
-        "depends on 'x', which is no axis",
+        "depends on 'x', which is not an axis",
     ),
     "tiles overwrite each other": (
         {"result": replace(BASE.result, offset=Of("y", "out_start"), block=BlockOf.run(12))},

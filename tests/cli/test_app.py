@@ -185,6 +185,6 @@ def test_output_files_replace_neither_links_nor_devices(tmp_path: Path) -> None:
     save_arrays(link, {"a": np.arange(3)})
     assert link.is_symlink() and target.is_file()
     os.mkfifo(pipe)
-    with pytest.raises(htvm.errors.ExportError, match="this is no file"):
+    with pytest.raises(htvm.errors.ExportError, match="this is not a file"):
         save_arrays(pipe, {"a": np.arange(3)})
     assert pipe.is_fifo()

@@ -160,7 +160,7 @@ def _unlist(folder: Path) -> None:
     ("spoil", "kind", "message"),
     [
         (shutil.rmtree, ExportError, "there is no such folder"),
-        (_remove(MANIFEST), ExportError, "this is no export: it has no"),
+        (_remove(MANIFEST), ExportError, "this is not an export: it has no"),
         (_remove("model/opened_layers.c"), ExportError, "'model/opened_layers.c' is missing"),
         (_spoil("model/opened.c"), ExportError, "'model/opened.c' was changed"),
         (_spoil(FILE), ExportError, f"'{FILE}' was changed"),
@@ -169,7 +169,7 @@ def _unlist(folder: Path) -> None:
         (_set(schema="x"), ExportError, "schema is 'x'"),
         (_set(kind="report"), ExportError, "describes no export"),
         (_set(steps=3), ExportError, "description is damaged"),
-        (_set(name="../x"), ExportError, "is no name of a model"),
+        (_set(name="../x"), ExportError, "is not a name of a model"),
         (_set(target="mars"), TargetError, "mars"),
         (_set(target="generic.cpu"), TargetError, "described otherwise"),
         (_set(golden_inputs=[{"dtype": "int8", "shape": [2], "data": "AA=="}]), ExportError,

@@ -68,7 +68,7 @@ def test_a_newer_report_is_refused_and_newer_fields_are_not(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"kind": "comparison"}, "no report"),
+        ({"kind": "comparison"}, "not a report"),
         ({"schema": "1"}, "schema is '1'"),
         ({"schema": True}, "schema is True"),
         ({"layers": [{"name": "a"}]}, r"missing required field `op`.*\$\.layers\[0\]"),

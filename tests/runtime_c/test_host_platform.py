@@ -158,7 +158,7 @@ def test_stack_is_not_l2(tmp_path: Path) -> None:
         ([b"x" * 64, b"y" * 65], [64, 64], "input 1 is not 64 B"),
         ([b"x" * 64], [64, 64], "no file given for input 1"),
         ([b"x" * 64, b"y" * 64], [64], "no file given for output 1"),
-        ([b"x" * 64, b"y" * 64], [64, 60], "output_1 has 64 B, 60 B were asked for"),
+        ([b"x" * 64, b"y" * 64], [64, 60], "output_1 has 64 B, 60 B were expected"),
         ([b"x" * 64, b"y" * 64], [64, 64, 4], "did not write output_2"),
     ],
 )

@@ -89,7 +89,7 @@ def pack_weights(layer: Layer, k_tile: int, unroll: int, core: AnalogCore) -> Ar
     """
     requant = layer.requant
     if not isinstance(layer, Weighted) or not isinstance(requant, AnalogRequant):
-        raise ValueError(f"layer '{layer.name}' is none for an in-memory array")
+        raise ValueError(f"layer '{layer.name}' is not a layer for an in-memory array")
     factors = np.empty((layer.K, 2), np.dtype("<i2"))
     factors[:, 0], factors[:, 1] = requant.mul, requant.add
     each = core.pass_channels(layer.fy, layer.fx)

@@ -122,7 +122,7 @@ def _refuse_build_options() -> None:
         chosen = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
         if parameter.name in _BUILD and chosen:
             raise InputError(
-                "a saved report is of one build and one run, nothing of which can be chosen",
+                "a saved report is of one build and one run, whose options are fixed",
                 where=parameter.opts[0],
                 hint="leave it out, or give the model instead of the report",
             )
