@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import htvm
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.op import TensorType
@@ -149,6 +150,21 @@ def test_norms(dtype: str) -> None:
         ]
 
     agree([((1, 6, 32), dtype)], write)
+
+
+def test_products_of_reals_are_rounded_before_they_are_added() -> None:
+    """Compilers may fuse both, with one rounding, which simulated cores and onnxruntime do not."""
+    factor, summand = (RNG.normal(0, 1, (64, 1)).astype(np.float32) for _ in range(2))
+
+    def write(bb: Any, x: Any) -> Any:
+        product = RealCombine("multiply", b=factor).write(bb, [x], "combine_0")
+        return RealCombine("add", b=summand).write(bb, [product], "combine_1")
+
+    module = module_of([((1, 64, 64), "float32")], write)
+    data = RNG.normal(0, 1, (1, 64, 64)).astype(np.float32)
+    built = htvm.build(htvm.load(module), "generic.cpu", "host")
+    for made in (interpret(module, [data]).outputs, built.run([data]).outputs):
+        np.testing.assert_array_equal(made[0], data * factor + summand)
 
 
 def test_a_norm_of_equal_values_divides_by_one() -> None:
