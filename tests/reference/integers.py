@@ -249,6 +249,14 @@ def _real_reduce(attrs: Any, x: Array) -> Array:
     return np.asarray(function(x.astype(np.float64), axis=axes, keepdims=True), np.float32)
 
 
+def _real_bilinear(_: Any, x: Array, rows: Array, columns: Array, dy: Array, dx: Array) -> Array:
+    total = np.zeros((), np.float32)
+    for i, j in np.ndindex(2, 2):
+        part = x[:, :, rows[i]][:, :, :, columns[j]]
+        total = total + (dx[j][None, :] * dy[i][:, None]) * part
+    return np.asarray(total, np.float32)
+
+
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "accumulate": _accumulate,
     "cast": _cast,
@@ -266,6 +274,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "integer_total": _total,
     "ita_gelu": _ita_gelu,
     "ita_softmax": _rows(_ita_softmax_row),
+    "real_bilinear": _real_bilinear,
     "real_combine": _real,
     "real_exp": _real_exp,
     "real_map": _real_map,

@@ -10,6 +10,7 @@ import numpy as np
 from byoc_dory.layers import OnnxRequant
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.resize import resize
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.windows import Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
@@ -113,5 +114,6 @@ HANDLERS: dict[str, Handler] = {
     "AveragePool": _average,
     "GlobalAveragePool": _global_average,
     "MaxPool": _max_pool,
+    "Resize": resize,
 }
 """What the nodes mean."""

@@ -1,0 +1,114 @@
+"""Resize: maps at another size, from their nearest elements or interpolated."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layers import Array
+from htvm.frontend.onnx.affine.values import Quantized, Real, Value, View
+from patterns.ops.float32.bilinear import RealBilinear
+from patterns.ops.moves.nearest import Nearest
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.affine.reader import Reader
+    from htvm.frontend.onnx.graph import Node
+
+__all__ = ["resize"]
+
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_LARGEST = 1 << 12
+
+
+def resize(reader: Reader, node: Node) -> Value:
+    """Height and width of maps, by constant sizes or scales; nearest and linear."""
+    value = reader.value(node, 0)
+    mode, rounding = node.text("mode", "nearest"), node.text("nearest_mode", "round_prefer_floor")
+    if node.integer("antialias", 0) or node.text("keep_aspect_ratio_policy", "stretch") != (
+        "stretch"
+    ):
+        raise node.unsupported("antialias, or an aspect ratio that is kept", "leave both out")
+    if mode == "nearest" and isinstance(value, View | Quantized):
+        source = value.activation
+        places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+        rows, columns = (_nearest(node, rounding, place, size) for place, size in places)
+        op = Nearest(rows, columns, "NCHW")
+        shape, step = (*source.shape[:2], len(rows), len(columns)), reader.steps.get(source)
+        made = reader.write(node, op, (source,), shape, step=step)
+        return View(made, value.step) if isinstance(value, View) else Quantized(made, value.dtype)
+    if mode != "linear":
+        raise node.unsupported(
+            f"mode '{mode}' of a {type(value).__name__.lower()}",
+            "linear, or nearest of quantized tensors",
+        )
+    source = reader.realised(value, node.where)
+    places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+    (rows, row_weights), (columns, column_weights) = (_pairs(*place) for place in places)
+    linear = RealBilinear(rows, columns, row_weights, column_weights)
+    shape = (*source.shape[:2], rows.shape[1], columns.shape[1])
+    return Real(reader.write(node, linear, (source,), shape, dtype="float32"))
+
+
+def _axes(reader: Reader, node: Node, shape: tuple[int, ...]) -> list[tuple[int, int, float]]:
+    """(source's size, result's size, ratio) of height and width."""
+    if len(shape) != 4 or "axes" in node.attributes:
+        raise node.unsupported(f"a tensor of {list(shape)}, or axes", "all of (N, C, y, x)")
+    if node.input(3):
+        sizes = [int(size) for size in reader.array(node, 3, "sizes").reshape(-1)]
+        ratios = [after / before for before, after in zip(shape, sizes, strict=False)]
+    else:
+        given = reader.array(node, min(2, len(node.inputs) - 1), "scales").reshape(-1)
+        ratios = [float(ratio) for ratio in given]
+        if not all(math.isfinite(ratio) and ratio <= _LARGEST for ratio in ratios):
+            raise node.damaged(f"scales {ratios}", f"positive numbers up to {_LARGEST}")
+        sizes = [math.floor(size * ratio) for size, ratio in zip(shape, ratios, strict=False)]
+    if len(ratios) != 4 or tuple(sizes[:2]) != shape[:2]:
+        raise node.unsupported(f"a resize of {list(shape)} to {sizes}", "height and width only")
+    if not all(1 <= size <= _LARGEST for size in sizes[2:]):
+        raise node.damaged(f"a resize to {sizes}", f"sizes from 1 to {_LARGEST}")
+    return [(shape[axis], sizes[axis], ratios[axis]) for axis in (2, 3)]
+
+
+def _places(node: Node, before: int, after: int, ratio: float) -> tuple[Array, int]:
+    """Where the elements of an axis lie in the source, float32, and the source's size."""
+    kind = node.text("coordinate_transformation_mode", "half_pixel")
+    if kind not in _COORDINATES:
+        raise node.unsupported(f"coordinates '{kind}'", f"one of {', '.join(_COORDINATES)}")
+    at, scale, half = np.arange(after, dtype="float32"), np.float32(ratio), np.float32(0.5)
+    if scale == 1:
+        return at, before
+    if kind == "asymmetric":
+        return at / scale, before
+    if kind == "align_corners":
+        return at * np.float32(before - 1) / np.float32(max(after - 1, 1)), before
+    if kind == "pytorch_half_pixel" and after == 1:
+        return np.zeros(1, "float32"), before
+    return (at + half) / scale - half, before
+
+
+def _nearest(node: Node, rounding: str, places: Array, size: int) -> tuple[int, ...]:
+    """The elements that are nearest."""
+    if rounding not in _ROUNDINGS:
+        raise node.unsupported(f"nearest_mode '{rounding}'", f"one of {', '.join(_ROUNDINGS)}")
+    below = np.floor(places)
+    half = places - below
+    up = {
+        "round_prefer_floor": half > 0.5,
+        "round_prefer_ceil": half >= 0.5,
+        "floor": np.zeros(places.shape, bool),
+        "ceil": half > 0,
+    }[rounding]
+    return tuple(int(place) for place in np.clip(below + up, 0, size - 1))
+
+
+def _pairs(places: Array, size: int) -> tuple[Array, Array]:
+    """The elements on both sides, int32 [2, n], and their weights, float32 [2, n]."""
+    inside = np.clip(places, np.float32(0), np.float32(size - 1))
+    below = np.minimum(inside.astype("int32"), size - 1)
+    above = np.minimum(below + 1, size - 1)
+    weights = np.stack([np.abs(inside - above), np.abs(inside - below)])
+    weights[:, below == above] = 0.5
+    return np.stack([below, above]).astype("int32"), weights.astype("float32")
