@@ -16,7 +16,7 @@ from textwrap import indent
 from byoc_dory.definition import Definition, Slot
 from byoc_dory.emit.phases import Stage, condition, phases
 from byoc_dory.emit.text import Expr, comment, environment
-from byoc_dory.emit.tile_text import Transfer, Writer, place_name
+from byoc_dory.emit.tile_text import TileWriter, Transfer, place_name
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
@@ -71,7 +71,7 @@ def initialiser(fields: Mapping[str, Expr]) -> str:
     return "".join(f"    .{name} = {value},\n" for name, value in fields.items())
 
 
-def call_text(program: TileProgram, writer: Writer, name: str, ticket: str = "") -> str:
+def call_text(program: TileProgram, writer: TileWriter, name: str, ticket: str = "") -> str:
     """Return the statements that pass one tile's fields to the function that computes it.
 
     Args:
@@ -92,7 +92,7 @@ def staged_kernel(
     layer: Layer,
     plan: LayerPlan,
     program: TileProgram,
-    writer: Writer,
+    writer: TileWriter,
     calls: Calls,
     accelerator: tuple[str, str],
     symbol: str,
@@ -194,7 +194,7 @@ def _slots(loop: _Loop, constant: Constant | None) -> Iterator[Slot]:
 class _Loop:
     """The statements of a program's loop."""
 
-    def __init__(self, program: TileProgram, writer: Writer, calls: Calls) -> None:
+    def __init__(self, program: TileProgram, writer: TileWriter, calls: Calls) -> None:
         self.program, self.writer, self.calls = program, writer, calls
         # A result's buffer is free when its last transfer is done, which waiting for a later load
         # implies, if there is one.

@@ -27,7 +27,7 @@ from byoc_dory.tileloop.values import (
     places_of,
 )
 
-__all__ = ["Transfer", "Writer", "place_name"]
+__all__ = ["Transfer", "TileWriter", "place_name"]
 
 
 def place_name(operand: str) -> str:
@@ -70,7 +70,7 @@ class Transfer:
         return self.operand.title or self.operand.name
 
 
-class Writer:
+class TileWriter:
     """Writes values of a program as C.
 
     Args:

@@ -12,7 +12,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.residency.milp import solve_joint
-from byoc_dory.residency.placement import Placement, place
+from byoc_dory.residency.placement import L1Placement, place
 from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
 from byoc_dory.residency.tensors import Tensors, tensors_in_l1
 from byoc_dory.soc.base import round_up
@@ -52,7 +52,7 @@ class _Region:
             for offer, choice in self._chosen(decision)
         ]
 
-    def plan(self, decision: Decision, placement: Placement, apart: int) -> RegionPlan:
+    def plan(self, decision: Decision, placement: L1Placement, apart: int) -> RegionPlan:
         """Return the decision in the form that later stages use."""
         layers = [
             LayerPlan(

@@ -10,11 +10,11 @@ from byoc_dory.plan import PlacedBuffer
 from byoc_dory.residency.problem import Decision, RegionProblem
 from byoc_dory.residency.tensors import Tensors
 
-__all__ = ["Placement", "place"]
+__all__ = ["L1Placement", "place"]
 
 
 @dataclass(frozen=True)
-class Placement:
+class L1Placement:
     """The offsets of everything in L1.
 
     Attributes:
@@ -35,7 +35,7 @@ class Placement:
     crowded: tuple[frozenset[str], ...]
 
 
-def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) -> Placement:
+def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) -> L1Placement:
     """Assign offsets to everything.
 
     Args:
@@ -92,7 +92,7 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
         for use, tensor in zip(uses, tensors, strict=True)
     )
     weights = tuple(offsets.get(_weights(layer), 0) for layer in range(len(taken)))
-    return Placement(tuple(inputs), tuple(outputs), weights, plan, placed, crowded)
+    return L1Placement(tuple(inputs), tuple(outputs), weights, plan, placed, crowded)
 
 
 def _steps_beyond(uses: Sequence[BufferUse], offsets: dict[str, int], limit: int) -> set[int]:

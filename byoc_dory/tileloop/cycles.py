@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 from byoc_dory.tileloop.pipeline import Verb
-from byoc_dory.tileloop.program import Operand, Tile, TileProgram
+from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
 from byoc_dory.tileloop.steps import Block
 from byoc_dory.tileloop.traffic import kinds_of_tiles, moves_of_kind
 
@@ -24,14 +24,14 @@ __all__ = [
     "Overheads",
     "Price",
     "Prices",
-    "Work",
+    "ComputeCost",
     "predicted_cycles",
     "simulated_cycles",
 ]
 
 
 @dataclass(frozen=True)
-class Work:
+class ComputeCost:
     """The cycles of computing a tile.
 
     Attributes:
@@ -86,7 +86,7 @@ class Costs:
             queue.
     """
 
-    compute: Callable[[Any], Work]
+    compute: Callable[[Any], ComputeCost]
     move: Callable[[Block, bool], Moved]
     overheads: Overheads = field(default_factory=Overheads)
     queue: float = inf
@@ -95,7 +95,7 @@ class Costs:
 class Price(NamedTuple):
     """The costs of a kind of tile; ``loads`` has one per operand, in the program's order."""
 
-    work: Work
+    work: ComputeCost
     loads: tuple[Moved | None, ...]
     store: Moved | None
 
@@ -104,7 +104,7 @@ Prices: TypeAlias = dict[tuple[int, ...], Price]
 """Prices of tiles, by the indices of the first tile of each kind."""
 
 
-class _Anywhere(Tile):
+class _Anywhere(LoopTile):
     """A tile without a place in L1, because its place does not affect the cost."""
 
     __slots__ = ()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from byoc_dory.layers import Array
-from byoc_dory.tileloop.program import Tile, TileProgram
+from byoc_dory.tileloop.program import LoopTile, TileProgram
 from byoc_dory.tileloop.values import evaluate
 
 __all__ = ["elements_of_tiles"]
 
 
-def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[Tile, Array]]:
+def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[LoopTile, Array]]:
     """Yield every tile in the order of execution, with the elements that it is the first to write.
 
     Args:
@@ -30,7 +30,7 @@ def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[Ti
         yield tile, made
 
 
-def _within(program: TileProgram, tile: Tile, offsets: Array) -> Array:
+def _within(program: TileProgram, tile: LoopTile, offsets: Array) -> Array:
     """Return which elements lie in the block of the result that a tile writes.
 
     A result that stays in L1 has the same layout as it would have in L2.

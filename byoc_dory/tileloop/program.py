@@ -30,7 +30,7 @@ from byoc_dory.tileloop.values import (
     values_of,
 )
 
-__all__ = ["BlockOf", "Compute", "Operand", "Tile", "TileProgram"]
+__all__ = ["BlockOf", "Compute", "Operand", "LoopTile", "TileProgram"]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Compute:
     function: str = ""
 
 
-class Tile:
+class LoopTile:
     """A tile of a program: its number in the order of execution, and its index along each axis."""
 
     __slots__ = ("_program", "indices", "number", "spans")
@@ -220,18 +220,18 @@ class TileProgram:
 
     # ------------------------------------------------------------------ tiles
 
-    def order(self) -> Iterator[Tile]:
+    def order(self) -> Iterator[LoopTile]:
         """Yield all tiles in the order of execution."""
         ranges = (range(axis.count) for axis in self.axes)
         for number, indices in enumerate(itertools.product(*ranges)):
-            yield Tile(self, number, indices)
+            yield LoopTile(self, number, indices)
 
-    def at(self, indices: tuple[int, ...]) -> Tile:
+    def at(self, indices: tuple[int, ...]) -> LoopTile:
         """Return the tile with these indices, one per axis."""
         number = 0
         for axis, index in zip(self.axes, indices, strict=True):
             number = number * axis.count + index
-        return Tile(self, number, indices)
+        return LoopTile(self, number, indices)
 
     # ------------------------------------------------------------------ when operands move
 
@@ -300,11 +300,11 @@ class TileProgram:
 
     # ------------------------------------------------------------------ one tile
 
-    def block(self, operand: Operand, tile: Tile) -> Block:
+    def block(self, operand: Operand, tile: LoopTile) -> Block:
         """Return the block of an operand, or of the result, that is moved for a tile."""
         return Block(*[evaluate(value, tile) for value in operand.block.values])
 
-    def call(self, tile: Tile) -> object:
+    def call(self, tile: LoopTile) -> object:
         """Return the accelerator's call for a tile."""
         return self.compute.make(**evaluated(self.compute.fields, tile))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from byoc_dory.tileloop.program import Operand, Tile, TileProgram
+from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
 from byoc_dory.tileloop.values import evaluate
 
 __all__ = ["Traffic", "kinds_of_tiles", "traffic_of"]
@@ -28,7 +28,7 @@ class Traffic:
     constants: int
 
 
-def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Tile, tuple[int, ...], int]]:
+def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[LoopTile, tuple[int, ...], int]]:
     """Yield (one tile, its kind on each axis, number of such tiles) for each shape of tiles."""
     axes = program.axes
     for chosen in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):

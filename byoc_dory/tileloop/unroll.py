@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from byoc_dory.tileloop.pipeline import Action, Verb
-from byoc_dory.tileloop.program import Tile, TileProgram
+from byoc_dory.tileloop.program import LoopTile, TileProgram
 from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
 from byoc_dory.tileloop.values import evaluate
 
 __all__ = ["loads_of", "steps_of", "store_of"]
 
 
-def loads_of(program: TileProgram, tile: Tile) -> tuple[Load, ...]:
+def loads_of(program: TileProgram, tile: LoopTile) -> tuple[Load, ...]:
     """Return the transfers into L1 that a tile needs, given what the previous tile left there."""
     return tuple(
         Load(
@@ -27,7 +27,7 @@ def loads_of(program: TileProgram, tile: Tile) -> tuple[Load, ...]:
     )
 
 
-def store_of(program: TileProgram, tile: Tile) -> Store | None:
+def store_of(program: TileProgram, tile: LoopTile) -> Store | None:
     """Return the transfer of a tile's result to L2; None if it stays in L1."""
     result = program.result
     if result.resident:
@@ -57,7 +57,7 @@ _OF_DEVICE: dict[Verb, type[Prepare] | type[Start] | type[Finish]] = {
 }
 
 
-def _done(program: TileProgram, tile: Tile, action: Action) -> Iterator[Step]:
+def _done(program: TileProgram, tile: LoopTile, action: Action) -> Iterator[Step]:
     blocking, verb = program.pipeline.blocking, action.verb
     if verb is Verb.LOAD:
         for load in loads_of(program, tile):

@@ -26,7 +26,7 @@ __all__ = [
     "Product",
     "RoundUp",
     "Sum",
-    "Symbol",
+    "Expression",
     "Value",
     "add",
     "axes_of",
@@ -44,7 +44,7 @@ Field: TypeAlias = Literal["out_start", "out_size", "in_start", "in_size", "pad"
 """The fields of a `Span`."""
 
 
-class Symbol:
+class Expression:
     """An expression, which can be added and multiplied like a number."""
 
     def __add__(self, other: Value) -> Value:
@@ -78,7 +78,7 @@ _NO_AXES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Of(Symbol):
+class Of(Expression):
     """A field of the tile's range along an axis."""
 
     axis: str
@@ -94,7 +94,7 @@ class Of(Symbol):
 
 
 @dataclass(frozen=True)
-class Index(Symbol):
+class Index(Expression):
     """The index of the tile's range along an axis, from 0."""
 
     axis: str
@@ -108,7 +108,7 @@ class Index(Symbol):
 
 
 @dataclass(frozen=True)
-class Pick(Symbol):
+class Pick(Expression):
     """A number for each tile along an axis."""
 
     axis: str
@@ -123,7 +123,7 @@ class Pick(Symbol):
 
 
 @dataclass(frozen=True)
-class Named(Symbol):
+class Named(Expression):
     """A number with a name in the generated C."""
 
     name: str
@@ -134,7 +134,7 @@ class Named(Symbol):
 
 
 @dataclass(frozen=True)
-class Own(Symbol):
+class Own(Expression):
     """A number of one layer that does not shape the loop, such as a multiplier.
 
     Layers that differ only in such numbers can share a function; it becomes an argument of this
@@ -149,7 +149,7 @@ class Own(Symbol):
 
 
 @dataclass(frozen=True)
-class Place(Symbol):
+class Place(Expression):
     """The place in L1 of the tile of an operand, or of the result, as a byte offset."""
 
     operand: str
@@ -163,7 +163,7 @@ class Place(Symbol):
 
 
 @dataclass(frozen=True)
-class Sum(Symbol):
+class Sum(Expression):
     """``a + b``."""
 
     a: Value
@@ -182,7 +182,7 @@ class Sum(Symbol):
 
 
 @dataclass(frozen=True)
-class Product(Symbol):
+class Product(Expression):
     """``a * b``."""
 
     a: Value
@@ -201,7 +201,7 @@ class Product(Symbol):
 
 
 @dataclass(frozen=True)
-class RoundUp(Symbol):
+class RoundUp(Expression):
     """``value`` rounded up to a multiple of ``step``, a power of two."""
 
     value: Value
@@ -219,7 +219,7 @@ class RoundUp(Symbol):
         return places_of(self.value)
 
 
-Value: TypeAlias = int | Symbol
+Value: TypeAlias = int | Expression
 
 Entry: TypeAlias = Value | str | tuple[Value, ...]
 """A field of a call: a value, several values, or C text that is the same for all tiles."""
@@ -273,12 +273,12 @@ def values_of(*entries: Entry) -> tuple[Value, ...]:
 
 def axes_of(*values: Value) -> frozenset[str]:
     """Return the axes along which any of these differ between tiles, not considering places."""
-    return _NO_AXES.union(*[value.axes for value in values if isinstance(value, Symbol)])
+    return _NO_AXES.union(*[value.axes for value in values if isinstance(value, Expression)])
 
 
 def places_of(*values: Value) -> frozenset[str]:
     """Return the operands whose places in L1 these values contain."""
-    return _NO_AXES.union(*[value.places for value in values if isinstance(value, Symbol)])
+    return _NO_AXES.union(*[value.places for value in values if isinstance(value, Expression)])
 
 
 class Current(Protocol):

@@ -14,24 +14,24 @@ from math import prod
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
-from byoc_dory.tiling.latency import LATENCY, Candidate, Cost, candidates, solve_latency
+from byoc_dory.tiling.latency import LATENCY, Cost, TileCandidate, candidates, solve_latency
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import (
     Axis,
     FixedBytes,
+    InputWindow,
     Rounding,
     Solution,
     Tile,
     TileWeights,
     TilingProblem,
-    Window,
 )
 from byoc_dory.tiling.shortage import Shortage, require_feasible, shortage_of
 
 __all__ = [
     "LATENCY",
     "Axis",
-    "Candidate",
+    "TileCandidate",
     "Cost",
     "Fill",
     "FixedBytes",
@@ -45,7 +45,7 @@ __all__ = [
     "TileWeights",
     "TilingProblem",
     "Whole",
-    "Window",
+    "InputWindow",
     "candidates",
     "quickest",
     "shortage_of",

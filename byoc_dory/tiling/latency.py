@@ -24,7 +24,7 @@ from byoc_dory.tiling.shortage import require_feasible
 
 __all__ = [
     "LATENCY",
-    "Candidate",
+    "TileCandidate",
     "Cost",
     "all_candidates",
     "candidates",
@@ -41,7 +41,7 @@ Cost: TypeAlias = Callable[[Tile], int]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TileCandidate:
     """A tile that is worth considering.
 
     Attributes:
@@ -64,7 +64,7 @@ class Candidate:
 
 def candidates(
     problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
-) -> tuple[Candidate, ...]:
+) -> tuple[TileCandidate, ...]:
     """Return the tiles that no other tile beats in both L1 bytes and cycles.
 
     Args:
@@ -78,7 +78,7 @@ def candidates(
     Raises:
         TilingError: no tile fits.
     """
-    kept: list[Candidate] = []
+    kept: list[TileCandidate] = []
     # The sort is stable: among equals the first of the grid is kept, which has the larger sizes.
     every = all_candidates(problem, cost, also)
     for candidate in sorted(every, key=lambda entry: (entry.cycles, entry.l1_bytes)):
@@ -89,7 +89,7 @@ def candidates(
 
 def all_candidates(
     problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
-) -> tuple[Candidate, ...]:
+) -> tuple[TileCandidate, ...]:
     """Return every feasible tile whose sizes are all in `sizes`, and ``also``.
 
     Raises:
@@ -99,7 +99,7 @@ def all_candidates(
     tiles = [tile for line in lines(problem) for tile in line]
     tiles += [tile for tile in also if problem.tile_fits(tile)]
     return tuple(
-        Candidate(tile, *problem.memory(tile), cost(tile)) for tile in dict.fromkeys(tiles)
+        TileCandidate(tile, *problem.memory(tile), cost(tile)) for tile in dict.fromkeys(tiles)
     )
 
 

@@ -20,7 +20,7 @@ __all__ = [
     "Tile",
     "TileWeights",
     "TilingProblem",
-    "Window",
+    "InputWindow",
     "solution_of",
 ]
 
@@ -67,7 +67,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Window:
+class InputWindow:
     """The inputs that outputs read.
 
     Attributes:
@@ -179,7 +179,7 @@ class TilingProblem:
     c: Axis
     y: Axis
     x: Axis
-    window: Window
+    window: InputWindow
     l1_limit: int
     channels_follow_k: bool = False
     copies: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from htvm.report.picture_types import Block, MemoryMap
+from htvm.report.picture_types import MemoryBlock, MemoryMap
 
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
@@ -22,7 +22,7 @@ def _l1_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
     """Return one map per L1; regions run one after another, so their blocks follow each other."""
     soc = compiled.target.soc
     number = {step.symbol: index for index, step in enumerate(compiled.program.steps)}
-    found: dict[str, list[Block]] = {}
+    found: dict[str, list[MemoryBlock]] = {}
     peaks: dict[str, int] = {}
     for code in compiled.regions.values():
         if code.plan is None or not code.plan.l1_map:
@@ -38,11 +38,11 @@ def _l1_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
     return tuple(maps)
 
 
-def _region_blocks(code: RegionCode, number: dict[str, int]) -> list[Block]:
+def _region_blocks(code: RegionCode, number: dict[str, int]) -> list[MemoryBlock]:
     assert code.plan is not None
     steps = [number[kernel.symbol] for kernel in code.kernels if kernel.kind == "layer"]
     return [
-        Block(
+        MemoryBlock(
             buffer.tensor,
             buffer.offset,
             buffer.bytes,
@@ -59,7 +59,7 @@ def _arena_map(compiled: Compiled) -> MemoryMap:
     program = compiled.program
     offsets = dict(program.plan.offsets)
     blocks = [
-        Block(buffer.name, offsets[buffer.name], buffer.bytes, buffer.first, buffer.last)
+        MemoryBlock(buffer.name, offsets[buffer.name], buffer.bytes, buffer.first, buffer.last)
         for buffer in program.buffers
         if buffer.bytes
     ]

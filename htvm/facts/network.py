@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from htvm.report.picture_types import Core, Machine, Node
+from htvm.report.picture_types import Core, NetworkNode, SocInfo
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["machine_of", "network_graph"]
 
 
-def network_graph(compiled: Compiled) -> tuple[Node, ...]:
+def network_graph(compiled: Compiled) -> tuple[NetworkNode, ...]:
     """Return the operators of the model as built, in execution order."""
     placement = compiled.dispatch.placement
     return tuple(
-        Node(
+        NetworkNode(
             name=node.name,
             op=node.kind,
             accelerator=placement.get(node.name, "cpu"),
@@ -28,10 +28,10 @@ def network_graph(compiled: Compiled) -> tuple[Node, ...]:
     )
 
 
-def machine_of(target: Target) -> Machine:
+def machine_of(target: Target) -> SocInfo:
     """Return a target's numbers that figures need."""
     soc = target.soc
-    return Machine(
+    return SocInfo(
         title=soc.title,
         host=soc.host.name,
         cores=tuple(Core(core.name, core.title, core.peak_macs) for core in target.accelerators),

@@ -9,9 +9,9 @@ from htvm.facts.energy import accelerators_of, energy_of, step_energy
 from htvm.facts.maps import memory_maps
 from htvm.facts.network import machine_of, network_graph
 from htvm.facts.recipe import recipe_of
-from htvm.facts.traffic import Traffic, traffic_of
+from htvm.facts.traffic import StepTraffic, traffic_of
 from htvm.facts.units import units_of
-from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary
+from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["layer_rows", "memory_of", "report_of"]
 
 
-def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> Memory:
+def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2Use:
     """Return how the linked program uses L2 (bytes); the stack as measured if there was a run."""
     soc = compiled.target.soc
     stack = None if result is None else result.stack_bytes
-    return Memory(
+    return L2Use(
         code=sizes.code,
         constants=sizes.constants,
         arena=sizes.arena,
@@ -59,7 +59,7 @@ def _layer_row(
     step: Step,
     kernel: Kernel | None,
     l1_bytes: int | None,
-    traffic: Traffic,
+    traffic: StepTraffic,
     measured: LayerResult | None,
 ) -> LayerRow:
     names, known = step.layers, compiled.dispatch.layers

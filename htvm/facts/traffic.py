@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from htvm.aot.program import Program, Step
 
-__all__ = ["Traffic", "traffic_of"]
+__all__ = ["StepTraffic", "traffic_of"]
 
 
 @dataclass(frozen=True)
-class Traffic:
+class StepTraffic:
     """Bytes that a step moves to and from L2.
 
     Attributes:
@@ -31,7 +31,7 @@ class Traffic:
     weights: int | None = None
 
 
-def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]:
+def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[StepTraffic]:
     """Return the bytes that each step of a program moves.
 
     A layer on an accelerator moves its tiles, including halos; any other step is charged the sizes
@@ -56,10 +56,10 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
     return found
 
 
-def _of_tiles(program: TileProgram) -> Traffic:
+def _of_tiles(program: TileProgram) -> StepTraffic:
     """Return the bytes of all transfers, including halos, and of the accelerator's own fetches."""
     moved = bytes_of_tiles(program)
-    return Traffic(moved.read, moved.written, moved.constants)
+    return StepTraffic(moved.read, moved.written, moved.constants)
 
 
 def _constant_bytes(kernel: Kernel) -> int:
@@ -72,7 +72,7 @@ def _of_operands(
     kernel: Kernel | None,
     sizes: Mapping[tuple[str, str], int],
     lives: Mapping[str, tuple[int, int]],
-) -> Traffic:
+) -> StepTraffic:
     """Return the operands' sizes; the first step that touches a buffer of the arena writes it."""
     read = written = 0
     weights = 0 if kernel is None else _constant_bytes(kernel)
@@ -85,4 +85,4 @@ def _of_operands(
             read += size
         elif operand.kind == "output" or first < last:  # else it is a workspace
             written += size
-    return Traffic(read, written, weights)
+    return StepTraffic(read, written, weights)

@@ -12,13 +12,13 @@ from typing import Any
 
 from byoc_dory.errors import SimulationError
 
-__all__ = ["Lines", "Place"]
+__all__ = ["Lines", "SourceLine"]
 
 _LAST = 1 << 62
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of C.
 
     Attributes:
@@ -68,7 +68,7 @@ class Lines:
         """Addresses of all functions, ascending."""
         return tuple(address for address, _, _ in self._functions)
 
-    def places(self, pc: int) -> tuple[Place, ...]:
+    def places(self, pc: int) -> tuple[SourceLine, ...]:
         """Return an instruction's line, and those from which it was inlined, innermost first.
 
         Empty if unknown.
@@ -79,9 +79,9 @@ class Lines:
         _, line, file = self._rows[at]
         found = []
         for name, call_file, call_line in self._inlined(pc):
-            found.append(Place(file, line, name))
+            found.append(SourceLine(file, line, name))
             file, line = call_file, call_line
-        return (*found, Place(file, line, self._function(pc)))
+        return (*found, SourceLine(file, line, self._function(pc)))
 
     def _function(self, pc: int) -> str:
         at = bisect_right(self._functions, (pc, _LAST, "")) - 1

@@ -11,7 +11,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.firmware.sizes import tensor_bytes
 from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
-from htvm.report.fit import LayerDemand, Level, Part
+from htvm.report.fit import LayerDemand, Level, MemoryItem
 
 if TYPE_CHECKING:
     from byoc_dory.memory.arena import BufferUse
@@ -35,14 +35,17 @@ def l2_level(compiled: Compiled) -> Level:
     plan = program.plan
     code = code_bytes(compiled)
     parts = [
-        Part(f"constants of {layer}", size) for layer, size in constants_by_layer(compiled).items()
+        MemoryItem(f"constants of {layer}", size)
+        for layer, size in constants_by_layer(compiled).items()
     ]
     parts += [
-        Part("arena", plan.peak, _arena_note(program)),
-        Part("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"),
-        Part("stack", soc.host.stack if soc.host.stack_memory == "L2" else 0, "reserved"),
-        Part("inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER),
-        Part("layers' descriptors", descriptor_bytes(compiled), "estimated"),
+        MemoryItem("arena", plan.peak, _arena_note(program)),
+        MemoryItem("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"),
+        MemoryItem("stack", soc.host.stack if soc.host.stack_memory == "L2" else 0, "reserved"),
+        MemoryItem(
+            "inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER
+        ),
+        MemoryItem("layers' descriptors", descriptor_bytes(compiled), "estimated"),
     ]
     parts = sorted((part for part in parts if part.bytes), key=lambda part: -part.bytes)
     demand = sum(part.bytes for part in parts)
@@ -210,7 +213,8 @@ def _shared(memory: str, limit: int, users: list[tuple[str, int, int | None, int
         demand=max(least for _, least, _, _ in users),
         planned=max(plans) if len(plans) == len(users) else None,
         parts=tuple(
-            Part(name, least if planned is None else planned) for name, least, planned, _ in order
+            MemoryItem(name, least if planned is None else planned)
+            for name, least, planned, _ in order
         ),
         note=note,
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Function, Var
 
-    from patterns.reading.read import Node, Operator
+    from patterns.reading.read import Node, OperatorBindings
 
 __all__ = ["check"]
 
@@ -54,7 +54,7 @@ def check(module: IRModule) -> tuple[Node, ...]:
     for var, value in values.items():
         _check_binding(var, value)
     nodes = []
-    owners: dict[Var, Operator] = {}
+    owners: dict[Var, OperatorBindings] = {}
     for operator in operators(module):
         node = _read(module, operator, values)
         _check_arithmetic(node)
@@ -116,7 +116,7 @@ def _check_binding(var: Var, value: Expr) -> None:
         raise IntegerFormError(f"its type is {var.ty}", where=where, hint=f"static, {_LIST}")
 
 
-def _read(module: IRModule, operator: Operator, values: dict[Var, Expr]) -> Node:
+def _read(module: IRModule, operator: OperatorBindings, values: dict[Var, Expr]) -> Node:
     """Read an operator, and say where it is if that fails."""
     try:
         return read_node(module, operator, values)
@@ -155,7 +155,7 @@ def _check_arithmetic(node: Node) -> None:
             )
 
 
-def _check_names(operator: Operator, values: dict[Var, Expr]) -> None:
+def _check_names(operator: OperatorBindings, values: dict[Var, Expr]) -> None:
     name = name_of(operator.value)
     for part in operator.parts:
         if name_of(values[part]) != name:
@@ -165,7 +165,7 @@ def _check_names(operator: Operator, values: dict[Var, Expr]) -> None:
             )
 
 
-def _claim(operator: Operator, owners: dict[Var, Operator]) -> None:
+def _claim(operator: OperatorBindings, owners: dict[Var, OperatorBindings]) -> None:
     for part in operator.parts:
         if part in owners:
             raise IntegerFormError(
@@ -177,7 +177,7 @@ def _claim(operator: Operator, owners: dict[Var, Operator]) -> None:
         owners[part] = operator
 
 
-def _check_unclaimed(values: dict[Var, Expr], owners: dict[Var, Operator]) -> None:
+def _check_unclaimed(values: dict[Var, Expr], owners: dict[Var, OperatorBindings]) -> None:
     for var, value in values.items():
         if var not in owners and not isinstance(value, relax.Var):
             raise IntegerFormError(

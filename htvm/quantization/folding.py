@@ -10,7 +10,7 @@ from byoc_dory.layers import MulShift, Shift
 from htvm.quantization.graph import Net
 from htvm.quantization.operators import KeptOperator, Operator
 from htvm.quantization.passing import ConvertOperator
-from patterns.ops.table_map import Table
+from patterns.ops.table_map import TableLookup
 
 __all__ = ["fold_tables"]
 
@@ -37,14 +37,14 @@ def _fold_one(net: Net) -> Net | None:
             values = op.run([source.run([_EVERY])]).reshape(-1)
             joined = KeptOperator(
                 table.name, source.inputs, op.shape, clip=op.clip, zero_point=op.zero_point,
-                home=op.home, op=Table(values, zero_point=op.zero_point),
+                home=op.home, op=TableLookup(values, zero_point=op.zero_point),
             )  # fmt: skip
             return _with(net, source, op, joined)
     return None
 
 
 def _is_table(op: Operator) -> bool:
-    return isinstance(op, KeptOperator) and isinstance(op.op, Table) and op.op.rows == 1
+    return isinstance(op, KeptOperator) and isinstance(op.op, TableLookup) and op.op.rows == 1
 
 
 def _is_conversion(op: Operator) -> bool:

@@ -31,7 +31,7 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
-from patterns.ops.table_map import Table
+from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.mean import TfliteMean
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEPT", "SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
 
-KEPT = (OnnxBinary, Table, TfliteBinary, TfliteMean)
+KEPT = (OnnxBinary, TableLookup, TfliteBinary, TfliteMean)
 """Operators that compute on as the source has them, beside convolutions of several groups, moves
 that fill with something else than the number zero, and islands."""
 

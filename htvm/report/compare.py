@@ -11,7 +11,7 @@ import json
 import textwrap
 from dataclasses import dataclass
 
-from htvm.report.data import Memory
+from htvm.report.data import L2Use
 from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
 
 __all__ = [
@@ -66,7 +66,7 @@ class ComparisonRow:
     configuration: str
     target: str
     cycles: int | None = None
-    memory: Memory | None = None
+    memory: L2Use | None = None
     agreement: Agreement | None = None
     failure: str = ""
     exact: bool | None = None

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htvm.report.picture_types import Energy, Machine, MemoryMap, Node, Recipe
+from htvm.report.picture_types import Energy, MemoryMap, NetworkNode, Recipe, SocInfo
 from htvm.result import Causes, Interval
 
 __all__ = [
     "L1Use",
     "LayerRow",
-    "Memory",
+    "L2Use",
     "ReportData",
     "SqnrRow",
     "Summary",
@@ -99,7 +99,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Memory:
+class L2Use:
     """How a build uses L2 (bytes).
 
     Attributes:
@@ -175,7 +175,7 @@ class Summary:
     target: str
     platform: str
     clock_hz: int
-    memory: Memory
+    memory: L2Use
     cycles: int | None = None
     units: tuple[Unit, ...] = ()
     notes: tuple[str, ...] = ()
@@ -232,10 +232,10 @@ class ReportData:
     l1: tuple[L1Use, ...] = ()
     measured_on: str = ""
     same_decision: float | None = None
-    machine: Machine | None = None
+    machine: SocInfo | None = None
     timeline: tuple[Interval, ...] = ()
     maps: tuple[MemoryMap, ...] = ()
-    graph: tuple[Node, ...] = ()
+    graph: tuple[NetworkNode, ...] = ()
     energy: Energy | None = None
     recipe: Recipe | None = None
 

@@ -18,7 +18,7 @@ __all__ = [
     "Fit",
     "LayerDemand",
     "Level",
-    "Part",
+    "MemoryItem",
     "fit_data",
     "fit_json",
     "fit_text",
@@ -30,7 +30,7 @@ Answer: TypeAlias = Literal["yes", "no", "close"]
 
 
 @dataclass(frozen=True)
-class Part:
+class MemoryItem:
     """One item in a memory.
 
     Attributes:
@@ -65,7 +65,7 @@ class Level:
     demand: int
     planned: int | None
     slack: int = 0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MemoryItem, ...] = ()
     note: str = ""
 
     @property
@@ -237,7 +237,7 @@ def _dominates(level: Level) -> str:
     return "\n".join([f"{head} ({level.note})" if level.note else head, *lines])
 
 
-def _part(part: Part) -> str:
+def _part(part: MemoryItem) -> str:
     note = f" ({part.note})" if part.note else ""
     return f"{count(part.bytes):>9}  {part.name}{note}"
 

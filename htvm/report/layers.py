@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from htvm.report.accuracy import accuracy_text
-from htvm.report.data import L1Use, LayerRow, Memory, ReportData, Summary
+from htvm.report.data import L1Use, L2Use, LayerRow, ReportData, Summary
 from htvm.report.table import (
     Column,
     Table,
@@ -89,7 +89,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
     )
 
 
-def memory_text(memory: Memory) -> str:
+def memory_text(memory: L2Use) -> str:
     """Return one or two lines on the use of L2."""
     parts = (
         f"code {count(memory.code)} + constants {count(memory.constants)} + "

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Block", "Core", "Energy", "Machine", "MemoryMap", "Node", "Recipe"]
+__all__ = ["MemoryBlock", "Core", "Energy", "SocInfo", "MemoryMap", "NetworkNode", "Recipe"]
 
 
 @dataclass(frozen=True)
-class Block:
+class MemoryBlock:
     """A range of bytes of a memory that is in use for some steps.
 
     Attributes:
@@ -46,11 +46,11 @@ class MemoryMap:
     memory: str
     limit: int
     peak: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[MemoryBlock, ...]
 
 
 @dataclass(frozen=True)
-class Node:
+class NetworkNode:
     """One operator of the network.
 
     Attributes:
@@ -84,7 +84,7 @@ class Core:
 
 
 @dataclass(frozen=True)
-class Machine:
+class SocInfo:
     """The SoC, as far as figures need it.
 
     Attributes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from htvm.report.data import L1Use, LayerRow, Memory, ReportData, SqnrRow, Summary, Unit
+from htvm.report.data import L1Use, L2Use, LayerRow, ReportData, SqnrRow, Summary, Unit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["L1Use", "LayerRow", "Memory", "Report", "SqnrRow", "Summary", "Unit"]
+__all__ = ["L1Use", "LayerRow", "L2Use", "Report", "SqnrRow", "Summary", "Unit"]
 
 
 @dataclass(frozen=True, repr=False)

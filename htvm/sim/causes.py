@@ -9,7 +9,7 @@ from typing import Any
 
 from htvm.result import Causes, Interval
 
-__all__ = ["CLUSTER", "DMA", "HOST", "Timeline", "is_hart"]
+__all__ = ["CLUSTER", "DMA", "HOST", "EventLog", "is_hart"]
 
 HOST = "host"
 """Unit of the events during which the host waits."""
@@ -24,7 +24,7 @@ _HART = re.compile(r"core[0-9]+")
 """Units of single harts; their work belongs to a kernel or to a transfer, which have own events."""
 
 
-class Timeline:
+class EventLog:
     """The events of a run.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Look", "Range", "Seen", "Store"]
+__all__ = ["Look", "Range", "Seen", "HostStore"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Store:
+class HostStore:
     """A store by the host.
 
     Attributes:
@@ -99,8 +99,8 @@ class Seen:
     """
 
     snapshots: Mapping[int, tuple[bytes, ...]] = field(repr=False)
-    last: Store | None
-    stores: tuple[Store, ...]
+    last: HostStore | None
+    stores: tuple[HostStore, ...]
 
 
 def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
@@ -111,5 +111,5 @@ def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
-def _store(facts: Mapping[str, Any]) -> Store:
-    return Store(facts["cycle"], facts["address"], tuple(facts["pcs"]))
+def _store(facts: Mapping[str, Any]) -> HostStore:
+    return HostStore(facts["cycle"], facts["address"], tuple(facts["pcs"]))

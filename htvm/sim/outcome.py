@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from htvm.result import LayerResult, RunResult
-from htvm.sim.causes import Timeline
+from htvm.sim.causes import EventLog
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -24,7 +24,7 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
         steps: steps of the program.
         soc: the SoC, whose clock converts cycles to milliseconds.
     """
-    timeline = Timeline(raw.events)
+    timeline = EventLog(raw.events)
     spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
     layers = tuple(
         LayerResult(

@@ -14,9 +14,9 @@ from htvm.verification.origin import origins
 from htvm.verification.types import Difference, StepCheck, TileAt
 
 if TYPE_CHECKING:
-    from byoc_dory.tileloop.program import Tile, TileProgram
+    from byoc_dory.tileloop.program import LoopTile, TileProgram
     from htvm.aot.program import Step
-    from htvm.verification.observe import Machine, Observed
+    from htvm.verification.observe import ObservableMachine, Observed
     from htvm.verification.results import Result
     from htvm.verification.types import Number
 
@@ -26,7 +26,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def compare_steps(
-    machine: Machine, observed: Observed, results: Sequence[Result]
+    machine: ObservableMachine, observed: Observed, results: Sequence[Result]
 ) -> tuple[tuple[StepCheck, ...], tuple[Result, int] | None]:
     """Compare all steps.
 
@@ -54,7 +54,7 @@ def compare_steps(
     return tuple(checks), first
 
 
-def _wrong(machine: Machine, observed: Observed, result: Result, step: int) -> Array:
+def _wrong(machine: ObservableMachine, observed: Observed, result: Result, step: int) -> Array:
     """Return which elements of a tensor are wrong at the end of a step."""
     found = observed.values(result, machine.address(result), step)
     wrong: Array = found.reshape(-1).view(np.uint8) != _bytes(result.expected)
@@ -66,7 +66,7 @@ def _bytes(values: Array) -> Array:
 
 
 def _check(
-    machine: Machine, observed: Observed, index: int, step: Step, result: Result | None
+    machine: ObservableMachine, observed: Observed, index: int, step: Step, result: Result | None
 ) -> StepCheck:
     if result is None:
         return StepCheck(index, step.layer, place(step), "")
@@ -74,7 +74,9 @@ def _check(
     return StepCheck(index, step.layer, place(step), result.tensor, wrong.size, int(wrong.sum()))
 
 
-def first_difference(machine: Machine, observed: Observed, result: Result, step: int) -> Difference:
+def first_difference(
+    machine: ObservableMachine, observed: Observed, result: Result, step: int
+) -> Difference:
     """Describe the first element of a tensor that is wrong at the end of a step."""
     wrong = _wrong(machine, observed, result, step)
     address = machine.address(result)
@@ -119,7 +121,7 @@ def _wrong_tiles(program: TileProgram, offsets: Array, wrong: Array) -> list[tup
     return found
 
 
-def _tile_at(program: TileProgram, tile: Tile, made: Array) -> TileAt:
+def _tile_at(program: TileProgram, tile: LoopTile, made: Array) -> TileAt:
     """Return a tile, with the bounding box of its elements."""
     corners = [(int(axis.min()), int(axis.max())) for axis in np.nonzero(made)]
     return TileAt(

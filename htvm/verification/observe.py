@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from htvm.sim.rv32 import FirmwareRun
     from htvm.verification.results import Result
 
-__all__ = ["Machine", "Observed"]
+__all__ = ["ObservableMachine", "Observed"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
-class Machine:
+class ObservableMachine:
     """A program on the simulated SoC that can be run repeatedly with different observations.
 
     Args:

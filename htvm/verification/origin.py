@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from htvm.aot.entry import model_sources
 from htvm.sim.causes import DMA, HOST
-from htvm.sim.look import Look, Range, Store
+from htvm.sim.look import HostStore, Look, Range
 from htvm.verification.types import Origin
 
 if TYPE_CHECKING:
-    from htvm.firmware.lines import Place
-    from htvm.verification.observe import Machine, Observed
+    from htvm.firmware.lines import SourceLine
+    from htvm.verification.observe import ObservableMachine, Observed
 
 __all__ = ["origins"]
 
@@ -21,7 +21,7 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 def origins(
-    machine: Machine, observed: Observed, address: int, size: int, step: int
+    machine: ObservableMachine, observed: Observed, address: int, size: int, step: int
 ) -> tuple[Origin, ...]:
     """Find who wrote ``size`` bytes at a device address, by running once more.
 
@@ -106,25 +106,25 @@ def _said(event: Event, number: int) -> str:
 class _Writer:
     """Turns stores and events into origins."""
 
-    def __init__(self, machine: Machine, begin: int) -> None:
+    def __init__(self, machine: ObservableMachine, begin: int) -> None:
         self._lines = machine.lines
         self._begin = begin
         self._texts = {
             name: text.splitlines() for name, text in model_sources(machine.program).items()
         }
 
-    def store(self, store: Store) -> Origin:
+    def store(self, store: HostStore) -> Origin:
         """Return the origin for a store by the host."""
         place, inner = self._places(store)
         return Origin("stored by the host", store.cycle - self._begin, place, inner)
 
-    def device(self, event: Event, number: int, store: Store | None) -> Origin:
+    def device(self, event: Event, number: int, store: HostStore | None) -> Origin:
         """Return the origin for a device; ``store`` is the host's store that started it."""
         what = _said(event, number)
         place, inner = (None, None) if store is None else self._places(store)
         return Origin(what, event["issued"] - self._begin, place, inner)
 
-    def _places(self, store: Store) -> tuple[Place | None, Place | None]:
+    def _places(self, store: HostStore) -> tuple[SourceLine | None, SourceLine | None]:
         """Return the line of generated C, and the line of the runtime it led to, if different."""
         frames = [place for pc in store.pcs for place in self._lines.places(pc)]
         ours = next((place for place in frames if place.file in self._texts), None)

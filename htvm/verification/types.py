@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from htvm.firmware.lines import Place
+from htvm.firmware.lines import SourceLine
 
 __all__ = [
     "Difference",
     "GoldenCheck",
     "Number",
     "Origin",
-    "Place",
+    "SourceLine",
     "StepCheck",
     "TileAt",
     "Verification",
@@ -35,8 +35,8 @@ class Origin:
 
     what: str
     cycle: int
-    place: Place | None
-    inner: Place | None = None
+    place: SourceLine | None
+    inner: SourceLine | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Difference:
     watched: bool = True
 
     @property
-    def where(self) -> Place | None:
+    def where(self) -> SourceLine | None:
         """The line of generated C that wrote the element."""
         return next((origin.place for origin in self.origins if origin.place), None)
 

@@ -42,7 +42,7 @@ def verify(
     from htvm.aot.reference import build_llvm_reference
     from htvm.verification.compare import compare_steps, first_difference
     from htvm.verification.golden import compare_golden
-    from htvm.verification.observe import Machine
+    from htvm.verification.observe import ObservableMachine
     from htvm.verification.reference import operator_results
     from htvm.verification.results import step_results
 
@@ -51,7 +51,7 @@ def verify(
         reference = operator_results(compiled.retargeted.model.module, inputs)
         results = step_results(compiled, reference)
     with progress.stage("compiling C for rv32"):
-        machine = Machine(compiled.program, compiled.target.soc, inputs, settings or {})
+        machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, settings or {})
     with progress.stage("simulating"):
         observed = machine.observe(results)
         steps, first = compare_steps(machine, observed, results)

@@ -45,7 +45,7 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
-__all__ = ["LOGITS_SCALE", "Handle", "Place", "Sketch", "Step"]
+__all__ = ["LOGITS_SCALE", "Handle", "Place", "Sketch", "SketchStep"]
 
 Pad: TypeAlias = tuple[int, int, int, int]
 Place: TypeAlias = Literal["first", "inner", "last"]
@@ -68,7 +68,7 @@ class Handle:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class SketchStep:
     """One operator of a sketch.
 
     Attributes:
@@ -118,7 +118,7 @@ class Sketch:
         self.name = name if scheme == "8-bit" else f"{name}_{scheme}"
         self.scheme = scheme
         self.shape = shape
-        self.steps: list[Step] = []
+        self.steps: list[SketchStep] = []
         self._rng = np.random.default_rng([seed, *name.encode()])
         inputs = 8 if len(shape) == 3 else 64
         self._data = [self._rng.integers(-128, 128, (inputs, *shape))]
@@ -284,7 +284,7 @@ class Sketch:
         return self._record(TfliteSoftmax.of_scale(LOGITS_SCALE), (x,), self._data[x.index], _INT8)
 
     def _record(self, op: Op, inputs: tuple[Handle, ...], data: Array, held: Range) -> Handle:
-        self.steps.append(Step(op, inputs, data.shape[1:]))
+        self.steps.append(SketchStep(op, inputs, data.shape[1:]))
         self._data.append(data)
         self._ranges.append(held)
         return self.last

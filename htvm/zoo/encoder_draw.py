@@ -23,7 +23,7 @@ from byoc_dory.layers import Array, Attention, Projection, Scores
 from byoc_dory.layers.rowwise import AffineNorm, ItaGelu, ItaSoftmax
 from htvm.zoo import forward
 
-__all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "Shape"]
+__all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "EncoderShape"]
 
 Scale = tuple[int, int, int]
 """The factor, shift and summand: mul, shift and add."""
@@ -41,7 +41,7 @@ _GELU = ItaGelu(b=-80, c=-7091, mul=148, shift=21, add=0)
 
 
 @dataclass(frozen=True)
-class Shape:
+class EncoderShape:
     """Sizes of an encoder.
 
     Attributes:
@@ -127,7 +127,7 @@ class Drawer:
         self._rng = np.random.default_rng([5, seed])
         self.x: Array = self._rng.integers(-128, 128, (_SEQUENCES, rows, columns))
 
-    def encoder(self, shape: Shape, layers: int) -> Iterator[EncoderLayer]:
+    def encoder(self, shape: EncoderShape, layers: int) -> Iterator[EncoderLayer]:
         """Yield the layers of an encoder, each drawn when it is needed."""
         for _ in range(layers):
             x = self.x
@@ -138,7 +138,7 @@ class Drawer:
                 stacked.append(self._feed_forward(shape))
             yield EncoderLayer(attention, residual, norm, tuple(stacked))
 
-    def attention(self, shape: Shape) -> Attention:
+    def attention(self, shape: EncoderShape) -> Attention:
         """Draw a multi-head attention."""
         x, sizes = self.x, (shape.projection,) * shape.heads
         query, queries = self._products(x, sizes)
@@ -207,7 +207,7 @@ class Drawer:
         context = _fitted(products)
         return Scores(scale, softmax, context), list(_scaled(products, context))
 
-    def _feed_forward(self, shape: Shape) -> FeedForward:
+    def _feed_forward(self, shape: EncoderShape) -> FeedForward:
         x = self.x
         inner, clip, gelu = self.activated(x, shape.feed_forward, shape.activation)
         outer, self.x = self.product(self.x, shape.embedding)

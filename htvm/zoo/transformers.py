@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError
-from htvm.zoo.encoder_draw import Drawer, Shape
+from htvm.zoo.encoder_draw import Drawer, EncoderShape
 
 if TYPE_CHECKING:
     from htvm.model import Model
@@ -56,7 +56,7 @@ def encoder(
         ModelError: a size is not positive, or there is no such activation.
     """
     _checked("layers", layers)
-    shape = Shape(sequence, embedding, projection, heads, feed_forward, stacked, activation)
+    shape = EncoderShape(sequence, embedding, projection, heads, feed_forward, stacked, activation)
     drawer = Drawer(_seed(seed), sequence, embedding)
     from htvm.zoo.encoder_emit import encoder_model
 
@@ -72,7 +72,7 @@ def single_head_attention(
     Raises:
         ModelError: a size is not positive.
     """
-    shape = Shape(sequence, embedding, projection, heads=1)
+    shape = EncoderShape(sequence, embedding, projection, heads=1)
     attention = Drawer(_seed(seed), sequence, embedding).attention(shape)
     from htvm.zoo.encoder_emit import attention_model
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
     from tvm.relax.dpl import DFPattern
 
-__all__ = ["Shape", "shapes_of"]
+__all__ = ["LayerForm", "shapes_of"]
 
 
-class Shape:
+class LayerForm:
     """The common form of the bindings of some layers.
 
     Attributes:
@@ -37,7 +37,9 @@ class Shape:
         self.names: set[str] = set()
 
 
-def shapes_of(layers: Mapping[str, Sequence[str]], values: Mapping[Var, Expr]) -> tuple[Shape, ...]:
+def shapes_of(
+    layers: Mapping[str, Sequence[str]], values: Mapping[Var, Expr]
+) -> tuple[LayerForm, ...]:
     """Return the patterns of some layers, those with most bindings first.
 
     Args:
@@ -49,11 +51,11 @@ def shapes_of(layers: Mapping[str, Sequence[str]], values: Mapping[Var, Expr]) -
         name = name_of(value)
         if name is not None:
             ends[name] = var
-    found: dict[str, tuple[int, Shape]] = {}
+    found: dict[str, tuple[int, LayerForm]] = {}
     for layer, parts in layers.items():
         tracer = _Tracer(frozenset(parts), values)
         pattern = tracer.of(ends[layer])
-        size, shape = found.setdefault(tracer.text, (tracer.bindings, Shape(pattern)))
+        size, shape = found.setdefault(tracer.text, (tracer.bindings, LayerForm(pattern)))
         shape.names.add(layer)
     ordered = sorted(found.values(), key=lambda entry: -entry[0])
     return tuple(shape for _, shape in ordered)

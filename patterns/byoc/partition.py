@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.region import BorderMap, Region
-from patterns.byoc.composite import Shape, shapes_of
+from patterns.byoc.composite import LayerForm, shapes_of
 from patterns.byoc.table import LAYER_ATTRIBUTE, pattern_table
 from patterns.dispatch.dispatching import CPU, Dispatch
 from patterns.names import name_of
@@ -110,7 +110,7 @@ def _partition(
     return Partition(module, regions), ()
 
 
-def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tuple[Shape, ...]:
+def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tuple[LayerForm, ...]:
     """Return the forms of the layers that no builder's pattern describes."""
     found: dict[str, tuple[str, ...]] = {name: (name,) for name in renamed}
     found |= {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tvm.relax.dpl import DFPattern
     from tvm.relax.transform import FusionPattern, PatternCheckContext
 
-    from patterns.byoc.composite import Shape
+    from patterns.byoc.composite import LayerForm
 
 __all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
 
@@ -28,7 +28,7 @@ LAYER_ATTRIBUTE = "layer"
 
 
 def pattern_table(
-    prefix: str, takes: Callable[[str], bool], shapes: Sequence[Shape] = ()
+    prefix: str, takes: Callable[[str], bool], shapes: Sequence[LayerForm] = ()
 ) -> list[FusionPattern]:
     """Return the fusion patterns for one family of accelerators.
 

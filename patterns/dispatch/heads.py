@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 __all__ = [
-    "Core",
+    "AttentionCore",
     "Obstacle",
     "columns_of_heads",
     "core_of",
@@ -43,7 +43,7 @@ class Obstacle(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Core:
+class AttentionCore:
     """A softmax with the products before and after it, for one head or several.
 
     Attributes:
@@ -85,7 +85,7 @@ def product_of(softmax: Node, graph: Graph) -> Node | None:
 # ------------------------------------------------------------------------------ around the softmax
 
 
-def core_of(softmax: Node, graph: Graph) -> Core:
+def core_of(softmax: Node, graph: Graph) -> AttentionCore:
     """Return the scores, context and operands around the softmax of one or more heads.
 
     Raises:
@@ -124,7 +124,7 @@ def core_of(softmax: Node, graph: Graph) -> Core:
         operands.append(found)
         parts |= found.moves
     query, key, value = operands
-    return Core(
+    return AttentionCore(
         Scores(scores, function, context), heads, rows, query, key, value, readers[0],
         frozenset(parts),
     )  # fmt: skip
@@ -211,7 +211,7 @@ def of_rows(layer: Gemm, rows: Array, name: str) -> Projection:
 
 
 def columns_of_heads(
-    node: Node, found: Arranged, cores: dict[str, Core]
+    node: Node, found: Arranged, cores: dict[str, AttentionCore]
 ) -> dict[tuple[str, int], Array]:
     """Return which columns of an output product's input belong to each head, in the head's order.
 

@@ -19,7 +19,7 @@ from byoc_dory.layers import Attention, Projection, mha_layer
 from patterns.dispatch.arrange import arranged, is_arranged
 from patterns.dispatch.groups import Group
 from patterns.dispatch.heads import (
-    Core,
+    AttentionCore,
     Obstacle,
     columns_of_heads,
     core_of,
@@ -89,7 +89,7 @@ class _Finder:
         first = core_of(self._softmax, self._graph)
         end, outputs, passed = self._outputs(first.context)
         parts = {end.name, *passed, *(node.name for node in outputs)}
-        cores: dict[str, Core] = {first.context.name: first}
+        cores: dict[str, AttentionCore] = {first.context.name: first}
         heads = []
         for node in outputs:
             found = arranged(node.inputs[0], node.input_shapes[0], self._graph)
@@ -113,7 +113,7 @@ class _Finder:
             raise Obstacle(f"{rows} queries of '{source}', which has {tensor.shape[1]} rows")
         return Group("mha", mha_layer(end.name, tensor, attention), ordered)
 
-    def _other_core(self, name: str) -> Core:
+    def _other_core(self, name: str) -> AttentionCore:
         """Return the core that computes the context of another head."""
         node = self._graph.made_by(name, Rescale)
         product = None if node is None else self._graph.made_by(node.inputs[0], IntegerMatmul)
@@ -181,7 +181,7 @@ class _Finder:
         end: Node,
         outputs: list[Node],
         columns: list[dict[tuple[str, int], Array]],
-        cores: dict[str, Core],
+        cores: dict[str, AttentionCore],
     ) -> tuple[Attention, int, list[Node]]:
         first = next(iter(cores.values()))
         for core in cores.values():

@@ -21,7 +21,7 @@ from patterns.primitive_op import Argument, PrimitiveOp
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["Table", "tabulate"]
+__all__ = ["TableLookup", "tabulate"]
 
 _ENTRIES = 256
 
@@ -37,7 +37,7 @@ def tabulate(function: Callable[[int], int]) -> Array:
 
 @operator
 @dataclass(frozen=True, eq=False)
-class Table(PrimitiveOp):
+class TableLookup(PrimitiveOp):
     """``table[x + 128]`` of each element of an int8 tensor of any shape.
 
     Attributes:

@@ -20,7 +20,14 @@ from patterns.reading.layout import with_layouts
 from patterns.reading.node import Node
 from patterns.reading.ranges import with_ranges
 from patterns.reading.recognise import recognised
-from patterns.reading.walk import Operator, bindings_of, main_of, operators, resolved, results_of
+from patterns.reading.walk import (
+    OperatorBindings,
+    bindings_of,
+    main_of,
+    operators,
+    resolved,
+    results_of,
+)
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Node",
-    "Operator",
+    "OperatorBindings",
     "bindings_of",
     "dtype_of",
     "graph_of",
@@ -70,7 +77,7 @@ def output_names(module: IRModule) -> tuple[str, ...]:
     return tuple(_name_of_var(var, values) for var in results_of(func, values))
 
 
-def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) -> Node:
+def read_node(module: IRModule, operator: OperatorBindings, values: Mapping[Var, Expr]) -> Node:
     """Read one operator.  Without an own layout it is read as NHWC; `read_graph` infers the layout.
 
     Args:
@@ -106,7 +113,7 @@ def read_node(module: IRModule, operator: Operator, values: Mapping[Var, Expr]) 
     )
 
 
-def _read_variables(operator: Operator, values: Mapping[Var, Expr]) -> tuple[Var, ...]:
+def _read_variables(operator: OperatorBindings, values: Mapping[Var, Expr]) -> tuple[Var, ...]:
     """Return the tensors that an operator reads; those of a call as often as it reads them."""
     value = operator.value
     if isinstance(value, relax.Call) and isinstance(value.args[0], relax.GlobalVar):
@@ -115,7 +122,7 @@ def _read_variables(operator: Operator, values: Mapping[Var, Expr]) -> tuple[Var
     return operator.inputs
 
 
-def _required_name(operator: Operator) -> str:
+def _required_name(operator: OperatorBindings) -> str:
     name = name_of(operator.value)
     if name is None:
         raise IntegerFormError(
@@ -130,7 +137,7 @@ def _name_of_var(var: Var, values: Mapping[Var, Expr]) -> str:
     return tensor_name(values[var]) if var in values else str(var.name)
 
 
-def kind_of_operator(module: IRModule, operator: Operator) -> str:
+def kind_of_operator(module: IRModule, operator: OperatorBindings) -> str:
     """Return the kind of an operator, which need not carry a name.
 
     Raises:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Function, Var
 
-__all__ = ["Operator", "bindings_of", "main_of", "operators", "resolved", "results_of"]
+__all__ = ["OperatorBindings", "bindings_of", "main_of", "operators", "resolved", "results_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Operator:
+class OperatorBindings:
     """The bindings that make up one operator.
 
     Attributes:
@@ -76,7 +76,7 @@ def bindings_of(func: Function) -> Iterator[tuple[Var, Expr]]:
             yield binding.var, binding.value
 
 
-def operators(module: IRModule) -> tuple[Operator, ...]:
+def operators(module: IRModule) -> tuple[OperatorBindings, ...]:
     """Return the operators of ``main``, in execution order, of any kind."""
     func = main_of(module)
     values = dict(bindings_of(func))
@@ -88,7 +88,7 @@ def operators(module: IRModule) -> tuple[Operator, ...]:
         parts: list[Var] = []
         inputs: list[Var] = []
         _collect(var, values, inner, parts, inputs)
-        found.append(Operator(var, value, tuple(parts), tuple(inputs)))
+        found.append(OperatorBindings(var, value, tuple(parts), tuple(inputs)))
     return tuple(found)
 
 

@@ -9,11 +9,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from byoc_dory.emit.tile_text import Writer
+from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.errors import TileProgramError
 from byoc_dory.tileloop.axes import Span, TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.checks import check, check_places
-from byoc_dory.tileloop.cycles import Costs, Moved, Overheads, Work, predicted_cycles
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads, predicted_cycles
 from byoc_dory.tileloop.elements import elements_of_tiles
 from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Verb
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
@@ -173,7 +173,9 @@ def test_every_element_belongs_to_the_tile_that_writes_it() -> None:
 
 
 def test_a_tile_hides_what_moves_beside_it() -> None:
-    costs = Costs(lambda call: Work(1000), lambda block, by_rows: Moved(10), Overheads(start=1))
+    costs = Costs(
+        lambda call: ComputeCost(1000), lambda block, by_rows: Moved(10), Overheads(start=1)
+    )
     found = program(sizes=(4, 9), overlapped=HOST_BESIDE)
     assert found.tiles == 3 and found.moves(found.operands[1]) == 3
     # Four loads and three stores; the computation of a tile hides all but those of both ends.
@@ -187,7 +189,7 @@ def test_a_tile_hides_what_moves_beside_it() -> None:
 
 def test_values_in_c_are_numbers_where_they_can_be() -> None:
     found = program(sizes=(10, 9), tiles=(4, 9))
-    write = Writer(found).transfer
+    write = TileWriter(found).transfer
     a, b, out = (write(operand) for operand in (*found.operands, found.result))
     assert (a.when, a.l1, a.l2) == ("", "${L1_A} + y % 2u * 32u", "a + (y * 4u) * 8u")
     assert a.bytes == "((y + 1u < 3u ? 4u : 2u)) * 8"

@@ -31,7 +31,7 @@ from byoc_dory.tiling import (
 )
 from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.latency import all_candidates, sizes
-from byoc_dory.tiling.problem import Rounding, TileWeights, Window, solution_of
+from byoc_dory.tiling.problem import InputWindow, Rounding, TileWeights, solution_of
 from byoc_dory.tiling.shortage import require_feasible
 from tests.byoc_dory.analog import random_analog_layer
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
@@ -144,7 +144,7 @@ def test_a_heuristics_tile_is_taken_where_it_is_quicker() -> None:
         c=Axis(1, False),
         y=axis,
         x=axis,
-        window=Window(iy=100, ix=100, fy=1, fx=1, stride=(1, 1)),
+        window=InputWindow(iy=100, ix=100, fy=1, fx=1, stride=(1, 1)),
         l1_limit=10**7,
         weights=TileWeights(limit=10**7),
     )
@@ -165,7 +165,7 @@ def test_ties_go_to_large_k_then_y_x_c() -> None:
         c=axis,
         y=axis,
         x=axis,
-        window=Window(iy=12, ix=12, fy=1, fx=1, stride=(1, 1)),
+        window=InputWindow(iy=12, ix=12, fy=1, fx=1, stride=(1, 1)),
         l1_limit=300,
         weights=TileWeights(limit=10**6),
     )
@@ -203,7 +203,7 @@ def test_sizes_of_a_dimension() -> None:
         c=Axis(1, False),
         y=Axis(10),
         x=Axis(48, step=4),
-        window=Window(iy=10, ix=48, fy=3, fx=3, stride=(1, 1)),
+        window=InputWindow(iy=10, ix=48, fy=3, fx=3, stride=(1, 1)),
         l1_limit=10**6,
         weights=TileWeights(limit=10**6),
         rounding=Rounding(k=16, x=16),

@@ -25,7 +25,7 @@ from byoc_dory.tiling import (
     solve_exhaustive,
 )
 from byoc_dory.tiling.milp import solve_milp
-from byoc_dory.tiling.problem import FixedBytes, Rounding, TileWeights, Window
+from byoc_dory.tiling.problem import FixedBytes, InputWindow, Rounding, TileWeights
 from tests.byoc_dory.layers import OPS, random_layer
 
 CORE = DIANA.accelerator("digital")
@@ -134,7 +134,7 @@ def general_problem(rng: np.random.Generator) -> TilingProblem:
         c=Axis(1, False) if follow else axis(20),
         y=y,
         x=x,
-        window=Window(
+        window=InputWindow(
             iy=max(1, int(stride[0] * (y.size - 1) + fy + slack[0])),
             ix=max(1, int(stride[1] * (x.size - 1) + fx + slack[1])),
             fy=fy,
@@ -282,7 +282,7 @@ def test_large_layers() -> None:
 def test_every_budget_of_a_small_layer(stride: int, size: int) -> None:
     """Each tile's own demand as the limit: the halo's edges are where a program goes wrong."""
     axes = {"k": Axis(1, False), "c": Axis(1, False), "y": Axis(6), "x": Axis(5)}
-    window = Window(size, size + 1, 3, 4, (stride, stride))
+    window = InputWindow(size, size + 1, 3, 4, (stride, stride))
     weights = TileWeights(limit=10)
     ample = TilingProblem("edge", **axes, window=window, l1_limit=10**6, weights=weights)
     demands = {

@@ -10,7 +10,7 @@ import pytest
 from byoc_dory.errors import TilingError
 from byoc_dory.tiling import Axis, Tile, TilingProblem, shortage_of, solve_exhaustive
 from byoc_dory.tiling.objectives import Objective
-from byoc_dory.tiling.problem import Rounding, TileWeights, Window
+from byoc_dory.tiling.problem import InputWindow, Rounding, TileWeights
 from tests.byoc_dory.test_tiling_milp import general_problem
 
 CONV = TilingProblem(
@@ -19,7 +19,7 @@ CONV = TilingProblem(
     c=Axis(8, False),
     y=Axis(10),
     x=Axis(12, False),
-    window=Window(iy=10, ix=12, fy=3, fx=3, stride=(1, 1)),
+    window=InputWindow(iy=10, ix=12, fy=3, fx=3, stride=(1, 1)),
     l1_limit=400,
     weights=TileWeights(limit=4_000, channel=144, block=64),
     rounding=Rounding(k=16),
@@ -73,7 +73,7 @@ def test_partial_sums_may_need_more_than_whole_channels() -> None:
         c=Axis(4),
         y=Axis(1, False),
         x=Axis(1, False),
-        window=Window(iy=1, ix=1, fy=1, fx=1, stride=(1, 1)),
+        window=InputWindow(iy=1, ix=1, fy=1, fx=1, stride=(1, 1)),
         l1_limit=4,
         weights=TileWeights(limit=10),
     )

@@ -60,7 +60,7 @@ from patterns.ops.pulp.ita_softmax import ItaMax
 from patterns.ops.pulp.layer_norm import PulpLayerNorm
 from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
-from patterns.ops.table_map import Table
+from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.binary import TfliteBinary
@@ -250,7 +250,7 @@ def _activations() -> tuple[Types, Write]:
             PulpHardSwish(122, 244, 42).write(bb, [x], "hard_swish"),
             PulpDivide(16384 * 200000, 400001).write(bb, [x], "divide"),
             ItaActivation(ItaGelu(-37, 1200, 200, 18, -3)).write(bb, [x], "ita_gelu"),
-            Table(table).write(bb, [x], "table_map"),
+            TableLookup(table).write(bb, [x], "table_map"),
         ]
 
     return ROWS, write

@@ -14,12 +14,12 @@ from byoc_dory.layers import Array
 from patterns.fields import decode, encode
 from patterns.op import Op, operator
 from patterns.ops import classes
-from patterns.ops.table_map import Table
+from patterns.ops.table_map import TableLookup
 
 
 def test_every_class_is_found_and_named() -> None:
     found = classes()
-    assert Table in found
+    assert TableLookup in found
     assert all(cls.kind and cls.__doc__ for cls in found)
 
 
@@ -38,7 +38,7 @@ def test_a_class_that_nobody_has_checked_is_refused() -> None:
     """A subclass of a checked one, too: its fields may be others."""
 
     @dataclass(frozen=True, eq=False)
-    class Unchecked(Table):
+    class Unchecked(TableLookup):
         kind = "unchecked"
 
     Unchecked.__module__ = "patterns.ops.unchecked"
@@ -78,11 +78,11 @@ class Every(Op):
     text: str
     pairs: tuple[tuple[int, int], ...]
     array: Array
-    table: Table | None = None
+    table: TableLookup | None = None
 
 
 def test_fields_come_back_equal() -> None:
-    inner = Table(np.arange(256).astype(np.int8), zero_point=-7)
+    inner = TableLookup(np.arange(256).astype(np.int8), zero_point=-7)
     op = Every(-3, True, 0.1, "text: {}", ((1, 2), (3, 4)), np.float32([[0.1, np.pi]]), inner)
     again = decode(Every, encode(op, {}), ())
     assert again == op and hash(again) == hash(op)
@@ -93,10 +93,10 @@ def test_fields_come_back_equal() -> None:
 
 def test_an_array_that_is_an_argument_must_be_a_field() -> None:
     with pytest.raises(IntegerFormError, match="no arrays nobody"):
-        encode(Table(np.zeros(256, np.int8)), {"nobody": 0})
+        encode(TableLookup(np.zeros(256, np.int8)), {"nobody": 0})
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"unknown": 1}', '{"table": {"argument": 9}}'])
 def test_fields_of_another_class_are_refused(text: str) -> None:
     with pytest.raises(IntegerFormError, match="cannot be read"):
-        decode(Table, text, ())
+        decode(TableLookup, text, ())

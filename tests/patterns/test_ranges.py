@@ -20,7 +20,7 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.table_map import Table
+from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.reading.read import read_graph
 
@@ -89,7 +89,7 @@ def _read_after(write: object) -> tuple[int, int]:
         (lambda bb, x: Pad(33, (1, 0, 0, 1)).write(bb, [x], "c"), (-10, 33)),
         (lambda bb, x: MaxPool(kernel=(2, 2), strides=(2, 2)).write(bb, [x], "c"), (-10, 20)),
         (lambda bb, x: AveragePool((2, 2), (2, 2), clip=(0, 127)).write(bb, [x], "c"), (0, 20)),
-        (lambda bb, x: Table(np.arange(-64, 64).repeat(2).astype(np.int8)).write(bb, [x], "c"),
+        (lambda bb, x: TableLookup(np.arange(-64, 64).repeat(2).astype("int8")).write(bb, [x], "c"),
          (-64, 63)),
         (lambda bb, x: Add(Shift(1), (0, 127)).write(bb, [x, x], "c"), (0, 20)),
     ],

@@ -19,7 +19,7 @@ from patterns.ops.moves.nearest import Nearest
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.table_map import Table, tabulate
+from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
 from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
@@ -93,7 +93,7 @@ def pad_axes(rng: Rng) -> Written:
 def table(rng: Rng) -> Written:
     shape, axis = sizes(rng, 4), int(rng.integers(-4, 4))
     values = integers(rng, *((shape[axis], 256) if rng.integers(2) else (256,)))
-    return [shape], lambda bb, x: Table(values, axis=axis).write(bb, [x], "table_0")
+    return [shape], lambda bb, x: TableLookup(values, axis=axis).write(bb, [x], "table_0")
 
 
 def binary(rng: Rng) -> Written:
@@ -147,9 +147,9 @@ def test_a_table_is_read_back() -> None:
     values = tabulate(lambda x: x * x)
     rng = np.random.default_rng(0)
     node = agree(
-        [(1, 300)], lambda bb, x: Table(values, zero_point=5).write(bb, [x], "table_0"), rng
+        [(1, 300)], lambda bb, x: TableLookup(values, zero_point=5).write(bb, [x], "table_0"), rng
     )
-    assert node.op == Table(values, zero_point=5)
+    assert node.op == TableLookup(values, zero_point=5)
     assert node.op.table.tolist() == [min(x * x, 127) for x in range(-128, 128)]
 
 
@@ -180,7 +180,7 @@ def test_floats_that_no_byte_can_hold_saturate() -> None:
     [
         lambda bb, x: Slice.every([0, 3], [1, 3]).write(bb, [x], "slice_0"),
         lambda bb, x: Slice((0, 0), (1, 3), (1, 0)).write(bb, [x], "slice_0"),
-        lambda bb, x: Table(np.zeros(7, np.int8)).write(bb, [x], "table_0"),
+        lambda bb, x: TableLookup(np.zeros(7, np.int8)).write(bb, [x], "table_0"),
         lambda bb, x: TfliteBinary(
             "add", AddFactors.from_scales((1, 1, 1), (0, 0, 0)), b=np.zeros((1, 9), np.int8)
         ).write(bb, [x], "binary_0"),

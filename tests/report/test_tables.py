@@ -23,7 +23,7 @@ from htvm.report.json_file import report_json
 from htvm.report.layers import l1_text, memory_text, report_csv
 from htvm.report.published import published
 from htvm.report.table import Column, Table, text
-from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary, Unit
+from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
 from htvm.result import Causes
 
 CAUSES = Causes(
@@ -34,7 +34,7 @@ WHOLE = Causes(
     array=20_000, weights=1_000, trigger=500, dma=6_000, dma_alone=3_000, host=238_000,
     host_alone=235_500, waiting=22_000, starved=2_500,
 )  # fmt: skip
-MEMORY = Memory(50_000, 78_000, 49_152, 4_096, 512_000, 49_152)
+MEMORY = L2Use(50_000, 78_000, 49_152, 4_096, 512_000, 49_152)
 REPORT = Report(
     Summary(
         "resnet8",
@@ -262,7 +262,7 @@ def test_an_interactive_session_shows_the_table(report: object) -> None:
 
 
 def test_inputs_and_outputs_are_part_of_what_l2_holds() -> None:
-    memory = Memory(100, 200, 300, 40, io=5)
+    memory = L2Use(100, 200, 300, 40, io=5)
     assert memory.total == 645
     assert memory_text(memory).startswith("L2: 645 B = ")
     assert "inputs and outputs 5 B" in memory_text(memory)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from htvm.report.picture_types import Block, Core, Energy, Machine, MemoryMap, Node, Recipe
-from htvm.report.types import L1Use, LayerRow, Memory, Report, SqnrRow, Summary, Unit
+from htvm.report.picture_types import (
+    Core,
+    Energy,
+    MemoryBlock,
+    MemoryMap,
+    NetworkNode,
+    Recipe,
+    SocInfo,
+)
+from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
 from htvm.result import Causes, Interval
 
 __all__ = ["WHOLE", "deep"]
@@ -20,7 +28,7 @@ WHOLE = Report(
         target="diana",
         platform="rv32",
         clock_hz=260_000_000,
-        memory=Memory(5_000, 80_000, 12_288, 4_096, 512_000, 12_000, 3_000),
+        memory=L2Use(5_000, 80_000, 12_288, 4_096, 512_000, 12_000, 3_000),
         cycles=1_500,
         units=(Unit("host", 650, "CPU kernels", 550), Unit("digital", 850, "16x16 array", 850)),
         notes=("noise of 0.5 steps",),
@@ -44,7 +52,7 @@ WHOLE = Report(
     l1=(L1Use("region_0", 1, 256_000, 24_576, 24_576, ("conv2d_0",), 980, 1_100, 0.01),),
     measured_on="24 inputs",
     same_decision=0.96,
-    machine=Machine("DIANA", "RV32IMC host", (Core("digital", "16x16 array", 256.0),), 16.0),
+    machine=SocInfo("DIANA", "RV32IMC host", (Core("digital", "16x16 array", 256.0),), 16.0),
     timeline=(
         Interval("dma", 20, 120),
         Interval("waiting", 100, 950),
@@ -52,12 +60,12 @@ WHOLE = Report(
         Interval("dma", 960, 1_000),
     ),
     maps=(
-        MemoryMap("L1", 256_000, 24_576, (Block("conv2d_0", 0, 24_576, 0, 0, True),)),
-        MemoryMap("L2 arena", 12_288, 12_288, (Block("conv2d_0", 0, 12_288, 0, 1),)),
+        MemoryMap("L1", 256_000, 24_576, (MemoryBlock("conv2d_0", 0, 24_576, 0, 0, True),)),
+        MemoryMap("L2 arena", 12_288, 12_288, (MemoryBlock("conv2d_0", 0, 12_288, 0, 1),)),
     ),
     graph=(
-        Node("conv2d_0", "conv2d", "digital", ("input",), 256_000),
-        Node("softmax_0 <b>\"&'", "softmax", "cpu", ("conv2d_0",)),
+        NetworkNode("conv2d_0", "conv2d", "digital", ("input",), 256_000),
+        NetworkNode("softmax_0 <b>\"&'", "softmax", "cpu", ("conv2d_0",)),
     ),
     energy=Energy(0.096, 1_000, ("digital: 24.96 mW (public code: ODiMO)",)),
     recipe=Recipe(
@@ -96,15 +104,15 @@ def deep(layers: int, steps: int, bursts: int) -> Report:
         before = [f"layer{layer}_step{step - 1}"] if step else []
         if layer and not step:
             before = [f"layer{layer - 1}_step{steps - 1}"]
-        nodes.append(Node(name, "matmul", home, tuple(before), 8_388_608))
+        nodes.append(NetworkNode(name, "matmul", home, tuple(before), 8_388_608))
         last = min(number + 1, layers * steps - 1)
-        blocks.append(Block(name, number % 4 * 16_384, 16_384, number, last))
+        blocks.append(MemoryBlock(name, number % 4 * 16_384, 16_384, number, last))
     cycles = layers * steps * length
-    memory = Memory(30_000, 24_000_000, 65_536, 8_192, 32 * 2**20)
+    memory = L2Use(30_000, 24_000_000, 65_536, 8_192, 32 * 2**20)
     return Report(
         Summary("deep", "cluster", "rv32", 425_000_000, memory, cycles),
         tuple(rows),
-        machine=Machine("a cluster", "RV32IMA host", (Core("ita", "ITA", 1024.0),), 64.0),
+        machine=SocInfo("a cluster", "RV32IMA host", (Core("ita", "ITA", 1024.0),), 64.0),
         timeline=tuple(timeline),
         maps=(MemoryMap("L1", 120_000, 65_536, tuple(blocks)),),
         graph=tuple(nodes),

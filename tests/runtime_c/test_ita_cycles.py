@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from htvm.sim.causes import Timeline
+from htvm.sim.causes import EventLog
 from tests.reference.ita import Requant
 from tests.runtime_c import cluster as c
 from tests.runtime_c.cluster import CORE, DMA, DMA_ENGINE, ITA, L1, L2, Cluster
@@ -201,7 +201,7 @@ def test_every_cycle_has_its_cause(cluster: Cluster) -> None:
     cluster.dma(L2.base, L1.base + 90_000, 4096)
     total = run(cluster, head(128, 128, 64))
     cluster.finish(DMA)
-    causes = Timeline(cluster.events()).causes(0, total)
+    causes = EventLog(cluster.events()).causes(0, total)
     assert causes.array == 24 * 256
     assert causes.weights == FILL
     assert causes.trigger == total - 24 * 256 - FILL

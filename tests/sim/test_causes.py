@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from htvm.result import Causes
-from htvm.sim.causes import Timeline
+from htvm.sim.causes import EventLog
 
 
 def random_events(
@@ -41,7 +41,7 @@ def test_equals_counting_every_cycle(seed: int, unit: str) -> None:
     for event in events:
         busy[event["unit"]][event["start"] : event["end"]] = True
     harts = [{"unit": f"core{i}", "start": 3 * i, "end": cycles} for i in range(9)]
-    got = Timeline([*events, *harts]).causes(0, cycles)
+    got = EventLog([*events, *harts]).causes(0, cycles)
     core, dma, waits = busy[unit], busy["dma"], busy["host"]
     kernels = core & ~waits if unit == "cluster" else np.zeros(cycles, bool)
     array = sum(event["array"] for event in events)
@@ -65,13 +65,13 @@ def test_equals_counting_every_cycle(seed: int, unit: str) -> None:
 def test_steps_have_their_own_events() -> None:
     events = random_events(np.random.default_rng(1), 300)
     later = [{**e, "start": e["start"] + 1000, "end": e["end"] + 1000} for e in events]
-    alone = Timeline(events).causes(0, 300)
-    both = Timeline([*later, *events])
+    alone = EventLog(events).causes(0, 300)
+    both = EventLog([*later, *events])
     assert both.causes(0, 300) == both.causes(1000, 1300) == alone
     assert both.causes(0, 1300).array == 2 * alone.array
     assert both.busy() == (("digital", 2 * alone.cores), ("dma", 2 * alone.dma))
 
 
 def test_nothing_happened() -> None:
-    causes = Timeline([]).causes(5, 25)
+    causes = EventLog([]).causes(5, 25)
     assert (causes.host, causes.host_alone, causes.waiting, causes.cores) == (20, 20, 0, 0)

@@ -12,7 +12,7 @@ from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled
 from htvm.firmware.build import build_rv32
 from htvm.inputs import seeded_inputs
-from htvm.verification.types import Difference, Place
+from htvm.verification.types import Difference, SourceLine
 from tests.verification.probe import broken, compiled, fault, probe, verified
 
 TILED = {"l1_budget": 6000}
@@ -44,7 +44,7 @@ def found(work: Compiled, *arguments: object) -> Difference:
     return difference
 
 
-def where(difference: Difference) -> Place:
+def where(difference: Difference) -> SourceLine:
     assert difference.where is not None
     return difference.where
 
@@ -251,9 +251,9 @@ def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
 
 def test_harts_that_cannot_be_watched(tiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     """Layer, tile and element are known all the same; lines are not."""
-    from htvm.verification.observe import Machine
+    from htvm.verification.observe import ObservableMachine
 
-    monkeypatch.setattr(Machine, "watchable", False)
+    monkeypatch.setattr(ObservableMachine, "watchable", False)
     result = verified(tiled, fault(3, 5, 1))
     difference = result.difference
     assert difference is not None and difference.layer == "conv2d_0"

@@ -9,7 +9,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layers import Shift
 from htvm import zoo
 from htvm.zoo import forward
-from htvm.zoo.drawing import Step
+from htvm.zoo.drawing import SketchStep
 from htvm.zoo.schemes import Scheme
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
@@ -32,7 +32,7 @@ PUBLISHED = {
 }
 
 
-def clip_of(step: Step) -> tuple[int, int]:
+def clip_of(step: SketchStep) -> tuple[int, int]:
     return getattr(step.op, "clip", (-128, 127))
 
 

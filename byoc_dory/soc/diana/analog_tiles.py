@@ -8,7 +8,7 @@ from byoc_dory.layers import Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_program import SUM_BYTES
-from byoc_dory.tiling.problem import Axis, Rounding, TileWeights, TilingProblem, Window
+from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
 
 __all__ = ["tiling_problem"]
 
@@ -35,7 +35,7 @@ def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> 
             c=Axis(layer.C, tiled=False),
             y=one,
             x=one,
-            window=Window(1, 1),
+            window=InputWindow(1, 1),
             rounding=Rounding(k=core.row_pitch, c=core.row_pitch),
             weights=TileWeights(block=column * core.row_pitch, limit=column * core.columns),
             **common,
@@ -46,7 +46,7 @@ def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> 
         y=Axis(layer.oy),
         x=Axis(layer.ox, step=core.group),
         # x tiles start at multiples of the group, so the misalignment is always the same.
-        window=Window(
+        window=InputWindow(
             layer.iy, layer.ix, layer.fy, layer.fx, layer.stride, -layer.pad[1] % core.group
         ),
         rounding=Rounding(x=core.row_pitch),

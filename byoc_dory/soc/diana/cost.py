@@ -9,7 +9,7 @@ Under the published schedule, a layer costs the sum of its transfers and trigger
 in parallel with the core, a tile costs ``max(core, load of the next + store of the previous)``, and
 only the first load and the last store are exposed.  While the host fills the DMA's queue with many
 commands, it cannot start the second trigger of a tile (depthwise: its second channel); see
-`Work.first`.
+`ComputeCost.first`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from byoc_dory.soc.base import Dma, Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.triggers import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
-from byoc_dory.tileloop.cycles import Costs, Moved, Work
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved
 from byoc_dory.tileloop.steps import Block, Load, Store, Trigger
 
 __all__ = [
@@ -144,9 +144,9 @@ def costs_of(core: Core, soc: Soc, published: bool) -> Costs:
     if dma is None:
         raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
 
-    def compute(trigger: Trigger) -> Work:
+    def compute(trigger: Trigger) -> ComputeCost:
         cycles = step_cycles(trigger, dma, core, ahead=not published)
-        return Work(cycles, first=cycles // _triggers(trigger, core))
+        return ComputeCost(cycles, first=cycles // _triggers(trigger, core))
 
     def move(block: Block, by_rows: bool) -> Moved:
         if published:

@@ -9,7 +9,7 @@ from byoc_dory.layers import Add, Convolution, Dense, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pad_filter
-from byoc_dory.tiling.problem import Axis, Rounding, TileWeights, TilingProblem, Window
+from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
 
 __all__ = ["tiling_problem"]
 
@@ -66,7 +66,7 @@ def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any])
         y=Axis(layer.oy),
         x=Axis(layer.ox, step=core.group),
         # x tiles start at multiples of the group, so the misalignment is always the same.
-        window=Window(layer.iy, layer.ix, fy, fx, layer.stride, -layer.pad[1] % core.group),
+        window=InputWindow(layer.iy, layer.ix, fy, fx, layer.stride, -layer.pad[1] % core.group),
         **special,
         **common,
     )
@@ -79,7 +79,7 @@ def _dense_problem(layer: Dense, core: DigitalCore, common: dict[str, Any]) -> T
         c=Axis(layer.C, tiled=False),
         y=one,
         x=one,
-        window=Window(1, 1),
+        window=InputWindow(1, 1),
         rounding=Rounding(k=core.lanes, c=core.columns),
         # One trigger per 16 outputs: the weight memory holds one block.
         weights=TileWeights(fixed=core.dense_weight_bytes(layer.C), limit=core.weight_memory),
@@ -94,7 +94,7 @@ def _add_problem(layer: Add, core: DigitalCore, common: dict[str, Any]) -> Tilin
         c=Axis(1, tiled=False),
         y=Axis(layer.oy),
         x=Axis(x, tiled=False),
-        window=Window(layer.iy, x),
+        window=InputWindow(layer.iy, x),
         channels_follow_k=True,
         copies=2,
         rounding=Rounding(x=round_up(core.row_pitch, core.columns)),

@@ -8,7 +8,7 @@ from typing import Any
 
 from byoc_dory.definition import Definition, Slot, slot
 from byoc_dory.emit.text import Expr, add, comment, environment
-from byoc_dory.emit.tile_text import Writer
+from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.axes import TileAxis
@@ -25,7 +25,7 @@ _BEFORE = {"y": "above", "x": "to the left"}
 _PLACES = {"in": "L1_IN", "in0": "L1_A", "in1": "L1_B", "out": "L1_OUT"}
 
 
-class MapWriter(Writer):
+class MapWriter(TileWriter):
     """Writes values of a program as C.
 
     If tiles alternate between two buffers, the loop counts them (``tiles``, ``in_buffer``), because

@@ -22,8 +22,7 @@ from byoc_dory.soc.snitch_ita.cluster_work import (
 )
 from byoc_dory.soc.snitch_ita.program import moved
 from byoc_dory.soc.snitch_ita.requant import leaves_32_bits, mul_shift
-from byoc_dory.tileloop.cycles import Costs, Overheads
-from byoc_dory.tileloop.cycles import Work as TileWork
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.steps import Call
 
 __all__ = ["costs_of"]
@@ -42,7 +41,7 @@ def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
     )
     more = _storing(layer, core)
     return Costs(
-        compute=lambda call: TileWork(_kernel_cycles(layer, call, core, more)),
+        compute=lambda call: ComputeCost(_kernel_cycles(layer, call, core, more)),
         move=lambda block, by_rows: moved(block, dma),
         overheads=overheads,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.emit.staged import call_text
-from byoc_dory.emit.tile_text import Writer
+from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Layer, Rows, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -33,7 +33,7 @@ class ClusterEmitter:
         """Return the function that runs ``layer`` tile by tile."""
         program = cluster_program(layer, plan)
         constant = _constants(layer, plan, symbol)
-        compute = call_text(program, Writer(program, address="snitch_l1({})"), "args")
+        compute = call_text(program, TileWriter(program, address="snitch_l1({})"), "args")
         return row_kernel(
             layer, plan, program, compute, self.core, symbol, constant,
             predicted_cycles(program, costs_of(layer, self.core, self.soc)),

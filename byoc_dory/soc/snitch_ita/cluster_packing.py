@@ -25,13 +25,13 @@ from byoc_dory.layers.rowwise import (
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.snitch_ita.requant import mul_shift
 
-__all__ = ["BLOCK_ALIGN", "Block", "block_of", "byte_table", "function_bytes", "pack"]
+__all__ = ["BLOCK_ALIGN", "ConstantBlock", "block_of", "byte_table", "function_bytes", "pack"]
 
 BLOCK_ALIGN = 16
 
 
 @dataclass(frozen=True)
-class Block:
+class ConstantBlock:
     """Byte offsets in a block; -1 for missing parts.
 
     Attributes:
@@ -61,7 +61,7 @@ def per_channel(layer: Layer) -> bool:
     return requant is not None and max(map(len, (requant.mul, requant.shift, requant.add))) > 1
 
 
-def block_of(layer: Weighted, k: int) -> Block:
+def block_of(layer: Weighted, k: int) -> ConstantBlock:
     """Return the offsets of the parts of a block of ``k`` columns."""
     at = 0
 
@@ -75,7 +75,7 @@ def block_of(layer: Weighted, k: int) -> Block:
 
     own = per_channel(layer)
     each = layer.weight[0].size
-    return Block(
+    return ConstantBlock(
         bias=part(layer.bias is not None, 4 * k),
         muls=part(own, 4 * k),
         adds=part(own, 4 * k),
@@ -95,7 +95,7 @@ def pack(layer: Weighted, tile_k: int) -> Array:
     return np.concatenate(blocks)
 
 
-def _block(layer: Weighted, block: Block, start: int, size: int) -> Array:
+def _block(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Array:
     image = np.zeros(block.bytes, np.uint8)
 
     def put(place: int, values: Array, dtype: str) -> None:

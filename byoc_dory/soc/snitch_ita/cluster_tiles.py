@@ -9,7 +9,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.cluster_core import ClusterCores
 from byoc_dory.soc.snitch_ita.cluster_packing import BLOCK_ALIGN, block_of, function_bytes
-from byoc_dory.tiling.problem import Axis, FixedBytes, TileWeights, TilingProblem, Window
+from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
 __all__ = ["block_bytes", "tiling_problem", "units_of"]
 
@@ -41,7 +41,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
             c=Axis(in_unit, tiled=False),
             y=Axis(units),
             x=Axis(1, tiled=False),
-            window=Window(units, 1),
+            window=InputWindow(units, 1),
             copies=len(layer.inputs) - len(whole),
             weights=TileWeights(fixed=block_bytes(layer, 0), in_l1=True),
             fixed=FixedBytes(whole, slack=slack),
@@ -59,7 +59,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
-        window=Window(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
+        window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
         weights=TileWeights(
             channel=0 if depthwise else layer.fy * layer.fx,
             block=per_column + (each if depthwise else 0),

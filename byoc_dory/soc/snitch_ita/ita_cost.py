@@ -6,7 +6,7 @@ from byoc_dory.layers import Attend, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.program import moved
-from byoc_dory.tileloop.cycles import Costs, Overheads, Work
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.steps import Call
 
@@ -27,7 +27,7 @@ def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
     # A task that waits in the second context has its first weights loaded already.
     fill = core.fill_cycles + core.drain_cycles
     return Costs(
-        compute=lambda call: Work(_task_cycles(layer, call, core), fill=fill),
+        compute=lambda call: ComputeCost(_task_cycles(layer, call, core), fill=fill),
         move=lambda block, by_rows: moved(block, dma),
         overheads=overheads,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
 from byoc_dory.emit.text import Expr, add, mul
-from byoc_dory.emit.tile_text import Writer
+from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -36,7 +36,7 @@ class ItaEmitter:
         """Return the function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Gemm | Attend), layer  # judged before
         program = ita_program(layer, plan, self.core)
-        writer = Writer(program, address="HTVM_L1_BASE + {}")
+        writer = TileWriter(program, address="HTVM_L1_BASE + {}")
         running = "running[tile % 2u]" if program.pipelined else "running"
         constant = scratch = None
         if isinstance(layer, Attend):
@@ -57,7 +57,7 @@ class ItaEmitter:
 
     # ------------------------------------------------------------------ tasks
 
-    def _attend(self, layer: Attend, program: TileProgram, writer: Writer, running: str) -> str:
+    def _attend(self, layer: Attend, program: TileProgram, writer: TileWriter, running: str) -> str:
         """Return scores with statistics, then context, for each head and 64 queries of the tile."""
         scores = layer.scores
         query, key, value = program.operands
@@ -110,7 +110,7 @@ class ItaEmitter:
         )
 
 
-def _requant(task: str, program: TileProgram, writer: Writer) -> dict[str, Expr]:
+def _requant(task: str, program: TileProgram, writer: TileWriter) -> dict[str, Expr]:
     """The requantization of one of attention's tasks."""
     begin = f"{task}.requant."
     fields = program.compute.fields

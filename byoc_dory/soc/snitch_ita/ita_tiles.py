@@ -14,7 +14,14 @@ import numpy as np
 from byoc_dory.layers import Array, Attend, Gemm, Layer
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.tiling.problem import Axis, FixedBytes, Rounding, TileWeights, TilingProblem, Window
+from byoc_dory.tiling.problem import (
+    Axis,
+    FixedBytes,
+    InputWindow,
+    Rounding,
+    TileWeights,
+    TilingProblem,
+)
 
 __all__ = [
     "aligned",
@@ -45,7 +52,7 @@ def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingP
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
         "inputs_once": True,
         "x": Axis(1, tiled=False),
-        "window": Window(layer.oy, 1),
+        "window": InputWindow(layer.oy, 1),
         "rounding": Rounding(k=core.tile, c=core.tile, y=core.tile),
         "may_find": whole,
         "may_stay": whole,

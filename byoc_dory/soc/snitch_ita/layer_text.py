@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
 from byoc_dory.emit.text import Expr, environment
-from byoc_dory.emit.tile_text import Transfer, Writer
+from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
@@ -53,7 +53,7 @@ def row_kernel(
         layer,
         plan,
         program,
-        Writer(program),
+        TileWriter(program),
         calls,
         (core.name, core.title),
         symbol,

@@ -17,7 +17,7 @@ from htvm.frontend.scales import bound, converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
 from patterns.ops.requantize import fixed_point
-from patterns.ops.table_map import Table, tabulate
+from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
@@ -51,7 +51,7 @@ def _table(
     op: OperatorReader, stem: str, source: Activation, table: Array, sub: int = 0
 ) -> Applied:
     zero_point = op.step(op.result()).zero_point
-    return Applied(op.position(sub), op.where, (source,), Table(table, zero_point), stem)
+    return Applied(op.position(sub), op.where, (source,), TableLookup(table, zero_point), stem)
 
 
 def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Applied:

@@ -15,7 +15,7 @@ from htvm.report.table import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from htvm.report.picture_types import Node
+    from htvm.report.picture_types import NetworkNode
 
 __all__ = ["graph_of"]
 
@@ -43,7 +43,7 @@ class _Place:
     y: float
 
 
-def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Drawing | None:
+def graph_of(nodes: Sequence[NetworkNode], classes: Mapping[str, str]) -> Drawing | None:
     """Draw the network; None without operators."""
     if not nodes:
         return None
@@ -60,7 +60,7 @@ def graph_of(nodes: Sequence[Node], classes: Mapping[str, str]) -> Drawing | Non
     return drawing
 
 
-def _ranks(nodes: Sequence[Node]) -> dict[str, int]:
+def _ranks(nodes: Sequence[NetworkNode]) -> dict[str, int]:
     """Return each operator's longest distance from an input; nodes must be in execution order."""
     ranks: dict[str, int] = {}
     for node in nodes:
@@ -70,7 +70,7 @@ def _ranks(nodes: Sequence[Node]) -> dict[str, int]:
     return ranks
 
 
-def _places(nodes: Sequence[Node]) -> tuple[dict[str, _Place], float]:
+def _places(nodes: Sequence[NetworkNode]) -> tuple[dict[str, _Place], float]:
     """Return the place of each operator, and the height of the whole."""
     columns: dict[int, list[str]] = {}
     for name, rank in _ranks(nodes).items():
@@ -113,7 +113,7 @@ def _curve(*points: float) -> str:
     return f"M{x1} {y1}C{' '.join(others)}"
 
 
-def _box(drawing: Drawing, node: Node, place: _Place, classes: Mapping[str, str]) -> None:
+def _box(drawing: Drawing, node: NetworkNode, place: _Place, classes: Mapping[str, str]) -> None:
     tip = f"{node.name}: {node.op} on {node.accelerator}"
     if node.macs:
         tip += f", {count(node.macs)} MACs"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from htvm.report.accuracy import accuracy_of, accuracy_text
 from htvm.report.html.graph import graph_of
-from htvm.report.html.parts import COLOURS, Part, cause_parts, stacked, unit_classes
+from htvm.report.html.parts import COLOURS, BarPart, cause_parts, stacked, unit_classes
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
@@ -118,7 +118,7 @@ def _energy(microjoules: float) -> str:
     return f"{microjoules:.2f} µJ" if microjoules < 1000 else f"{microjoules / 1000:.2f} mJ"
 
 
-def _whole(report: ReportData) -> tuple[Part, ...]:
+def _whole(report: ReportData) -> tuple[BarPart, ...]:
     causes = report.summary.causes
     return () if causes is None else cause_parts(causes, causes.cycles)
 
@@ -155,7 +155,7 @@ def _units(report: ReportData, classes: Mapping[str, str]) -> list[dict[str, Any
     ]
 
 
-def _memory(report: ReportData) -> tuple[Part, ...]:
+def _memory(report: ReportData) -> tuple[BarPart, ...]:
     memory = report.summary.memory
     whole = max(memory.total, memory.limit or 0)
     return stacked(

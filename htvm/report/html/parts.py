@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from htvm.report.data import ReportData
     from htvm.result import Causes
 
-__all__ = ["CAUSES", "COLOURS", "Part", "cause_parts", "stacked", "unit_classes"]
+__all__ = ["CAUSES", "COLOURS", "BarPart", "cause_parts", "stacked", "unit_classes"]
 
 CAUSES: Mapping[str, tuple[str, str]] = {
     "array": ("compute", "an accelerator's array computes"),
@@ -42,7 +42,7 @@ _HUES = 8  # number of accelerators that have a colour of their own
 
 
 @dataclass(frozen=True)
-class Part:
+class BarPart:
     """One part of a bar.
 
     Attributes:
@@ -60,16 +60,16 @@ class Part:
     meaning: str = ""
 
 
-def stacked(parts: Sequence[tuple[str, str, int, str]], whole: float) -> tuple[Part, ...]:
+def stacked(parts: Sequence[tuple[str, str, int, str]], whole: float) -> tuple[BarPart, ...]:
     """The parts of a bar from (classes, name, value, meaning); ``whole`` is its full width."""
     return tuple(
-        Part(classes, name, value, 100.0 * value / whole if whole else 0.0, meaning)
+        BarPart(classes, name, value, 100.0 * value / whole if whole else 0.0, meaning)
         for classes, name, value, meaning in parts
         if value > 0
     )
 
 
-def cause_parts(causes: Causes, whole: float) -> tuple[Part, ...]:
+def cause_parts(causes: Causes, whole: float) -> tuple[BarPart, ...]:
     """Return the causes as a bar with ``whole`` cycles as its full width."""
     return stacked(
         [

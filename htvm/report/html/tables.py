@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from htvm.report.accuracy import error_of
-from htvm.report.html.parts import CAUSES, Part, cause_parts
+from htvm.report.html.parts import CAUSES, BarPart, cause_parts
 from htvm.report.table import count, ratio
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Cell:
 
     words: str = ""
     classes: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BarPart, ...] = ()
     tip: str = ""
 
     def __bool__(self) -> bool:

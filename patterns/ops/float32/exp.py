@@ -15,7 +15,7 @@ from tvm import te, tirx
 
 from patterns.op import operator
 from patterns.ops.float32.base import RealOp
-from patterns.ops.float32.let import Block, polynomial, within
+from patterns.ops.float32.let import Definitions, polynomial, within
 from patterns.primitive_op import Argument
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class RealExp(RealOp):
         shape = source.shape
 
         def inside(*index: Any) -> Any:
-            block = Block()
+            block = Definitions()
             return block.around(within(block, source(*index), figures[0], figures[1]))
 
         clipped = te.compute(shape, inside, name="clipped")
@@ -68,7 +68,7 @@ class RealExp(RealOp):
         )
 
         def element(*index: Any) -> Any:
-            block, n = Block(), exponent(*index)
+            block, n = Definitions(), exponent(*index)
             real = block.bind("n", tirx.Cast("float32", n))
             rest = block.bind("rest", clipped(*index) - real * figures[3])
             rest = block.bind("rest", rest - real * figures[4])

@@ -6,10 +6,10 @@ from typing import Any
 
 from tvm import te, tirx
 
-__all__ = ["Block", "polynomial", "within"]
+__all__ = ["Definitions", "polynomial", "within"]
 
 
-class Block:
+class Definitions:
     """Nested definitions; without them TVM would repeat an expression wherever a value is used."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Block:
         return result
 
 
-def within(block: Block, x: Any, low: Any, high: Any) -> Any:
+def within(block: Definitions, x: Any, low: Any, high: Any) -> Any:
     """Clamp a number to ``low`` to ``high``."""
     # Written so that a NaN, for which all comparisons are false, goes to the upper end.
     x = block.bind("x", x)

@@ -15,7 +15,7 @@ from tvm import te
 
 from patterns.op import operator
 from patterns.ops.float32.base import RealOp
-from patterns.ops.float32.let import Block, polynomial, within
+from patterns.ops.float32.let import Definitions, polynomial, within
 from patterns.primitive_op import Argument
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class RealMap(RealOp):
         _, above, below = _RATIONAL[self.function]
 
         def element(*index: Any) -> Any:
-            block = Block()
+            block = Definitions()
             x = within(block, source(*index), figures[0], figures[1])
             square = block.bind("square", x * x)
             numerator = polynomial(square, figures, 2, len(above))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.emit.staged import Calls, call_text, staged_kernel
-from byoc_dory.emit.tile_text import Transfer, Writer
+from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -44,7 +44,7 @@ class MacEmitter:
         program = self.core.tile_program(layer, plan, self.soc, options)
         packed = pack(layer, plan.solution.tile.k)
         weights = Constant(f"{symbol}_weights", packed, f"biases and weights of {layer.name}")
-        writer = Writer(program)
+        writer = TileWriter(program)
         calls = Calls(_move, call_text(program, writer, "product"), finish="tiny_finish()")
         cycles = self.core.plan_cost(layer, plan, self.soc, options)
         core = self.core.name, self.core.title

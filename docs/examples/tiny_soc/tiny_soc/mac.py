@@ -19,13 +19,21 @@ from byoc_dory.soc.rules import (
     smallest_tile_fits,
 )
 from byoc_dory.tileloop.axes import plain_axis
-from byoc_dory.tileloop.cycles import Costs, Moved, Overheads, Work
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN
 from byoc_dory.tileloop.planned import input_of, result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, TileProgram
 from byoc_dory.tileloop.steps import Block, Call, call
 from byoc_dory.tileloop.values import Place
-from byoc_dory.tiling import Axis, Heuristic, Objective, Size, TileWeights, TilingProblem, Window
+from byoc_dory.tiling import (
+    Axis,
+    Heuristic,
+    InputWindow,
+    Objective,
+    Size,
+    TileWeights,
+    TilingProblem,
+)
 from byoc_dory.verdict import Refused, Verdict
 
 if TYPE_CHECKING:
@@ -120,7 +128,7 @@ class Mac(Accelerator):
             c=Axis(layer.C, tiled=False),
             y=Axis(layer.oy),
             x=Axis(layer.ox, tiled=False),
-            window=Window(layer.iy, layer.ix),
+            window=InputWindow(layer.iy, layer.ix),
             l1_limit=self.budget(soc, l1_budget),
             weights=TileWeights(channel=1, block=BIAS, in_l1=True),
             unit=self.l1,
@@ -172,9 +180,9 @@ class Mac(Accelerator):
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of the driver's calls: the host copies, the array computes beside."""
 
-        def compute(product: Call) -> Work:
+        def compute(product: Call) -> ComputeCost:
             blocks = -(-product.number("k") // self.lanes) * -(-product.number("c") // self.width)
-            return Work(self.start_cycles + product.number("rows") * blocks)
+            return ComputeCost(self.start_cycles + product.number("rows") * blocks)
 
         def copy(block: Block, by_rows: bool) -> Moved:
             rows, size = block.commands()

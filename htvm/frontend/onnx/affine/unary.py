@@ -20,7 +20,7 @@ from patterns.ops.convert import Convert
 from patterns.ops.float32.combine import Function as Combination
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.table_map import Table
+from patterns.ops.table_map import TableLookup
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import Node
@@ -57,7 +57,7 @@ def mapped(
     if requant is not None:
         convert = Convert(requant, clip, offset=-view.step.zero_point)
         return reader.write(node, convert, (source,), source.shape, step=step)
-    op = Table(table, zero_point=step.zero_point)
+    op = TableLookup(table, zero_point=step.zero_point)
     return reader.write(node, op, (source,), source.shape, stem=node.op.lower(), step=step)
 
 
