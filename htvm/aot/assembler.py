@@ -1,6 +1,6 @@
-"""Gives every tensor of a model its place and turns calls into steps.
+"""Assigning places to a model's tensors, and turning calls into steps.
 
-Used by :func:`htvm.aot.program.assemble` alone, which says in what order.
+Used only by :func:`htvm.aot.program.assemble`, which determines the order.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["Assembler", "Assembly"]
 
 
-# Names of locals: a tensor that a tool named after all it was fused from must not fill the page.
+# Longest names of locals: the name of a tensor that was fused from many must not fill the page.
 _LONGEST_NAME = 48
 
 
 class _Names:
-    """Hands out distinct C identifiers."""
+    """Generates distinct C identifiers."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -58,7 +58,7 @@ class _Names:
 
 @dataclass
 class _Storage:
-    """Where a tensor lives: fixed (caller's or constant), or bytes in the arena."""
+    """The place of a tensor: fixed (the caller's, or a constant), or bytes in the arena."""
 
     operand: Operand | None
     bytes: int
@@ -69,19 +69,20 @@ class _Storage:
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """What a program is assembled from.
+    """The input of assembling a program.
 
     Attributes:
-        name: C identifier, prefix of all external symbols.
-        inputs, outputs: of the model.
-        calls: in execution order.
-        results: for each output, the tensor (or input, or constant) that is returned.
-        cpu_kernels: each called any number of times, by ``symbol``.
-        regions: by the name calls use.
-        constants: arrays that calls pass to CPU kernels, by the name calls use.  Their C symbol
-            is the constant's own name, with the model's name put before it where missing.
-        parameters: the names calls use for the inputs; ``None`` if these are the inputs' own.
-        origin: what the program is made of, for the files' heads; ``None`` says nothing.
+        name: C identifier that prefixes all external symbols.
+        inputs, outputs: inputs and outputs of the model.
+        calls: calls in execution order.
+        results: for each output, name of the tensor (or input, or constant) that is returned.
+        cpu_kernels: CPU kernels by ``symbol``; each may be called any number of times.
+        regions: regions by the name that calls use.
+        constants: arrays that calls pass to CPU kernels, by the name that calls use.  The C symbol
+            is the constant's own name, prefixed by the model's name if it is not already.
+        parameters: names that calls use for the inputs; ``None`` if these are the inputs' own
+            names.
+        origin: provenance of the program, for the files' heads; ``None`` for none.
     """
 
     name: str
@@ -120,7 +121,7 @@ class Assembler:
     # --- tensors -------------------------------------------------------------------------
 
     def define(self, value: Value, operand: Operand | None = None, label: str = "") -> None:
-        """Enter a tensor; without an operand it goes into the arena (or becomes an output)."""
+        """Enter a tensor; without an operand it is in the arena (or becomes an output)."""
         if value.name in self.storages or value.name in self.aliases:
             raise ModelError(f"tensor '{value.name}' is defined twice", where=self.name)
         self.storages[value.name] = _Storage(operand, value.bytes, label or value.name)
@@ -154,7 +155,7 @@ class Assembler:
             raise ModelError(f"symbol '{symbol}' does not start with '{self.name}_'", where=where)
 
     def add_constant(self, constant: Constant) -> None:
-        """Enter a C array; one symbol stands for one array."""
+        """Enter a C array; a symbol must stand for a single array."""
         self.check_symbol(constant.name, "constants")
         known = self.constants.setdefault(constant.name, constant)
         if known is not constant and not np.array_equal(known.data, constant.data):
@@ -200,7 +201,7 @@ class Assembler:
         self.steps.append(step)
 
     def cpu(self, call: Call, kernel: KernelCode) -> None:
-        """One CPU kernel with its workspaces, which live for this step only."""
+        """Append a CPU kernel with its workspaces, which live only for this step."""
         sources = [self.root(name) for name in call.inputs]
         for value in call.outputs:
             self.define(value)
@@ -224,7 +225,7 @@ class Assembler:
         self.append(step, tensors, kernel.prototype)
 
     def region(self, call: Call, code: RegionCode) -> None:
-        """A region as its kernels; its buffers become buffers of the arena."""
+        """Append a region's kernels; its buffers become buffers of the arena."""
         if len(call.inputs) != len(code.inputs) or len(call.outputs) != len(code.outputs):
             raise ModelError(
                 f"region '{code.name}' has {len(code.inputs)} inputs and {len(code.outputs)} "
@@ -271,7 +272,7 @@ class Assembler:
             self.append(step, tensors, kernel.prototype)
 
     def results(self) -> None:
-        """Let results be written straight into the caller's outputs, or copy them there."""
+        """Write results straight into the caller's outputs if possible; else copy them there."""
         for index, (result, info) in enumerate(zip(self._results, self.outputs, strict=True)):
             root = self.root(result)
             storage = self.storages[root]
@@ -310,7 +311,7 @@ class Assembler:
     # --- the end -------------------------------------------------------------------------
 
     def buffers(self) -> tuple[BufferUse, ...]:
-        """Name what remains for the arena, in the order of first use."""
+        """Return the buffers left for the arena, in the order of first use."""
         taken = [f"input_{i}" for i in range(len(self.inputs))]
         taken += [f"output_{i}" for i in range(len(self.outputs))]
         names = _Names([*taken, *self.constants, *(step.symbol for step in self.steps)])

@@ -1,7 +1,7 @@
-"""From pointer PrimFuncs to C11, through TVM's own C code generator.
+"""Generating C11 from pointer PrimFuncs, with TVM's own C code generator.
 
-TVM prints the body; the signature, the headers and the names are put in order here, so that a
-kernel is a plain function which needs nothing but ``<stdint.h>``.
+TVM prints the body; signature, headers and names are replaced here, so that a kernel is a plain
+function that needs only ``<stdint.h>``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _C_TYPES = {
 
 
 def c_type_of(parameter: Parameter) -> str:
-    """C type of the elements a parameter points to."""
+    """Return the C type of a parameter's elements."""
     return _C_TYPES[parameter.dtype]
 
 
@@ -68,15 +68,15 @@ class About:
 
 
 def define(symbol: str, lowered: PointerFunc, about: About) -> Definition:
-    """Complete definition of a kernel.
+    """Return the complete definition of a kernel.
 
     Args:
-        symbol: of the function, as it was lowered.
-        lowered: what `htvm.aot.lower.lower` returned.
+        symbol: name of the function, as lowered.
+        lowered: function returned by `htvm.aot.lower.lower`.
         about: for the comment.
 
     Raises:
-        UnsupportedError: TVM printed something that needs its runtime or another header.
+        UnsupportedError: TVM printed code that needs its runtime or another header.
     """
     body = "${signature} " + body_of(lowered.func, symbol)
     return definition(about, lowered.parameters, body)
@@ -96,11 +96,11 @@ def definition(about: About, parameters: tuple[Parameter, ...], body: str) -> De
 
 
 def body_of(func: PrimFunc, symbol: str) -> str:
-    """Braces of a function's definition and what is between them.
+    """Return the braces of a function's definition with everything between them.
 
     Args:
-        func: over pointers, lowered as far as the C code generator needs.
-        symbol: its name.
+        func: function over pointers, lowered as far as the C code generator needs.
+        symbol: name of the function.
 
     Raises:
         UnsupportedError: as `define`.
@@ -126,17 +126,17 @@ def body_of(func: PrimFunc, symbol: str) -> str:
 
 
 _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)
-"""A number that is rounded by adding what `onnx_quantize` adds, and subtracting it again."""
+"""Rounding by adding the number that `onnx_quantize` adds, and subtracting it again."""
 
 
 def _explain_rounding(body: str) -> str:
-    """Say what the addition is for, which otherwise looks as if it could be left out."""
+    """Add a comment on the purpose of the addition, which otherwise looks redundant."""
     words = "/* Floats of this size lie 1 apart: the sum is rounded to an integer, ties to even. */"
     return _ROUNDING.sub(lambda found: f"{found[1]}{words}\n{found[0]}", body)
 
 
 def _body(text: str, symbol: str) -> str:
-    """The braces of the definition of ``symbol``, up to the end of the file."""
+    """Return the braces of the definition of ``symbol``, up to the end of the file."""
     match = re.search(rf"void {re.escape(symbol)}\([^)]*\) \{{\n", text)
     if match is None:
         raise UnsupportedError("TVM printed no definition", where=f"kernel '{symbol}'")
@@ -145,21 +145,21 @@ def _body(text: str, symbol: str) -> str:
 
 
 def _plain_names(body: str) -> str:
-    """Short names for TVM's temporaries: ``cse_v3`` becomes ``t3``, ``v__2`` becomes ``v2``."""
+    """Shorten names of TVM's temporaries: ``cse_v3`` becomes ``t3``, ``v__2`` becomes ``v2``."""
     body = re.sub(r"\bcse_v(\d+)\b", r"t\1", body)
     body = re.sub(r"\bv__(\d+)\b", r"v\1", body)
     body = re.sub(r"\bv_\b", "v0", body)
     body = re.sub(r"\b(\w+)_ptr\b", r"\1", body)
     body = re.sub(r"\b(conv2d_nhwc|group_conv2d_\w+|matmul)_intermediate\b", "acc", body)
     body = re.sub(r"\b([A-Za-z]\w*?)_intermediate(_\d+)?\b", r"\1\2", body)
-    # An array of one element is a variable.
+    # An array with one element is a variable.
     for name in re.findall(r"^ *\w+ (\w+)\[1\];$", body, re.MULTILINE):
         body = re.sub(rf"\b{name}\[(1|0)\]", name, body)
     return body
 
 
 def _unroll_pragmas(body: str) -> str:
-    """Turn the mark in a loop variable's name into the pragma GCC and clang both know."""
+    """Turn the mark in a loop variable's name into a pragma that both GCC and Clang know."""
     lines = []
     for line in body.splitlines():
         match = re.match(rf"( *)for \(int32_t \w+?{UNROLL_SUFFIX}(\d+)(?:_\d+)? = ", line)

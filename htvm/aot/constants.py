@@ -38,7 +38,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 
 
 def roles(operator: str, constants: int) -> tuple[str, ...]:
-    """What the constants of an operator are, in the order of its arguments."""
+    """Return the roles of an operator's constants, in the order of its arguments."""
     names = _ROLES.get(operator, ())
     if len(names) == constants:
         return names
@@ -46,7 +46,7 @@ def roles(operator: str, constants: int) -> tuple[str, ...]:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """The names, a number appended to those that occur again."""
+    """Return the names, with a number appended to repeated ones."""
     seen: Counter[str] = Counter()
     result = []
     for name in names:
@@ -63,7 +63,7 @@ class ConstantPool:
     _known: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
 
     def add(self, name: str, value: Any, comment: str) -> str:
-        """Enter an array and return its name, that of an equal one entered before if any."""
+        """Enter an array; return its name, or that of an equal array entered before."""
         data = np.ascontiguousarray(value)
         key = (data.dtype.name, data.shape, data.tobytes())
         if key not in self._known:

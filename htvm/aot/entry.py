@@ -1,7 +1,7 @@
 """C of a :class:`~htvm.aot.program.Program`: entry function, kernels, constants.
 
-The texts depend on the program alone; numbers are printed in one way only, so that equal
-programs give equal bytes on every machine.
+The texts depend only on the program, and numbers are printed in only one way, so equal programs
+give equal bytes on every machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def c_type(dtype: str) -> str:
     """Return the C type of a numpy dtype name.
 
     Raises:
-        UnsupportedError: generated code has no such type.
+        UnsupportedError: there is no C type for it in generated code.
     """
     try:
         return _TYPES[dtype]
@@ -74,7 +74,7 @@ def c_array(data: np.ndarray) -> str:
             words = [lowest[flat.dtype.name] if word == minimum else word for word in words]
         elif flat.dtype == np.uint32:
             words = [word + "u" for word in words]
-    # Equal widths: a changed value changes one line.
+    # Equal widths, so that a changed value changes a single line.
     width = max(map(len, words))
     per_line = max(1, (_WIDTH - 4) // (width + 2))
     lines = [
@@ -136,7 +136,7 @@ def _quantization(info: TensorLike) -> str:
 
 
 def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Inputs and outputs as the templates see them."""
+    """Return inputs and outputs as the templates need them."""
     groups = []
     for kind, infos in (("input", program.inputs), ("output", program.outputs)):
         groups.append(
@@ -157,9 +157,9 @@ def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any
 
 
 def _argument(operand: Operand, declared: str, parameter: str) -> str:
-    """Return an argument, cast where the kernel's parameter is less strict than what it is given.
+    """Return an argument, with a cast if the kernel's parameter has a less strict type.
 
-    Kernels printed by TVM take ``int8_t *`` for what they only read.
+    Kernels printed by TVM take ``int8_t *`` even for data that they only read.
     """
     if operand.kind == "buffer" or declared == parameter:
         return operand.name
@@ -184,7 +184,7 @@ class _Calls:
             self._prototypes[symbol] = prototype
 
     def text(self, step: Step) -> str:
-        """Return the C expression of a step: a code, or nothing (`Step.returns_code`)."""
+        """The C expression of a step, which returns a code or nothing (`Step.returns_code`)."""
         if step.kind == "copy":
             source, target = step.args
             return f"copy({source.name}, {target.name}, {step.bytes}u)"
@@ -198,7 +198,7 @@ class _Calls:
 
 
 def place(step: Step) -> str:
-    """Say who does a step; conversions around an accelerator are the host's work."""
+    """Return the unit that performs a step; conversions for an accelerator are the host's work."""
     if step.kind in ("cpu", "layer"):
         return step.accelerator
     return f"cpu, {step.kind}"
@@ -220,7 +220,7 @@ def _passed(step: Step) -> str:
 
 
 def origin_lines(origin: Origin | None) -> str:
-    """Return what the comment at a file's head says of its making, each line after a newline."""
+    """Return the provenance for the comment at a file's head, each line after a newline."""
     if origin is None:
         return ""
     source = "a Relax module" if origin.source == "IRModule" else _comment(origin.source)
@@ -232,7 +232,7 @@ def _life(first: int, last: int) -> str:
 
 
 def template_fields(program: Program) -> dict[str, Any]:
-    """Return what all templates share: names, tensors, buffers, steps, constants."""
+    """Return the fields that all templates share: names, tensors, buffers, steps, constants."""
     inputs, outputs = _tensors(program)
     parameters = [f"const {tensor['type']} *{tensor['parameter']}" for tensor in inputs]
     parameters += [f"{tensor['type']} *{tensor['parameter']}" for tensor in outputs]
@@ -249,7 +249,7 @@ def template_fields(program: Program) -> dict[str, Any]:
         "outputs": outputs,
         "pointers": [tensor["parameter"] for tensor in inputs + outputs],
         "parameters": ", ".join(parameters),
-        # Layout conversion moves words, and the DMA addresses them.
+        # Layout conversions move words, and the DMA addresses them.
         "tensor_align": max([4, *sizes]),
         "arena_bytes": plan.peak,
         "arena_array": f"{program.name.upper()}_ARENA_BYTES" if plan.peak else "16",
@@ -299,7 +299,7 @@ def model_sources(program: Program) -> dict[str, str]:
     ``<name>_weights.h`` and ``.c`` (constants); files that would be empty are left out.
 
     Raises:
-        UnsupportedError: a dtype without a C counterpart.
+        UnsupportedError: a dtype has no C counterpart.
     """
     if program.files is not None:
         return dict(program.files)

@@ -1,10 +1,10 @@
-"""Fixed-point products, written so that a 32-bit core computes them in few instructions.
+"""Fixed-point products, written such that a 32-bit core computes them in few instructions.
 
 A requantization multiplies two 32-bit numbers and keeps some 32 bits of the product.  TVM's
-simplifier takes the sum apart that leads there (``int64(a + b) * c`` becomes
-``(int64(a) + int64(b)) * c``), which costs a core without 64-bit registers several instructions
-each.  It does not look behind memory: so every 32-bit number that enters or leaves 64-bit
-arithmetic is stored in a local variable of its own, which the C compiler keeps in a register.
+simplifier rewrites the sum before it (``int64(a + b) * c`` becomes ``(int64(a) + int64(b)) * c``),
+which costs a core without 64-bit registers several instructions each.  It cannot look through
+memory, so every 32-bit number that enters or leaves 64-bit arithmetic is stored in its own local
+variable, which the C compiler keeps in a register.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["name_wide_operands", "short_add", "short_requantize", "widening_add"
 def name_wide_operands(func: PrimFunc) -> PrimFunc:
     """Store the 32-bit operands and results of 64-bit arithmetic in local variables.
 
-    Only for functions that are scheduled: a block with several statements is no sum any more.
+    Only for scheduled functions: a block with several statements is no longer recognised as a sum.
     """
 
     def visit(block: Any) -> Any:
@@ -58,7 +58,7 @@ def name_wide_operands(func: PrimFunc) -> PrimFunc:
 
 
 def _is_guarded(value: Any) -> bool:
-    """Whether a part of the expression must be evaluated under a condition only."""
+    """Whether a part of the expression must only be evaluated under a condition."""
     found = False
 
     def visit(call: Any) -> None:
@@ -70,7 +70,7 @@ def _is_guarded(value: Any) -> bool:
 
 
 class _Locals:
-    """Replaces expressions by local variables, equal ones by the same."""
+    """Replaces expressions by local variables; equal expressions share one."""
 
     def __init__(self) -> None:
         self.buffers: list[Any] = []
@@ -99,7 +99,7 @@ class _Locals:
 
 
 def _is_leaf(value: Any) -> bool:
-    """Whether a value is at hand: loaded, constant, or widened from a load."""
+    """Whether a value is readily available: loaded, constant, or widened from a load."""
     if isinstance(value, tirx.Cast):
         return _is_leaf(value.value)
     return isinstance(value, (tvm.ir.TensorLoad, tirx.IntImm, tvm.ir.Var))
@@ -109,9 +109,9 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _high_product(value: Any, doubled: Any) -> Any:
-    """``round(value * multiplier / 2**31)``, given twice the multiplier.
+    """Return ``round(value * multiplier / 2**31)``, given twice the multiplier.
 
-    The high word of the doubled product and the bit below it: no 64-bit sum.
+    It is the high word of the doubled product and the bit below it, without a 64-bit sum.
     """
     product = tirx.Cast("int64", value) * tirx.Cast("int64", tirx.Cast("uint32", doubled))
     bit = (product >> tirx.const(31, "int64")) & tirx.const(1, "int64")
@@ -119,7 +119,7 @@ def _high_product(value: Any, doubled: Any) -> Any:
 
 
 def _rounded(value: Any, less_one: Any) -> Any:
-    """``value / 2**(less_one + 1)``, half away from zero; never overflows."""
+    """Return ``value / 2**(less_one + 1)``, rounded half away from zero; never overflows."""
     return (((value + (value >> 31)) >> less_one) + 1) >> 1
 
 
@@ -130,16 +130,16 @@ def _doubled(multiplier: np.ndarray) -> relax.Expr:
 def short_requantize(
     acc: relax.Expr, multiplier: np.ndarray, shift: np.ndarray, axis: int
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
-    """TFLite's requantization for factors below 1/2, in about ten instructions.
+    """Return TFLite's requantization for factors below 1/2, in about ten instructions.
 
     Args:
         acc: int32 tensor.
         multiplier, shift: int32, one per channel or one for all.
-        axis: of ``acc``, that the channels follow.
+        axis: channel axis of ``acc``.
 
     Returns:
-        A PrimFunc and the arguments to call it with; ``None`` if a shift is not negative, or a
-        multiplier is.
+        A PrimFunc and its arguments; ``None`` if a shift is not negative, or if
+        a multiplier is.
     """
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
@@ -158,7 +158,7 @@ def short_requantize(
 
 
 def widening_add(shape: tuple[int, ...]) -> PrimFunc:
-    """The int32 sum of two int8 tensors."""
+    """Return the int32 sum of two int8 tensors."""
     sources = [te.placeholder(extents(shape), "int8", name) for name in ("a", "b")]
     first, second = sources
 
@@ -172,16 +172,16 @@ def widening_add(shape: tuple[int, ...]) -> PrimFunc:
 def short_add(
     a: relax.Expr, b: relax.Expr, add: TfliteAdd
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
-    """TFLite's sum of two int8 tensors, in half the instructions of its definition.
+    """Return TFLite's sum of two int8 tensors, in half the instructions of its definition.
 
-    The operand of the larger scale has the factor 1/2, which is a shift.
+    The operand with the larger scale has the factor 1/2, which is a shift.
 
     Args:
-        a, b: int8, of one shape.
-        add: the sum.
+        a, b: int8 tensors of the same shape.
+        add: the sum's operator.
 
     Returns:
-        As `short_requantize`; ``None`` if one of the factors is 1 or more.
+        As for `short_requantize`; ``None`` if one of the factors is 1 or more.
     """
     multipliers, shifts = add.factors.multipliers, add.factors.shifts
     zero_points, (low, high) = add.factors.zero_points, add.clip

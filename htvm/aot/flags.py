@@ -1,4 +1,4 @@
-"""Flags with which CPU kernels are compiled for the simulated core."""
+"""Compiler flags for CPU kernels on the simulated core."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ RV32_CFLAGS: tuple[str, ...] = (
     "-misched-prera-direction=bottomup",
     "-fhosted",
 )
-"""Flags for clang, beside -O2, which scheduled kernels count on.
+"""Flags for clang, besides -O2, that scheduled kernels rely on.
 
 Without the first two, LLVM reorders the additions of an unrolled sum and moves loads up until
 registers run out: 4.6 instead of 2.9 cycles per MAC in the inner loop of a convolution.  The last
-lets it use ``memcpy`` and ``memset``, which the platform has.
+one lets it use ``memcpy`` and ``memset``, which the platform has.
 """

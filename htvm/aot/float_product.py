@@ -1,9 +1,8 @@
-"""onnxruntime's requantization in few instructions (its definition is in
-`patterns.ops.onnxruntime.rounding`).
+"""onnxruntime's requantization in few instructions; `patterns.ops.onnxruntime.rounding` defines it.
 
 Almost every product is far from a tie; then adding a half and shifting the high word of the product
-is enough.  Only the few that are near one, as the fraction bits of the high word tell, are compared
-exactly.
+is enough.  Only the few that are near a tie, according to the fraction bits of the high word, are
+compared exactly.
 """
 
 from __future__ import annotations
@@ -26,33 +25,34 @@ __all__ = ["short_float_product", "spell_float_products"]
 
 _MARK = "htvm_float_product"
 
-# The mantissa's 24 bits are moved up to 31: results of scales below 1/2 are in the high word then.
+# The mantissa's 24 bits are moved up to 31, so that results of scales below 1/2 are in the high
+# word.
 _RAISED = 7
 _WORD = 32
 _LARGEST_DROP = 30
-_PRECISION = 25  # bits of a float32's mantissa, and the one that is rounded away
+_PRECISION = 25  # bits of a float32's mantissa, and the bit that is rounded away
 
-# Results are exact below 2**_RESULT_BITS; what a rounding moves there is less than a unit of the
-# high word, or 2**(drop - _EXACT_DROP) of them.
+# Results are exact below 2**_RESULT_BITS; there, a rounding changes less than a unit of the high
+# word, or 2**(drop - _EXACT_DROP) of them.
 _EXACT_DROP = 16
 
 
 def short_float_product(
     acc: relax.Expr, factors: np.ndarray, axis: int, large: bool
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
-    """The product of an accumulator and a float32 scale, rounded as float32 arithmetic does.
+    """Return the product of an accumulator and a float32 scale, rounded like float32 arithmetic.
 
-    Exact for results below 256 in magnitude; larger ones are right within one, which a clip to 8
+    Exact for results below 256 in magnitude; larger ones are off by at most one, which a clip to 8
     bits hides.
 
     Args:
         acc: int32 tensor.
         factors: int32 ``[2, channels]``: mantissas, then shifts.
-        axis: of ``acc``, that the channels follow.
+        axis: channel axis of ``acc``.
         large: whether ``acc`` can reach 2**24.
 
     Returns:
-        A PrimFunc and the arguments to call it with, `spell_float_products` to follow; ``None`` if
+        A PrimFunc and its arguments, to be followed by `spell_float_products`; ``None`` if
         a scale is 1/4 or more, or tiny, or an accumulator is large.
     """
     mantissa, shift = factors.astype("int64")
@@ -80,10 +80,10 @@ def short_float_product(
 
 
 def spell_float_products(func: PrimFunc) -> PrimFunc:
-    """Write the products that `short_float_product` only names, in statements.
+    """Expand the products that `short_float_product` only names into statements.
 
-    Until a function is scheduled, each is one call; as one expression TVM would write its parts
-    anew wherever they are used.
+    Until a function is scheduled, each product is one call; TVM would repeat the parts of a single
+    expression wherever they are used.
     """
 
     def visit(block: Any) -> Any:
@@ -110,7 +110,7 @@ def spell_float_products(func: PrimFunc) -> PrimFunc:
 
 
 class _Products:
-    """Replaces named products by a local variable each, computed before."""
+    """Replaces each named product by a local variable, computed before."""
 
     def __init__(self) -> None:
         self.buffers: list[Any] = []
@@ -145,8 +145,7 @@ class _Products:
         return result[zero]
 
     def _beside_tie(self, store: Any, product: Any, result: Any, amount: Any) -> Any:
-        """As `patterns.ops.onnxruntime.rounding` has it, the two branches of its test one after the
-        other."""
+        """Test for a tie as in `patterns.ops.onnxruntime.rounding`, one branch after the other."""
         zero = tirx.const(0, "int32")
         tie, size, distance, outside = (
             self._local(name, dtype)

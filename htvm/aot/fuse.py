@@ -1,8 +1,8 @@
-"""TVM's legalization and fusion, with the layers' names carried through.
+"""TVM's legalization and fusion, preserving the layers' names.
 
-Legalizing drops the spans that name the operators, but keeps the variables.  So every variable of
-``main`` is first named after its layer; once the calls are PrimFuncs, each gets a copy of its own
-that says which layer it computes, and TVM's fusion tells which PrimFuncs end up in one kernel.
+Legalizing drops the spans with the operators' names, but keeps the variables.  So every variable of
+``main`` is first named after its layer; once the calls are PrimFuncs, each gets its own copy that
+tells which layer it computes, and TVM's fusion determines which PrimFuncs end up in one kernel.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ _ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its produ
 
 @dataclass(frozen=True)
 class Group:
-    """What one kernel computes.
+    """The content of one kernel.
 
     Attributes:
-        layers: names, in execution order.
-        operators: ``"conv2d"``, ``"add"``, ``"tflite_requantize"`` ..., in execution order.
-        roles: what its constants are (``"weight"``, ``"bias"`` ...), in the order of parameters.
+        layers: names of the layers, in execution order.
+        operators: names of the operators, in execution order: ``"conv2d"``, ``"add"``,
+            ``"tflite_requantize"`` ...
+        roles: roles of its constants (``"weight"``, ``"bias"`` ...), in the order of parameters.
     """
 
     layers: tuple[str, ...]
@@ -59,9 +60,9 @@ class Fused:
     """A module whose ``main`` calls fused PrimFuncs.
 
     Attributes:
-        module: ``main`` calls PrimFuncs (``call_tir``), external functions
-            (``call_dps_packed``) and reshapes, nothing else.
-        groups: by the name of the PrimFunc.
+        module: its ``main`` only calls PrimFuncs (``call_tir``), external functions
+            (``call_dps_packed``) and reshapes.
+        groups: groups by the name of the PrimFunc.
     """
 
     module: IRModule
@@ -69,12 +70,12 @@ class Fused:
 
 
 def fuse(module: IRModule, *, rewrite: bool) -> Fused:
-    """Legalize and fuse what partitioning left.
+    """Legalize and fuse the operators outside of regions.
 
     Args:
-        module: integer form; ``main`` may also call external functions (regions).
-        rewrite: make the padding of convolutions an operator of its own, so that the padded
-            tensor lives no longer than it must and the convolution has no borders, and write
+        module: module in the integer form; ``main`` may also call external functions (regions).
+        rewrite: whether to make the padding of convolutions a separate operator, so that the padded
+            tensor lives as briefly as possible and the convolution has no borders, and to write
             requantizations in a shorter form.
 
     Raises:
@@ -96,7 +97,7 @@ def fuse(module: IRModule, *, rewrite: bool) -> Fused:
 
 
 def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, str], Expr]) -> IRModule:
-    """Write ``main`` anew: ``emit(builder, call, old name)`` binds what stands for a call."""
+    """Rewrite ``main``: ``emit(builder, call, old name)`` binds the replacement for a call."""
     main = module["main"]
     blocks = main.body.blocks
     # No block: the results are inputs.
@@ -137,7 +138,7 @@ def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
 
 
 def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str], Expr]:
-    """Name each variable after layer and operator, which legalization leaves alone."""
+    """Name each variable after layer and operator, which legalization preserves."""
     numbers = count()
     widened: dict[Var, Expr] = {}
 
@@ -171,10 +172,10 @@ def _kind_of_convolution(call: Call) -> str:
 
 
 def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: str) -> Call:
-    """The sum of two int8 tensors as one operator.
+    """Return the sum of two int8 tensors as one operator.
 
-    TVM would fuse the cast of an operand into the kernel that computes it, whose output would
-    then take four times the memory.
+    TVM would fuse the cast of an operand into the kernel that computes it, whose output would then
+    take four times the memory.
     """
     shape = shape_of(operands[0])
     if shape_of(operands[1]) != shape:
@@ -184,14 +185,14 @@ def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: 
 
 
 def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
-    """The same call, but of a PrimFunc with fewer instructions where there is one."""
+    """Return the same call, of a PrimFunc with fewer instructions if there is one."""
     kind = kind_of(module, call)
     write = _SHORT_FORMS.get(kind or "")
     short = None if write is None else write(module, call)
     if short is None:
         return call
     func, args = short
-    # Both are element-wise, though TVM does not see it where constants are indexed.
+    # Both are element-wise, but TVM does not recognise that if constants are indexed.
     func = func.with_attr("htvm.kind", kind).with_attr("op_pattern", _ELEMENTWISE)
     callee = builder.add_func(func, kind)
     return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
@@ -232,7 +233,7 @@ _SHORT_FORMS: Mapping[str, Callable[[IRModule, Call], _Short]] = {
 
 
 def _padding(call: Call, layer: str) -> Call:
-    """The padding of a convolution as an operator."""
+    """Return the padding of a convolution as an operator."""
     top, left, bottom, right = (int(size) for size in call.attrs.padding)
     widths = [0, 0, top, bottom, left, right, 0, 0]
     if str(call.attrs.data_layout) == "NCHW":
@@ -250,7 +251,7 @@ def _without_padding(call: Call, padded: Expr, layer: str) -> Call:
 
 
 def _own_copies(module: IRModule) -> IRModule:
-    """Give every call of a PrimFunc a copy that says which layer and operator it computes."""
+    """Give every call of a PrimFunc its own copy, which tells its layer and operator."""
 
     def emit(builder: BlockBuilder, call: Call, name: str) -> Expr:
         callee = call.args[0] if call.op == _CALL_TIR else None
@@ -271,7 +272,7 @@ def _own_copies(module: IRModule) -> IRModule:
 
 
 def _describe_groups(module: IRModule) -> dict[str, Group]:
-    """What FuseOps put together, by the name the PrimFunc will have."""
+    """Return the groups that FuseOps made, by the name that the PrimFunc will have."""
     groups = {}
     for var, func in module.functions.items():
         calls = [func] if isinstance(func, tirx.PrimFunc) else _callees(module, func)

@@ -1,9 +1,9 @@
-"""From a scheduled PrimFunc to one whose parameters are plain pointers, ready for C.
+"""Lowering a scheduled PrimFunc to one whose parameters are plain pointers, ready for C.
 
 TVM's default pipeline ends in its packed calling convention, which needs TVM's runtime.  Here its
 passes run up to `LowerIntrin`, without `MakePackedAPI` and `LowerTVMBuiltin`; then the parameters
-are rebuilt as pointers, and every large intermediate buffer becomes one more pointer, a workspace
-the memory planner places.
+are rebuilt as pointers, and every large intermediate buffer becomes another pointer: a workspace
+that the memory planner places.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ NAME = "htvm_name"
 """Annotation of a loop: name of its variable in the C code."""
 
 UNROLL = "htvm_unroll"
-"""Annotation of a loop: how many iterations the C compiler shall unroll (all, if the extent)."""
+"""Annotation of a loop: number of iterations that the C compiler should unroll (or all)."""
 
 OVERLAPS = "htvm.overlaps"
-"""Attribute of a PrimFunc whose loops may compute an element twice, the same both times."""
+"""Attribute of a PrimFunc whose loops may compute an element twice, with the same result."""
 
 STACK_BYTES = 256
 """A kernel keeps buffers up to this size on its stack; larger ones become workspaces."""
 
 UNROLL_SUFFIX = "__unroll"
-"""Mark of such a loop in its variable's name, followed by the factor."""
+"""Marks such a loop in its variable's name; followed by the factor."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Parameter:
     """A pointer parameter of a kernel.
 
     Attributes:
-        name: in the C source.
-        dtype: of the elements pointed to.
-        shape: of the tensor; for a workspace its number of elements.
+        name: name in the C source.
+        dtype: type of the elements.
+        shape: shape of the tensor; for a workspace, its number of elements.
         const: whether the kernel only reads it.
     """
 
@@ -73,7 +73,8 @@ class PointerFunc:
     """A PrimFunc over pointers.
 
     Attributes:
-        func: lowered as far as the C code generator needs, no packed calling convention.
+        func: function lowered as far as the C code generator needs, without the packed calling
+            convention.
         parameters: inputs and constants, outputs, then workspaces.
         workspaces: bytes of each trailing workspace.
     """
@@ -89,14 +90,15 @@ def lower(
     """Lower one PrimFunc (blocks or loops over buffers) to loops over pointers.
 
     Args:
-        func: its parameters are buffers of static shape, the last ``outputs`` of them written.
+        func: function whose parameters are buffers of static shape, the last ``outputs`` of them
+            written.
         symbol: name of the C function.
         names: C names of the parameters.
         outputs: number of outputs.
-        unroll: let TVM unroll loops itself, as its default pipeline does.
+        unroll: whether TVM unrolls loops itself, as its default pipeline does.
 
     Raises:
-        UnsupportedError: something of the PrimFunc has no plain C form.
+        UnsupportedError: a part of the PrimFunc has no plain C form.
     """
     target = tvm.target.Target("c")
     func = func.with_attr("global_symbol", symbol).with_attr("target", target)
@@ -110,7 +112,7 @@ def lower(
 
 
 def _passes(unroll: bool) -> list[Any]:
-    """TVM's default pipeline for CPU targets, less what is for other targets or its runtime."""
+    """TVM's default pipeline for CPU targets, without passes for other targets or its runtime."""
     block, plain = s_tir.transform, tirx.transform
     return [
         block.CanonicalizeLoop(),
@@ -137,7 +139,7 @@ def _passes(unroll: bool) -> list[Any]:
 
 
 def _name_loops(body: Any) -> Any:
-    """Give loop variables their names; an unroll factor goes into the name, which C text keeps."""
+    """Name loop variables; an unroll factor goes into the name, which the C text keeps."""
 
     def rename(loop: Any) -> Any:
         notes = loop.annotations or {}
@@ -165,7 +167,7 @@ def _replace_vars(node: Any, mapping: dict[Any, Any]) -> Any:
 
 
 def _define_shift_left(body: Any) -> Any:
-    """Shift signed integers to the left as unsigned ones: C leaves negative operands undefined."""
+    """Shift signed integers left as unsigned ones: C leaves shifts of negatives undefined."""
 
     def define(shift: Any) -> Any:
         dtype = str(shift.ty.dtype)
@@ -178,7 +180,7 @@ def _define_shift_left(body: Any) -> Any:
 
 
 class _Pointers:
-    """Gives buffers pointers instead of storage of their own."""
+    """Replaces buffers' own storage by pointers."""
 
     def __init__(self, func: PrimFunc, names: list[str], outputs: int) -> None:
         self.buffers = list(func.params)

@@ -1,7 +1,7 @@
-"""`Program`: a model as a straight line of C calls over one planned L2 arena.
+"""`Program`: a model as a sequence of C calls over one planned L2 arena.
 
-:func:`assemble` takes what the earlier stages made (CPU kernels, region code, constants) and the
-order in which the model calls them, inlines every region as its kernels, gives every tensor its
+:func:`assemble` takes the results of the earlier stages (CPU kernels, region code, constants) and
+the order in which the model calls them, inlines every region as its kernels, gives every tensor its
 place (a pointer of the caller, a constant, or bytes of the arena) and plans the arena.
 """
 
@@ -46,23 +46,24 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Everything of a built model that becomes C.
+    """All parts of a built model that become C.
 
     Attributes:
-        name: C identifier; every external symbol of the model starts with it.
-        inputs, outputs: of the model, in the order of the entry function's parameters.
-        steps: in execution order; the index is the trace mark's index.
-        buffers: what the arena holds.
+        name: C identifier that prefixes every external symbol of the model.
+        inputs, outputs: inputs and outputs of the model, in the order of the entry function's
+            parameters.
+        steps: steps in execution order; a step's index is also that of its trace mark.
+        buffers: buffers in the arena.
         constants: C arrays, sorted by name.
-        plan: where each buffer lies in the arena.
+        plan: offset of each buffer in the arena.
         cpu_source, layers_source: C definitions of the kernels, those of equal geometry shared.
         prototypes: one declaration per function, in order of first use.
-        headers: C headers ``layers_source`` needs.
-        cpu_headers: C headers ``cpu_source`` needs.
+        headers: C headers that ``layers_source`` needs.
+        cpu_headers: C headers that ``cpu_source`` needs.
         aliases: (name, name of the tensor whose bytes it shares).
-        files: the model's C files, name to text, where they exist already: of an export that was
-            opened again.  ``None``: they are printed from the rest.
-        origin: what the files' heads say that it was made of; ``None``: nothing.
+        files: the model's C files, name to text, if they already exist because an export was
+            opened. ``None``: they are printed from the other fields.
+        origin: provenance that the files' heads state; ``None`` for none.
     """
 
     name: str
@@ -83,18 +84,18 @@ class Program:
 
     @property
     def constant_bytes(self) -> int:
-        """Bytes of all constants, without alignment gaps."""
+        """Bytes of all constants, not counting alignment gaps."""
         return sum(int(constant.data.nbytes) for constant in self.constants)
 
 
 def assemble(given: Assembly) -> Program:
-    """Make the program of a model.
+    """Return the program of a model.
 
     Args:
-        given: the calls, and what they name.
+        given: the calls, and everything that they refer to.
 
     Returns:
-        The program, its arena planned (16-byte aligned offsets).
+        The program with its planned arena (16-byte aligned offsets).
 
     Raises:
         ModelError: the calls contradict each other or the kernels' prototypes.
@@ -143,7 +144,7 @@ def _enter(
     kernels: Mapping[str, KernelCode],
     regions: Mapping[str, RegionCode],
 ) -> tuple[str, ...]:
-    """Enter all calls; return the kernels and regions they name, in order of first use."""
+    """Enter all calls; return the kernels and regions that they name, in order of first use."""
     used: dict[str, None] = {}
     for call in calls:
         if isinstance(call, Alias):
@@ -167,7 +168,7 @@ def _enter(
 
 
 def _distinct(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Drop repetitions: two regions that read one tensor convert it with the same function."""
+    """Drop repetitions: two regions that read the same tensor convert it with the same function."""
     known: dict[str, Kernel] = {}
     for kernel in kernels:
         if known.setdefault(kernel.symbol, kernel).source != kernel.source:

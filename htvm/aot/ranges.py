@@ -1,8 +1,9 @@
 """Interval analysis of the integer form: no int32 of the generated C may overflow.
 
-Signed overflow is undefined in C, and no definition of an operator means it.  Weights are known,
-so the sums of a layer are bounded exactly; what follows them is bounded operator by operator.
-PrimFuncs answer for what they compute inside; their results may be anything their type holds.
+Signed overflow is undefined in C, and no operator's definition includes it.  Weights are known, so
+the sums of a layer are bounded exactly; operations after them are bounded one by one. PrimFuncs
+ensure themselves that they do not overflow inside; their results may be anything their type can
+hold.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Interval:
     high: Any
 
 
-# Where a product with a float32 scale could leave it, it saturates.
+# Where a product with a float32 scale could exceed it, it saturates.
 _FLOAT_PRODUCT = _Interval(np.int64(-(2**30)), np.int64(2**30))
 
 
@@ -49,10 +50,10 @@ _NARROW = ("int8", "uint8", "int16")
 
 
 def check_ranges(module: IRModule) -> None:
-    """Refuse a module in which an int32 value may leave the range of int32.
+    """Refuse a module in which an int32 value may exceed the range of int32.
 
     Raises:
-        UnsupportedError: names the layer and the bound.
+        UnsupportedError: the message names the layer and the bound.
     """
     known: dict[Var, _Interval] = {}
     for block in module["main"].body.blocks:
@@ -71,7 +72,7 @@ def check_ranges(module: IRModule) -> None:
 
 
 def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Interval | None:
-    """The interval of a binding's value; ``None`` if nothing is known about it."""
+    """Return the interval of a binding's value; ``None`` if unknown."""
     if not isinstance(value, relax.Call):
         return known.get(value) if isinstance(value, relax.Var) else None
     if dtype_of(value) in _NARROW:
@@ -114,7 +115,7 @@ def _argument(arg: Expr, known: Mapping[Var, _Interval]) -> _Interval | None:
 
 
 def _sums(call: Any) -> _Interval | None:
-    """Sums of products of inputs with known weights, per output channel."""
+    """Return the interval of sums of products of inputs with known weights, per output channel."""
     data = _type_interval(dtype_of(call.args[0]))
     low, high = data.low, data.high
     if not isinstance(call.args[1], GenericConst):
@@ -136,7 +137,7 @@ def _sums(call: Any) -> _Interval | None:
 
 
 def _scaled(acc: Any, multiplier: Any, shift: Any) -> _Interval | None:
-    """TFLite's requantization keeps a magnitude, times a power of two if it shifts left."""
+    """Return the interval after TFLite's requantization, which only grows if it shifts left."""
     if acc is None or multiplier is None or shift is None:
         return None
     largest = np.maximum(np.abs(np.min(acc.low)), np.abs(np.max(acc.high)))
@@ -145,7 +146,7 @@ def _scaled(acc: Any, multiplier: Any, shift: Any) -> _Interval | None:
 
 
 def _clipped(call: Any, interval: _Interval | None) -> _Interval:
-    """A clip bounds what it clips, whatever is known of that."""
+    """Return the interval after a clip, which holds whatever came before."""
     low, high = (np.int64(int(arg.value)) for arg in call.args[1:3])
     if interval is None:
         return _Interval(low, high)
@@ -153,7 +154,7 @@ def _clipped(call: Any, interval: _Interval | None) -> _Interval:
 
 
 def _corners(operation: Callable[[Any, Any], Any]) -> Callable[[_Interval, _Interval], _Interval]:
-    """The interval of an operation that is monotonous in each operand."""
+    """Return the interval function of an operation that is monotonic in each operand."""
 
     def rule(a: _Interval, b: _Interval) -> _Interval:
         corners = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]

@@ -1,4 +1,4 @@
-"""The integer form, executed through TVM on the host: what every build must equal."""
+"""Executing the integer form through TVM on the host: the reference for every build."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Reference: TypeAlias = Callable[[list[Array]], list[Array]]
 def build_llvm_reference(module: IRModule) -> Reference:
     """Compile a module in the integer form for this machine, with LLVM in process.
 
-    No C compiler is needed.  Nothing of `htvm.aot` takes part, so that the result can be held
-    against it.
+    No C compiler is needed.  It uses nothing from `htvm.aot`, so that results can be compared with
+    it.
 
     Args:
-        module: integer form, before partitioning; function ``main``.
+        module: module in the integer form, before partitioning, with the function ``main``.
 
     Returns:
         A function from the inputs (one array per parameter of ``main``, its shape and dtype) to

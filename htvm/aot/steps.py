@@ -1,8 +1,8 @@
-"""The vocabulary of programs: calls between tensors, and the C calls that come of them.
+"""The elements of programs: calls between tensors, and the C calls made from them.
 
-A :class:`Call` or :class:`Alias` is what a model does with its tensors; a :class:`Step` is one C
-call with its operands in their places (:func:`htvm.aot.program.assemble` makes the one from the
-other).  Nothing here knows the compiler IR.
+A :class:`Call` or :class:`Alias` is an operation of the model on its tensors; a :class:`Step` is
+one C call with its operands in their places (:func:`htvm.aot.program.assemble` makes steps from
+calls).  Nothing here depends on the compiler IR.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
 
 @dataclass(frozen=True)
 class Origin:
-    """What a program was made of, as the head of each of its files tells it.
+    """The provenance of a program, stated in the head of each of its files.
 
     Attributes:
         version: of this library.
-        source: where the model came from: the name of a file, or of what made it.
-        sha256: of the model, in hexadecimal (`htvm.model.Model.sha256`).
+        source: source of the model: the name of a file, or of the function that made it.
+        sha256: hash of the model, in hexadecimal (`htvm.model.Model.sha256`).
     """
 
     version: str
@@ -68,9 +68,9 @@ class TensorLike(Protocol):
 class KernelCode(Protocol):
     """A CPU kernel: a C function ``symbol(inputs..., outputs..., workspaces...)``.
 
-    ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype says
-    whether the function returns a code (``int32_t``) or nothing (``void``); ``headers`` are what
-    the source needs beside ``<stdint.h>``.
+    ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype tells
+    whether the function returns a code (``int32_t``) or nothing (``void``); ``headers`` are those
+    that the source needs besides ``<stdint.h>``.
     """
 
     @property
@@ -111,13 +111,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Call:
-    """The model calls a CPU kernel or a region.
+    """A call of a CPU kernel or a region by the model.
 
     Attributes:
         target: symbol of a CPU kernel, or name of a region.
         inputs: names of tensors, model inputs or constants, in argument order.
-        outputs: the tensors it defines, in argument order.
-        macs: multiply-accumulates, for reports (regions bring their own).
+        outputs: the tensors that it defines, in argument order.
+        macs: multiply-accumulates, for reports (regions have their own).
     """
 
     target: str
@@ -128,7 +128,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Alias:
-    """``output`` is ``source`` under another name and shape (a reshape): no code, same bytes."""
+    """``output`` is ``source`` with another name and shape (a reshape): no code, same bytes."""
 
     source: str
     output: Value
@@ -139,9 +139,9 @@ class Operand:
     """One argument of a step.
 
     Attributes:
-        kind: a pointer of the caller (``input``, ``output``), a place in the arena (``buffer``)
-            or a C array (``constant``).
-        name: C identifier: of the parameter, the buffer in the plan, or the array.
+        kind: a pointer of the caller (``input``, ``output``), a place in the arena (``buffer``) or
+            a C array (``constant``).
+        name: C identifier of the parameter, the buffer in the plan, or the array.
     """
 
     kind: OperandKind
@@ -155,15 +155,15 @@ class Step:
     Attributes:
         symbol: symbol of the kernel, unique unless a kernel is called twice; empty for kind
             ``copy`` (first operand to the second, ``bytes``).
-        args: in argument order.
-        returns_code: ``int32_t`` with 0 for success, else ``void``.
-        layers: names of the layers it is for; several where TVM fused them, never none.
-        accelerator: "cpu", or the accelerator's name.
-        kind: what the step does for the layer.
-        predicted_cycles: by the cost model; 0 where there is no estimate (CPU kernels).
+        args: operands in argument order.
+        returns_code: whether it returns ``int32_t``, 0 for success; otherwise ``void``.
+        layers: names of its layers, at least one; several if TVM fused them.
+        accelerator: name of the accelerator, or "cpu".
+        kind: role of the step for the layer.
+        predicted_cycles: cycles predicted by the cost model; 0 without an estimate (CPU kernels).
         macs: multiply-accumulates.
         comment: shapes, for the generated source.
-        bytes: of a copy, else 0.
+        bytes: bytes of a copy, else 0.
         function: C function that is called: the kernel's own, or one that it shares with others.
         values: what a shared function is passed after the tensors: (parameter, value in C).
     """
@@ -183,11 +183,11 @@ class Step:
 
     @property
     def layer(self) -> str:
-        """The layers in one name, joined by "+"."""
+        """The names of its layers, joined by "+"."""
         return "+".join(self.layers)
 
 
-# What the entry function itself uses, beside the words of C.
+# Names that the entry function itself uses, besides the keywords of C.
 _RESERVED = frozenset(
     "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uintptr_t size_t NULL STEP "
     "arena base code copy misaligned".split()

@@ -1,10 +1,10 @@
-"""CPU kernels on several cores: loops shared out among them, operands brought close to them.
+"""CPU kernels on several cores: sharing loops, and staging operands close to the cores.
 
 For SoCs whose description has a cluster.  A kernel that was lowered to loops over pointers is cut
-into parts (`phases`) whose loops every core may run a range of, which is proved by listing the
-elements that each iteration reads and writes (`accesses`, `dependence`); its operands are given
-places in the memory close to the cores (`staging`); and all that is printed as C over the
-interface ``htvm_parallel.h``, which the SoC implements (`emit`).
+into parts (`phases`) of whose loops every core may run a range, which is proved by listing the
+elements that each iteration reads and writes (`accesses`, `dependence`); its operands are placed in
+the memory close to the cores (`staging`); and everything is printed as C on top of the interface
+``htvm_parallel.h``, which the SoC implements (`emit`).
 """
 
 from __future__ import annotations

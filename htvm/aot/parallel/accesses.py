@@ -1,7 +1,7 @@
-"""Which elements of which buffers a loop nest reads and writes, iteration by iteration.
+"""The elements that a loop nest reads and writes, iteration by iteration.
 
-Shapes are static, so that elements need no theory: index expressions are evaluated for all values
-of the loop variables they depend on.
+Shapes are static, so this needs no symbolic analysis: index expressions are evaluated for all
+values of the loop variables they depend on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
-# Evaluations of one index, so that a proof takes well under a second.
+# Largest number of evaluations of one index, so that a proof takes well under a second.
 _MOST_EVALUATIONS = 1 << 24
 
 
@@ -47,11 +47,11 @@ class Access:
     """One load or store in the text of a kernel.
 
     Attributes:
-        buffer: what is accessed.
-        index: of the element.
-        store: whether it is written.
+        buffer: the buffer accessed.
+        index: index of the element.
+        store: whether it is a store.
         loops: variable and number of iterations of each loop around it, outermost first.
-        known: what variables bound around it stand for.
+        known: values of variables bound around it.
         guards: conditions under which it happens.
     """
 
@@ -64,7 +64,7 @@ class Access:
 
 
 def statements_of(stmt: Stmt) -> Iterator[Stmt]:
-    """Yield the statements of a sequence, sequences in it taken apart."""
+    """Yield the statements of a sequence, flattening nested sequences."""
     if isinstance(stmt, SeqStmt):
         for part in stmt.seq:
             yield from statements_of(part)
@@ -76,7 +76,7 @@ def viewed(stmt: DeclBuffer) -> Var:
     """Return the buffer whose bytes a declaration gives another name.
 
     Raises:
-        Unknown: it is something else, or has elements of another type.
+        Unknown: it is another statement, or has elements of another type.
     """
     args: Any = getattr(stmt.data, "args", ())
     if len(args) != 1 or not isinstance(args[0], Var):
@@ -87,11 +87,11 @@ def viewed(stmt: DeclBuffer) -> Var:
 
 
 def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Access, ...]:
-    """Return all accesses of a statement to buffers that are not declared in it.
+    """Return all accesses of a statement to buffers declared outside of it.
 
     Args:
-        stmt: what to read.
-        views: which buffers are others under another name.
+        stmt: the statement.
+        views: buffers that are other names of others.
 
     Raises:
         Unknown: it has loops of varying length, or statements with other effects.
@@ -157,7 +157,7 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
 
 @dataclass(frozen=True, eq=False)
 class _Context:
-    """What is around a statement."""
+    """The context of a statement."""
 
     loops: tuple[tuple[Var, int], ...]
     known: Mapping[Var, Expr]
@@ -183,7 +183,7 @@ def _constant(expr: Any) -> int:
 
 
 def _conditions(expr: Expr) -> list[Expr]:
-    """Conditions in an expression; what depends on them may or may not be evaluated."""
+    """Return the conditions in an expression on which evaluation of parts depends."""
     found: list[Expr] = []
 
     def call(node: Any) -> None:
@@ -201,7 +201,7 @@ def _conditions(expr: Expr) -> list[Expr]:
 
 
 def depends_on(expr: Expr, variables: set[Var], known: Mapping[Var, Expr]) -> bool:
-    """Whether the value of an expression may depend on one of these variables, or on a tensor."""
+    """Whether the value of an expression may depend on these variables, or on a tensor."""
     depends = False
 
     def variable(var: Any) -> None:
@@ -221,12 +221,12 @@ def elements(access: Access, outer: int) -> tuple[Indices, npt.NDArray[np.bool_]
     """Return the elements of an access, and which of them are really accessed.
 
     Args:
-        access: its first ``outer`` loops count iterations; all of them together are numbered in
-            the order of execution.
-        outer: number of loops.
+        access: the access, whose first ``outer`` loops count iterations, numbered in the order of
+            execution.
+        outer: number of these loops.
 
     Returns:
-        Two arrays [iterations, accesses of each].  Conditions that depend on data count as met.
+        Two arrays [iterations, accesses per iteration].  Conditions on data count as satisfied.
 
     Raises:
         Unknown: the index depends on data, or has too many values.

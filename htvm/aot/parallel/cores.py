@@ -1,4 +1,4 @@
-"""What a SoC has for kernels that no accelerator takes."""
+"""The cores of a SoC for kernels that no accelerator takes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Cores:
     """Cores that run a kernel together, and the memory close to them.
 
     Attributes:
-        count: of the cores.
-        near_bytes: bytes of that memory which a kernel may use while it runs.
+        count: number of cores.
+        near_bytes: bytes of that memory that a kernel may use while it runs.
         stack: bytes of each core's stack.
     """
 
@@ -25,12 +25,12 @@ class Cores:
 
 
 def cores_of(target: Target, l1_budget: int | None = None) -> Cores | None:
-    """Return the cores that a target's CPU kernels may use; None: the host core alone.
+    """Return the cores that a target's CPU kernels may use; None for the host core alone.
 
-    A target without accelerators is the host core, whatever its SoC has beside.
+    A target without accelerators only has the host core, whatever else is in its SoC.
 
     Args:
-        target: what is built for.
+        target: the target of the build.
         l1_budget: bytes of the near memory that may be used; all of it by default.
     """
     cluster = target.soc.cluster

@@ -1,4 +1,4 @@
-"""Whether cores may run ranges of a loop at the same time, and loops one after the other unmet."""
+"""Whether cores may run ranges of a loop in parallel, and successive loops without waiting."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Owners: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Footprint:
-    """What each iteration of a loop nest reads and writes of the buffers that it writes.
+    """The elements that each iteration of a loop nest reads and writes, in the buffers it writes.
 
     Attributes:
         count: number of iterations.
-        owners: for each buffer written, the iteration that writes each element: its number, -1
-            where none does, -2 where several do.
+        owners: for each buffer written, the number of the iteration that writes each element; -1 if
+            none does, -2 if several do.
         reads: for each buffer read, element and iteration of every load.
     """
 
@@ -39,13 +39,13 @@ class Footprint:
 def footprint(
     accesses: Collection[Access], outer: int, written: Collection[Var], sizes: dict[Var, int]
 ) -> Footprint:
-    """List what a loop nest does to the buffers ``written``, of ``sizes`` elements.
+    """Return the footprint of a loop nest on the buffers ``written``, of ``sizes`` elements.
 
     Args:
-        accesses: all of the nest.
-        outer: how many of its loops count iterations.
-        written: buffers that matter, because something writes them.
-        sizes: elements of each.
+        accesses: all accesses of the nest.
+        outer: number of its loops that count iterations.
+        written: buffers to consider, because something writes them.
+        sizes: number of elements of each.
 
     Raises:
         Unknown: an index cannot be evaluated.
@@ -73,11 +73,11 @@ def footprint(
 
 
 def independent(nest: Footprint, repeatable: bool) -> bool:
-    """Whether no iteration reads or writes what another one writes.
+    """Whether no iteration reads or writes elements that another one writes.
 
     Args:
-        nest: what the iterations do.
-        repeatable: several iterations that write an element write the same value.
+        nest: footprint of the iterations.
+        repeatable: whether several iterations that write an element write the same value.
     """
     for buffer, owners in nest.owners.items():
         several = bool((owners == _SEVERAL).any())
@@ -91,8 +91,10 @@ def independent(nest: Footprint, repeatable: bool) -> bool:
 
 
 def meet(first: Footprint, second: Footprint) -> bool:
-    """Whether a core may touch in ``second`` what another core touches in ``first``, one of them
-    writing.  Loops of equally many iterations are shared out alike."""
+    """Whether a core may touch in ``second`` an element that another core touches in ``first``.
+
+    At least one of them must be a write.  Loops with equal numbers of iterations are shared alike.
+    """
     alike = first.count == second.count
     return _touch(first, second, alike) or _touch(second, first, alike)
 
@@ -114,8 +116,8 @@ def _touch(writer: Footprint, other: Footprint, alike: bool) -> bool:
 def repeats(accesses: Collection[Access], buffer: Var, outer: int) -> bool:
     """Whether every iteration does the same to a buffer, element for element.
 
-    Then an iteration cannot read what the one before left: in the first one, that would be
-    nothing.  So each core may have such a buffer for itself.
+    Then no iteration can read a value left by the previous one: in the first iteration there would
+    be none.  So each core may have its own copy of the buffer.
     """
     for access in accesses:
         if access.buffer.same_as(buffer):

@@ -1,4 +1,4 @@
-"""C of a kernel that several cores run, over ``htvm_parallel.h``."""
+"""C for a kernel that several cores run, on top of ``htvm_parallel.h``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class SharedKernel:
 
     Attributes:
         definition: needs `HEADER`.
-        parameters: of the function, workspaces last.
-        workspaces: bytes of those that are left to the caller.
-        note: how it is run, in a few words.
+        parameters: parameters of the function, workspaces last.
+        workspaces: bytes of the workspaces that the caller provides.
+        note: how it is executed, in a few words.
     """
 
     definition: Definition
@@ -38,13 +38,13 @@ class SharedKernel:
 
 
 def share(lowered: PointerFunc, symbol: str, about: About, cores: Cores) -> SharedKernel | None:
-    """Print a lowered kernel for several cores; None where it gains nothing from them.
+    """Print a lowered kernel for several cores; return None if it would not gain from them.
 
     Args:
-        lowered: what `htvm.aot.lower.lower` returned.
-        symbol: of the function.
+        lowered: function returned by `htvm.aot.lower.lower`.
+        symbol: name of the function.
         about: for the comment before the function.
-        cores: what there is.
+        cores: the available cores.
     """
     phases = cut(lowered, cores)
     if phases is None:
@@ -102,7 +102,7 @@ def _fields(
 
 
 def _inner(part: Part, symbol: str) -> str:
-    """The statements of a part, without the braces around them."""
+    """Return the statements of a part, without the braces around them."""
     text = body_of(part.func.with_attr("global_symbol", symbol), symbol)
     return text.removeprefix("{\n").removesuffix("}\n")
 

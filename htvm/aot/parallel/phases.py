@@ -1,7 +1,7 @@
-"""Cuts a kernel into parts that cores run one after the other, each core its ranges of the loops.
+"""Cutting a kernel into parts that cores run one after the other, each on its loop ranges.
 
-Between two parts all cores wait for each other.  Loops of which no core touches what another one
-writes are one part.
+Between two parts all cores wait for each other.  Loops in which no core touches elements that
+another one writes form one part.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "Phases", "cut"]
 
-# Loops are taken together until so much of the cores' time would be used.
+# Loops are merged until this share of the cores' time would be used.
 _ENOUGH = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Loops that are run without waiting in between.
+    """Loops that run without waiting in between.
 
     Attributes:
-        func: its parameters are pointers, then begin and end of every shared loop.
-        operands: the pointers' names.
-        counts: iterations of every shared loop; none: the first core runs the part alone.
+        func: function whose parameters are pointers, then begin and end of every shared loop.
+        operands: names of the pointers.
+        counts: iterations of every shared loop; if empty, the first core runs the part alone.
     """
 
     func: PrimFunc
@@ -55,9 +55,9 @@ class Phases:
     """A kernel as parts.
 
     Attributes:
-        parts: in order.
-        locals: arrays that live through several parts, on the stack of who runs them.
-        traffic: loads and stores of each parameter, all iterations, by its name.
+        parts: parts in order.
+        locals: arrays that live through several parts, on the stack of each core that runs them.
+        traffic: number of loads and stores of each parameter over all iterations, by name.
     """
 
     parts: tuple[Part, ...]
@@ -67,7 +67,7 @@ class Phases:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A statement of the kernel: a nest whose first ``depth`` loops are shared, or none."""
+    """A statement of the kernel: a nest whose first ``depth`` loops are shared."""
 
     stmt: Any
     accesses: tuple[Access, ...]
@@ -77,7 +77,7 @@ class _Piece:
 
 
 def cut(lowered: PointerFunc, cores: Cores) -> Phases | None:
-    """Cut a lowered kernel into parts; None where its text cannot be followed."""
+    """Cut a lowered kernel into parts; return None if its text cannot be analysed."""
     try:
         return _Cutter(lowered, cores).run()
     except Unknown:
@@ -93,7 +93,7 @@ class _Cutter:
         self.allocated: dict[Var, AllocBuffer] = {}
         self.views: list[DeclBuffer] = []
         self.aliases: list[DeclBuffer] = []
-        self.same: dict[Var, Var] = {}  # what each alias stands for
+        self.same: dict[Var, Var] = {}  # the buffer that each alias stands for
         self.sizes: dict[Var, int] = {}
         self.body: list[Any] = []
         by_pointer = dict(zip(lowered.func.params, lowered.parameters, strict=True))
@@ -112,7 +112,7 @@ class _Cutter:
             self.sizes[named] = max(self.sizes.get(named, 0), math.prod(shape))
 
     def _declare(self, stmt: DeclBuffer, by_pointer: dict[Any, Parameter]) -> None:
-        """Enter a view: the first of a parameter stands for it, all others for what they view."""
+        """Enter a view: a parameter's first view stands for it, all others for their buffers."""
         if not isinstance(stmt.data, Var):
             self.same[stmt.buffer] = viewed(stmt)
             self.aliases.append(stmt)
@@ -128,7 +128,7 @@ class _Cutter:
         self.parameters[stmt.buffer] = by_pointer[stmt.data]
 
     def named(self, buffer: Var) -> Var:
-        """The buffer that a name stands for."""
+        """Return the buffer that a name stands for."""
         while buffer in self.same:
             buffer = self.same[buffer]
         return buffer
@@ -151,7 +151,7 @@ class _Cutter:
     # --- loops ---------------------------------------------------------------------------
 
     def _shared(self, piece: _Piece, alone: set[Var]) -> _Piece:
-        """Find out how many of a nest's loops can be shared out; as few as occupy the cores."""
+        """Determine how many of a nest's loops to share: as few as occupy the cores."""
         best, used = piece, 0.0
         count = 1
         for depth, loop in enumerate(_perfect(piece.stmt), 1):
@@ -186,7 +186,7 @@ class _Cutter:
         return replace(piece, depth=depth, footprint=done, private=private)
 
     def _grouped(self, pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-        """Join neighbours between which no core needs to wait for another."""
+        """Merge neighbouring pieces between which no core needs to wait for another."""
         written = {access.buffer for piece in pieces for access in piece.accesses if access.store}
         groups: list[list[_Piece]] = []
         for piece in pieces:
@@ -203,12 +203,12 @@ class _Cutter:
     # --- functions -----------------------------------------------------------------------
 
     def _views(self, shared: Sequence[Var]) -> tuple[list[tuple[Any, Any, str]], list[Parameter]]:
-        """Views of all buffers that parts share: (declaration, pointer, name)."""
+        """Return views of all buffers that parts share: (declaration, pointer, name)."""
         views = [(view, view.data, self.parameters[view.buffer].name) for view in self.views]
         taken = {parameter.name for parameter in self.parameters.values()}
         locals_ = []
         for buffer in shared:
-            # Names with that ending are TVM's, and shortened when a body is printed.
+            # TVM's names have that ending, which is removed when a body is printed.
             base = buffer.name.split("_intermediate")[0]
             name, number = base, 1
             while name in taken:
@@ -270,7 +270,7 @@ def _joins(before: _Piece, piece: _Piece) -> bool:
 
 
 def _perfect(stmt: Stmt) -> list[For]:
-    """Loops around each other with nothing in between, outermost first."""
+    """Return perfectly nested loops, outermost first."""
     loops: list[For] = []
     while isinstance(stmt, For):
         loops.append(stmt)
@@ -282,7 +282,7 @@ def _perfect(stmt: Stmt) -> list[For]:
 
 
 def _ranged(stmt: For, depth: int, begin: Var, end: Var) -> tuple[For, int]:
-    """Return the nest with its first loops as one from ``begin`` to ``end``, and their count."""
+    """The nest with its first loops merged into one from ``begin`` to ``end``, and its count."""
     loops = _perfect(stmt)[:depth]
     count = math.prod(int(loop.extent) for loop in loops)
     names = [str(loop.loop_var.name).split(UNROLL_SUFFIX)[0] for loop in loops]

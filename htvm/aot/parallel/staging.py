@@ -1,4 +1,4 @@
-"""Which operands of a kernel are brought into the memory close to the cores, and where."""
+"""Choosing the operands of a kernel that are copied to the memory close to the cores."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ __all__ = ["Place", "stage"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an operand is while the kernel runs.
+    """The place of an operand while the kernel runs.
 
     Attributes:
-        parameter: the operand.
-        offset: in the near memory, in bytes.
-        bytes: of the operand.
-        role: ``"in"``: copied there before; ``"out"``: copied back after; ``"workspace"``: neither.
+        parameter: parameter of the operand.
+        offset: offset in the near memory, in bytes.
+        bytes: size of the operand in bytes.
+        role: ``"in"``: copied there before; ``"out"``: copied back after; ``"workspace"``: not
+            copied.
     """
 
     parameter: Parameter
@@ -38,15 +39,14 @@ def stage(
     traffic: Mapping[str, int],
     near_bytes: int,
 ) -> tuple[Place, ...]:
-    """Choose the operands that are brought near: those accessed most often for their bytes, while
-    they fit.
+    """Choose the operands to copy: those with the most accesses per byte, as far as they fit.
 
     Args:
-        parameters: of the kernel, the last ``workspaces`` of them workspaces.
-        workspaces: how many.
-        traffic: accesses of each, by name; what is accessed less than once for four bytes is
-            not worth moving.
-        near_bytes: room.
+        parameters: parameters of the kernel, the last ``workspaces`` of them workspaces.
+        workspaces: number of workspaces.
+        traffic: number of accesses to each, by name; operands with less than one access per four
+            bytes are not worth moving.
+        near_bytes: bytes available.
     """
     sizes = {
         parameter.name: math.prod(parameter.shape) * np.dtype(parameter.dtype).itemsize

@@ -1,4 +1,4 @@
-"""Schedules of CPU kernels: how each fused PrimFunc is looped over."""
+"""Schedules of CPU kernels: the loops of each fused PrimFunc."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def schedule(func: PrimFunc, operators: Sequence[str]) -> Scheduled:
     """Schedule a fused PrimFunc.
 
     Args:
-        func: blocks as legalization and fusion left them.
-        operators: what it was fused of, see `htvm.aot.fuse.Group`.
+        func: function with the blocks that legalization and fusion made.
+        operators: names of its operators; see `htvm.aot.fuse.Group`.
     """
     for operator in operators:
         if operator in _SPECIAL:

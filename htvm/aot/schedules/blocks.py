@@ -1,4 +1,4 @@
-"""What all schedules start with: which blocks there are, and which of them can be inlined."""
+"""The common start of all schedules: the blocks, and inlining."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _REDUCE = 2  # tirx.IterVar.CommReduce
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
-    """A PrimFunc and how it was scheduled, in a few words for the reader of the C code."""
+    """A scheduled PrimFunc, with a short description for readers of the C code."""
 
     func: PrimFunc
     note: str
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:
-    """A schedule of one PrimFunc, under the name ``main``."""
+    """Return a schedule of one PrimFunc, under the name ``main``."""
     return s_tir.Schedule(func.without_attr("global_symbol"), error_render_level="none")
 
 
 def blocks_of(sch: s_tir.Schedule) -> list[Any]:
-    """All blocks, in the order in which they are written."""
+    """Return all blocks, in the order in which they are written."""
     return list(sch.get_child_blocks(sch.get_sblock("root")))
 
 
@@ -43,12 +43,12 @@ def is_reduction(sch: s_tir.Schedule, block: Any) -> bool:
 
 
 def extent(sch: s_tir.Schedule, loop: Any) -> int:
-    """Number of iterations."""
+    """Return the number of iterations."""
     return int(sch.get(loop).extent)
 
 
 def loops_of(sch: s_tir.Schedule, block: Any) -> list[Any]:
-    """Loops around a block, outermost first."""
+    """Return the loops around a block, outermost first."""
     return list(sch.get_loops(block))
 
 
@@ -76,8 +76,8 @@ def _domain(sch: s_tir.Schedule, block: Any) -> int:
 def inline_all(sch: s_tir.Schedule) -> None:
     """Inline every element-wise block into its consumers, so that no intermediate remains.
 
-    A block whose elements are each used several times is kept: inlined, it would be computed as
-    often.  A mere copy is always inlined.
+    A block whose elements are each used several times is kept, because inlining would repeat its
+    computation.  A mere copy is always inlined.
     """
     for block in blocks_of(sch)[:-1]:
         if is_reduction(sch, block):
@@ -89,5 +89,5 @@ def inline_all(sch: s_tir.Schedule) -> None:
         try:
             sch.compute_inline(block)
         except ScheduleError:
-            # Not every block may be inlined (opaque access, output); it then stays as it is.
+            # Some blocks cannot be inlined (opaque access, output); they are kept.
             continue

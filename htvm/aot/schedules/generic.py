@@ -1,4 +1,4 @@
-"""Everything else: element-wise operators, pools, softmax."""
+"""Schedules for all other functions: element-wise operators, pools, softmax."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["schedule_any"]
 
 
 def schedule_any(func: PrimFunc) -> Scheduled:
-    """Inline what is element-wise, and compute each sum where its value is used."""
+    """Inline element-wise blocks, and compute each sum where its value is used."""
     sch = start(func)
     inline_all(sch)
     for block in blocks_of(sch)[:-1]:
@@ -36,7 +36,7 @@ def schedule_any(func: PrimFunc) -> Scheduled:
 
 
 def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:
-    """Move a sum into the loops of its only consumer, if each sum is used there just once."""
+    """Move a sum into the loops of its only consumer, if each sum is used only once there."""
     consumers = sch.get_consumers(block)
     if len(consumers) != 1 or is_reduction(sch, consumers[0]):
         return
@@ -47,12 +47,12 @@ def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:
     try:
         sch.compute_at(block, loops[-1], preserve_unit_loops=True)
     except ScheduleError:
-        # The consumer reads more than one sum per iteration; then it stays where it is.
+        # The consumer reads more than one sum per iteration, so it stays in place.
         return
 
 
 def _first_reduction_loop(sch: s_tir.Schedule, block: Any) -> Any:
-    """The outermost loop of a block that runs over a reduction axis."""
+    """Return the outermost loop of a block that runs over a reduction axis."""
     node = sch.get(block)
     spatial = sum(int(axis.iter_type) != 2 for axis in node.iter_vars)
     loops = loops_of(sch, block)

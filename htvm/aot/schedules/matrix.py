@@ -1,9 +1,9 @@
 """Convolutions and dense layers: a register block of pixels times output channels.
 
-RV32IM has no multiply-accumulate; what can be saved is loads.  A block of ``px`` pixels and ``kt``
+RV32IM has no multiply-accumulate; only loads can be saved.  A block of ``px`` pixels and ``kt``
 output channels needs ``px + kt`` loads for ``px * kt`` products, as long as its accumulators stay
-in registers.  Weights keep the layout (fy, fx, C, K) of the source, which already has the channels
-of a block side by side.
+in registers.  Weights keep the source's layout (fy, fx, C, K), in which the channels of a block are
+already side by side.
 """
 
 from __future__ import annotations
@@ -51,13 +51,15 @@ BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
     (2, 1): (4.0, 8),
     (1, 1): (5.0, 8),
 }
-"""(pixels, channels) of a register block: cycles per MAC (measured on the simulated CV32E40P, 3x3
-filter, 32 to 48 channels; one decimal: estimated), and how many steps of the sum to unroll before
-registers run out."""
+"""(pixels, channels) of a register block -> cycles per MAC, and steps of the sum to unroll.
+
+Cycles are measured on the simulated CV32E40P with a 3x3 filter and 32 to 48 channels (one decimal:
+estimated); more unrolling would run out of registers.
+"""
 
 
 def block_shape(pixels: int, channels: int) -> tuple[int, int]:
-    """The register block with the fewest cycles for an output of these sizes."""
+    """Return the register block with the fewest cycles for an output of these sizes."""
 
     def cost(shape: tuple[int, int]) -> tuple[float, int]:
         px, kt = shape
@@ -73,7 +75,7 @@ def _divisor(number: int, limit: int) -> int:
 
 
 def _anchor(sch: s_tir.Schedule, loops: int, output_loops: int) -> tuple[Any, Any] | None:
-    """(sum, output) if the function consists of just these two blocks, in so many loops."""
+    """Return (sum, output) if the function has just these two blocks, with this many loops."""
     blocks = blocks_of(sch)
     if len(blocks) != 2 or not is_reduction(sch, blocks[0]) or is_reduction(sch, blocks[1]):
         return None
@@ -87,14 +89,14 @@ def _is_nchw(sch: s_tir.Schedule, block: Any) -> bool:
 
 
 def _is_pointwise(sch: s_tir.Schedule, conv: Any, func: PrimFunc) -> bool:
-    """Whether an NHWC convolution is a product of matrices: 1x1, each pixel used once."""
+    """Whether an NHWC convolution is a product of matrices: 1x1, with each pixel used once."""
     _, y, x, _, ry, rx, _ = (extent(sch, loop) for loop in loops_of(sch, conv))
     _, iy, ix, _ = (int(size) for size in func.params[0].ty.shape)
     return (ry, rx) == (1, 1) and (iy, ix) == (y, x)
 
 
 def _flatten(sch: s_tir.Schedule, conv: Any, out: Any) -> tuple[Any, Any]:
-    """Make rows and columns of pixels one axis, so that a block of pixels may span two rows."""
+    """Merge rows and columns of pixels into one axis, so that a block may span two rows."""
     width = extent(sch, loops_of(sch, out)[2])
     sch.transform_layout(conv, ("write", 0), lambda n, y, x, k: (y * width + x, k))
     sch.transform_block_layout(conv, lambda n, y, x, k, ry, rx, rc: (y * width + x, k, rc))
@@ -103,7 +105,7 @@ def _flatten(sch: s_tir.Schedule, conv: Any, out: Any) -> tuple[Any, Any]:
 
 
 def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
-    """A convolution without padding, NHWC or NCHW; ``None`` if it is something else."""
+    """Schedule a convolution without padding, NHWC or NCHW; ``None`` for any other function."""
     sch = start(func)
     inline_all(sch)
     blocks = _anchor(sch, 7, 4)
@@ -123,7 +125,7 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
     tile, taps = loops_of(sch, conv)[-7:-3], loops_of(sch, conv)[-3:]
     kj, xj = (tile[1], tile[3]) if nchw else (tile[3], tile[2])
     if nchw:
-        # Rows of a map are not adjacent to those of the next: only a filter row is unrolled.
+        # Rows of a map are not contiguous with those of the next: only a filter row is unrolled.
         outer, inner, unroll = taps[:2], taps[2], extent(sch, taps[2])
     else:
         outer, inner = taps[:1], sch.fuse(taps[1], taps[2])
@@ -145,16 +147,16 @@ def _name_block(
     for loops in (inner, update):
         for loop, name in zip(loops, ("px", "ki"), strict=True):
             name_loop(sch, loop, name, extent(sch, loop))
-    # What sets the sums to zero has the block's loops innermost, unit loops among them.
+    # The block that zeroes the sums has the register block's loops innermost, including unit loops.
     tile = len(loops_of(sch, out)) - len(inner)
     for loop, name in zip(loops_of(sch, zero)[tile:], "ijkl", strict=False):
         name_loop(sch, loop, name, extent(sch, loop))
 
 
 def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
-    """A depthwise convolution without padding, NHWC or NCHW; ``None`` if it is something else.
+    """Schedule a depthwise convolution without padding, NHWC or NCHW; ``None`` for others.
 
-    One channel at a time, over several neighbouring pixels, whose windows share most loads.
+    One channel at a time, for several neighbouring pixels, whose windows share most loads.
     """
     sch = start(func)
     inline_all(sch)
@@ -186,12 +188,12 @@ def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
 
 
 def _pixels(width: int) -> int:
-    """Pixels to compute at once: more share more loads, but overlapping tiles compute twice."""
+    """Return how many pixels to compute at once: more share more loads, but overlap more."""
     return min(range(1, min(width, 4) + 1), key=lambda px: (-(-width // px) * (px + 0.7), -px))
 
 
 def schedule_dense(func: PrimFunc) -> Scheduled | None:
-    """A matrix product with constant weights (C, K); ``None`` if it is something else."""
+    """Schedule a matrix product with constant weights (C, K); ``None`` for any other function."""
     sch = start(func)
     inline_all(sch)
     blocks = _anchor(sch, 3, 2)

@@ -1,7 +1,7 @@
 """Padding as a few runs of bytes: borders are filled, rows are copied.
 
-Every run is a loop of its own over consecutive addresses, which C compilers turn into ``memset``
-and ``memcpy``.  Nothing is written twice.
+Every run is its own loop over consecutive addresses, which C compilers turn into ``memset`` and
+``memcpy``.  No element is written twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["schedule_pad"]
 
 
 def schedule_pad(func: PrimFunc) -> Scheduled | None:
-    """A padding with one value of all axes; ``None`` if it is something else."""
+    """Schedule a padding of any axes with one value; ``None`` for any other function."""
     source, target = func.params
     inner, outer = ([int(size) for size in buffer.ty.shape] for buffer in (source, target))
     sch = start(func)
@@ -40,7 +40,7 @@ def schedule_pad(func: PrimFunc) -> Scheduled | None:
 
 
 def _read_padding(store: Any) -> tuple[list[int], Any] | None:
-    """(elements before the input on each axis, value of the border)."""
+    """Return (elements before the input on each axis, value of the border)."""
     value = getattr(store, "value", None)
     if value is None or getattr(getattr(value, "op", None), "name", "") != "prim.if_then_else":
         return None
@@ -72,7 +72,7 @@ class _Writer:
         self.last = max(padded, default=0)
 
     def axis(self, axis: int, source: Any, target: Any) -> list[Any]:
-        """Statements that write axes ``axis`` and on, from these places in the flat buffers."""
+        """Return statements that write axes ``axis`` and following, from these positions."""
         step_in, step_out = math.prod(self.inner[axis + 1 :]), math.prod(self.outer[axis + 1 :])
         count, before = self.inner[axis], self.before[axis]
         after = self.outer[axis] - count - before
@@ -88,11 +88,11 @@ class _Writer:
         return [*head, *middle, *self.fill(after * step_out, first + count * step_out)]
 
     def fill(self, count: int, target: Any) -> list[Any]:
-        """``count`` bytes of the border's value."""
+        """Write ``count`` bytes of the border's value."""
         return self._loop(count, lambda i: BufferStore(self.target, self.value, [target + i]))
 
     def copy(self, count: int, source: Any, target: Any) -> list[Any]:
-        """``count`` bytes of the input."""
+        """Copy ``count`` bytes of the input."""
         return self._loop(
             count, lambda i: BufferStore(self.target, self.source[source + i], [target + i])
         )

@@ -1,8 +1,8 @@
-"""Tiles that do not divide the axis: the last one overlaps its neighbour instead of being cut.
+"""Tiles that do not divide the axis: the last one overlaps its neighbour.
 
 Splitting an axis of 7 by 2 guards every statement with ``outer * 2 + inner < 7``, in the innermost
-loop.  Where all of a tile is computed from inputs alone, computing an element twice is harmless,
-so the last tile may as well start at 5: ``min(outer * 2, 5) + inner``, and no guard is left.
+loop.  If a tile is computed from inputs alone, computing an element twice is harmless, so the last
+tile can start at 5: ``min(outer * 2, 5) + inner``, and no guard is left.
 """
 
 from __future__ import annotations
