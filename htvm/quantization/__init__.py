@@ -1,4 +1,4 @@
-"""Quantization: float networks to int8, and int8 networks to what the accelerators can execute.
+"""Quantization: float networks to int8, and int8 networks to the accelerators' arithmetic.
 
 `quantize` calibrates a float network; `retarget` rewrites the integer form in the accelerators'
 number schemes.

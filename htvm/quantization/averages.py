@@ -1,4 +1,4 @@
-"""Averages that change the scale: for retargeting, an average and a conversion."""
+"""Retargeting averages that change the scale: as an average and a conversion."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["averaged"]
 def averaged(
     name: str, op: OnnxAverage, inputs: tuple[str, ...], shape: tuple[int, ...], zero_point: int
 ) -> list[Operator]:
-    """The two operators that an average is; the second has its name.
+    """Return the two operators for an average; the second has its name.
 
-    The conversion is left out where scales are free.  Run on integers, the two round once each,
-    where the original rounds once: at most one step of difference.
+    The conversion is left out if scales are free.  On integers, the two round once each, where the
+    original rounds only once: at most one step of difference.
 
     Args:
-        name: of the average.
-        op: the average.
-        inputs: names of the tensors it reads, paddings looked through.
-        shape: of the result, channel-last, without batch.
-        zero_point: of its input.
+        name: name of the average.
+        op: operator of the average.
+        inputs: names of the tensors it reads, before any paddings.
+        shape: shape of the result, channel-last, without batch.
+        zero_point: zero point of its input.
 
     Raises:
-        UnsupportedError: if it is padded, or clips other than a rectifier does.
+        UnsupportedError: it is padded, or clips in another way than a rectifier.
     """
     where = f"operator '{name}'"
     if any(op.padding):

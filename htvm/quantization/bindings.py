@@ -1,4 +1,4 @@
-"""Bindings of one Relax module, written into another."""
+"""Copying bindings from one Relax module into another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["substitute", "write_binding"]
 
 
 def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
-    """An expression with other variables."""
+    """Return an expression with variables replaced."""
     from tvm import relax
 
     if isinstance(expr, relax.Var):
@@ -27,7 +27,7 @@ def substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
 
 
 def write_binding(builder: BlockBuilder, module: IRModule, name: str, value: Any) -> Var:
-    """Write a call, and the function of ``module`` that it calls, if it does."""
+    """Write a call, including the function of ``module`` that it calls, if any."""
     from tvm import relax
 
     if isinstance(value.args[0], relax.GlobalVar):

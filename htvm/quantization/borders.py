@@ -1,6 +1,6 @@
-"""Networks whose inputs and outputs are reals, or unsigned: what is retargeted lies inside.
+"""Conversions at the inputs and outputs of networks with real or unsigned interfaces.
 
-`inside` takes the conversions at the inputs and outputs away, `outside` puts them around the
+`inside` removes the conversions at the inputs and outputs; `outside` puts them around the
 retargeted network again, so that its interface stays the source's.
 """
 
@@ -35,9 +35,9 @@ class Borders:
     """The conversions around a network.
 
     Attributes:
-        source: the model with them.
-        inputs: for each input the operator that converts it, or ``None``.
-        outputs: likewise for each output.
+        source: the model including them.
+        inputs: for each input, the operator that converts it, or ``None``.
+        outputs: for each output, likewise.
         moves: names of the reshapes between an input and its conversion, by that conversion.
     """
 
@@ -47,10 +47,10 @@ class Borders:
     moves: Mapping[str, tuple[str, ...]]
 
     def converted(self, data: Mapping[str, Array]) -> dict[str, Array]:
-        """Samples in the source's own numbers, by input, as int8 under the names inside.
+        """Convert samples in the source's numbers, by input, to int8 under the names inside.
 
         Raises:
-            InputError: if reals are not finite.
+            InputError: reals are not finite.
         """
         result = {}
         for info, node in zip(self.source.inputs, self.inputs, strict=True):
@@ -86,13 +86,13 @@ def _quantized(array: Array, op: Quantize) -> Array:
 
 
 def inside(model: Model) -> tuple[Model, Borders | None]:
-    """The network between the conversions, and these; ``None`` if there are none.
+    """Return the network between the conversions, and the conversions (``None`` without any).
 
     Args:
-        model: in the integer form.
+        model: model in the integer form.
 
     Raises:
-        UnsupportedError: if an input is neither int8 nor converted to it at once.
+        UnsupportedError: an input is neither int8 nor immediately converted to it.
     """
     from patterns.reading.read import main_of
 
@@ -131,7 +131,7 @@ def inside(model: Model) -> tuple[Model, Borders | None]:
 def _first(
     name: str, info: TensorInfo, nodes: tuple[Node, ...]
 ) -> tuple[Node | None, tuple[str, ...]]:
-    """The conversion of an input, and the names of the reshapes before it."""
+    """Return the conversion of an input, and the names of the reshapes before it."""
     if info.dtype == "int8":
         return None, ()
     moves: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ def _first(
 
 
 def _is_inward(node: Node) -> bool:
-    """Whether it converts an input to what is computed with."""
+    """Whether it converts an input to the type used for computing."""
     return isinstance(node.op, Quantize | Rescale) and node.output_dtype == "int8"
 
 
@@ -167,7 +167,7 @@ def _last(node: Node | None, info: TensorInfo) -> Node | None:
 
 
 def _step(node: Node) -> tuple[float | None, int | None]:
-    """Scale and zero point of what a conversion gives, as far as it says them."""
+    """Return scale and zero point of a conversion's result, as far as known."""
     if not isinstance(node.op, Quantize):
         return None, None
     return float(np.float32(node.op.step)), node.op.zero_point
@@ -177,7 +177,7 @@ def _step(node: Node) -> tuple[float | None, int | None]:
 
 
 class _Rebuilding:
-    """Writes bindings of several modules into one new function ``main``."""
+    """Writes bindings of several modules into a new function ``main``."""
 
     def __init__(self, params: list[Var], *modules: IRModule) -> None:
         import tvm
@@ -199,7 +199,7 @@ class _Rebuilding:
         self.mapping[var] = write_binding(self.builder, module, str(var.name), value)
 
     def write(self, body: Any) -> IRModule:
-        """``body`` writes the bindings and returns the results."""
+        """Let ``body`` write the bindings and return the results; return the module."""
         from tvm import relax
 
         with self.builder.function("main", self.params):
@@ -263,7 +263,7 @@ def _stripped(
 
 
 def outside(model: Model, borders: Borders) -> Model:
-    """The network inside with the conversions around it again, and the source's interface."""
+    """Return the network with the conversions around it again, and the source's interface."""
     from tvm import relax
 
     from patterns.names import name_of

@@ -1,9 +1,9 @@
-"""What each tensor of the source looks like when the network runs: seeded inputs, statistics.
+"""Statistics of each tensor of the source on calibration inputs; seeded inputs.
 
 Without data, inputs are drawn from three kinds of noise in the input's own quantization: uniform
 integers (hard contrast), rounded normals around the zero point, and smooth waves (which excite
-what white noise averages away).  None of them is the data the network was made for; the file's
-own ranges stay the outer bound of everything that is derived from them.
+features that white noise averages away).  None of them is the data that the network was made for;
+the file's own ranges stay the outer bound of everything that is derived from them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _REACH = 4.0  # standard deviations: one value in 16,000 of a normal distributio
 
 
 def sample_count(net: Net) -> int:
-    """How many inputs to draw, so that calibration takes seconds: 24 to 512, a multiple of 3."""
+    """How many inputs to draw for calibration to take seconds: 24 to 512, a multiple of 3."""
     macs = sum(op.macs for op in net.operators)
     return int(np.clip(_BUDGET // max(macs, 1), 24, 512)) // 3 * 3
 
 
 def noise_inputs(net: Net, count: int, seed: int) -> dict[str, Array]:
-    """``count`` int8 inputs, a third of each kind of noise; equal on every run."""
+    """Return ``count`` int8 inputs, a third of each kind of noise; equal on every run."""
     rng = np.random.default_rng(seed)
     samples: dict[str, list[Array]] = {name: [] for name in net.inputs}
     for index in range(count):
@@ -49,7 +49,7 @@ def noise_inputs(net: Net, count: int, seed: int) -> dict[str, Array]:
 
 
 def _waves(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """A sum of six plane waves of random direction, wavelength, phase and strength."""
+    """Return a sum of six plane waves of random direction, wavelength, phase and strength."""
     axes = [np.linspace(0.0, 1.0, size) for size in shape[:-1] or shape]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     total = np.zeros(shape)
@@ -61,14 +61,14 @@ def _waves(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
 
 
 def check_data(net: Net, data: Mapping[str, Array]) -> dict[str, Array]:
-    """Real inputs, checked.
+    """Return the user's inputs after checking them.
 
     Args:
         net: the network.
         data: name -> int8 ``[N, y, x, C]`` or ``[N, C]``.
 
     Raises:
-        InputError: if a name, shape or type is wrong, or the counts differ.
+        InputError: a name, shape or type is wrong, or the counts differ.
     """
     if set(data) != set(net.inputs):
         raise InputError(
@@ -89,16 +89,16 @@ def check_data(net: Net, data: Mapping[str, Array]) -> dict[str, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What the source computes on the calibration inputs.  Units: steps of the source.
+    """Statistics of the source on the calibration inputs.  Units: steps of the source.
 
     Attributes:
         tensors: name -> int8 array of every tensor.
-        variance: name -> ``[C]``, of the values relative to the zero point.
-        active: name -> ``[C]``, share of the positions that a rectifier lets through.
+        variance: name -> ``[C]``, variance of the values relative to the zero point.
+        active: name -> ``[C]``, share of the positions that are positive before a rectifier.
         before_clip: name -> ``[S, C]``, values before the source clips them, relative to its zero
             point, at some random positions.
-        extremes: name -> ``[4, C]``, likewise the least and the largest value seen, and those that
-            a normal distribution of the same mean and variance hardly ever exceeds.
+        extremes: name -> ``[4, C]``, likewise the smallest and the largest value seen, and bounds
+            that a normal distribution with the same mean and variance hardly ever exceeds.
     """
 
     tensors: Mapping[str, Array]
@@ -115,7 +115,7 @@ def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
     variance, active, before, extremes = {}, {}, {}, {}
     for name, values in tensors.items():
         real = values.reshape(-1, values.shape[-1]).astype(np.float32) - net.zero_point(name)
-        # The mean is what the bias can repair; a little of it stays.
+        # The bias can correct the mean; a small part of it remains.
         variance[name] = real.var(axis=0) + 0.05 * np.square(real).mean(axis=0)
         rectified = net.rectified(name)
         active[name] = (real > 0).mean(axis=0) if rectified else np.ones(real.shape[-1])

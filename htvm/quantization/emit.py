@@ -15,10 +15,10 @@ __all__ = ["emit_module"]
 
 
 def emit_module(net: Net) -> IRModule:
-    """The module; parameters and operators keep the names of the network.
+    """Return the module; parameters and operators keep the names of the network.
 
     Raises:
-        UnsupportedError: if an operator is in no accelerator's scheme.
+        UnsupportedError: an operator is in no accelerator's scheme.
     """
     from tvm import relax
 
@@ -39,7 +39,7 @@ def emit_module(net: Net) -> IRModule:
 
 
 def _needed(net: Net) -> list[Operator]:
-    """The operators that outputs depend on: what only kept operators read is converted in vain."""
+    """The operators that outputs depend on; conversions for other kept operators are useless."""
     wanted, found = set(net.outputs), []
     for op in reversed(net.operators):
         if op.name in wanted:

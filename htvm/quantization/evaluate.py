@@ -1,4 +1,4 @@
-"""Run an operator by its own definition, as TVM compiles it for this machine."""
+"""Running an operator by its own definition, compiled by TVM for this machine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["compiled", "evaluate", "run_each"]
 
 
 def evaluate(op: Op, parts: Sequence[Array]) -> Array:
-    """What an operator computes for a batch of samples.
+    """Return the results of an operator for a batch of samples.
 
     Args:
-        op: the operator, whose tensors have a batch of 1.
-        parts: one array for each input, ``[N, ...]`` in the operator's own layout.
+        op: operator whose tensors have a batch of 1.
+        parts: one array per input, ``[N, ...]`` in the operator's own layout.
 
     Returns:
         The results, ``[N, ...]``.
@@ -41,8 +41,7 @@ def run_each(run: Reference, parts: Sequence[Array]) -> Array:
 
 @lru_cache(maxsize=64)
 def _compiled(op: Op, types: tuple[tuple[tuple[int, ...], str], ...]) -> Reference:
-    """The operator, compiled; the same operator is asked for again and again while scales are
-    searched."""
+    """Return the operator, compiled; the search for scales runs the same operators repeatedly."""
     return compiled(types, lambda builder, inputs: op.write(builder, inputs, "evaluated"))
 
 

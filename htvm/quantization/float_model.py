@@ -1,4 +1,4 @@
-"""`quantize`: from a float network and calibration data to an int8 model for a target."""
+"""`quantize`: an int8 model for a target, from a float network and calibration data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Source", "calibrated", "quantize"]
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
 """An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, or an ``ExportedProgram`` of torch."""
 
-_KEPT = 512  # samples that retargeting sees: it runs the network on all of them
+_KEPT = 512  # largest number of samples for retargeting: it runs the network on all of them
 _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 
 
@@ -44,31 +44,31 @@ def quantize(
 ) -> Model:
     """Quantize a float network to int8 with calibration data, and retarget it.
 
-    onnxruntime's static quantizer finds scales and zero points (see
-    `htvm.quantization.static`).  The model that results keeps its float inputs and outputs and
-    remembers the data, so that `htvm.build` retargets it with these to whatever it is built for.
-    What retargeting to ``target`` costs is logged here, and part of a build's report there.
+    onnxruntime's static quantizer finds scales and zero points (see `htvm.quantization.static`).
+    The resulting model keeps its float inputs and outputs and the data, so that `htvm.build` uses
+    the data when it retargets the model for any target. The loss of accuracy from retargeting to
+    ``target`` is logged here, and is part of a build's report.
 
     Args:
         model: an ``.onnx`` file, a float ``.tflite`` file (its operators: see
             `htvm.quantization.tflite_float`; inputs and outputs stay NHWC), an
             ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``.
         target: one of `htvm.targets()`.
-        data: real inputs, as many and as varied as the network sees in use (a hundred often
-            suffice): an array ``[N, ...]``, arrays by input name, an iterable of samples (arrays,
-            or dicts by input name), or the path of an npz or npy file.
-        name: of the model, used for C symbols; default: the file's name, or ``"model"``.
-        dimensions: ``{"batch": 1}``: sizes of named dimensions that the model leaves open.
-        progress: is told which stage this is in.
+        data: real inputs, as many and as varied as in use (a hundred often suffice): an array ``[N,
+            ...]``, arrays by input name, an iterable of samples (arrays, or dicts by input name),
+            or the path of an npz or npy file.
+        name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
+        dimensions: sizes of named dimensions that the model leaves open, e.g. ``{"batch": 1}``.
+        progress: receives the stages.
 
     Returns:
         The int8 model in the integer form.
 
     Raises:
-        ModelError: ``model`` is no model, or damaged, or quantized already.
-        UnsupportedError: it uses what is not supported.
+        ModelError: ``model`` is not a model, is damaged, or is already quantized.
+        UnsupportedError: it uses an unsupported feature.
         InputError: ``data`` do not fit the model's inputs, are not finite, or there are none.
-        TargetError: the target is not known.
+        TargetError: the target is unknown.
         DependencyError: onnxruntime is not installed, or torch lacks its ONNX exporter.
     """
     from byoc_dory.soc.registry import resolve
@@ -109,12 +109,12 @@ def calibrated(
             quantized = load_onnx(made, name or Path(called).stem, dimensions=dimensions)
     kept = np.unique(np.linspace(0, count - 1, min(count, _KEPT)).astype(np.int64))
     calibration = {key: array[kept] for key, array in samples.items()}
-    # What was read is a file that nobody else has.
+    # The file that was read is a temporary one, which nobody else has.
     return replace(quantized, source=called, file_sha256="", calibration=calibration)
 
 
 def _retargeted(model: Model, target: Target) -> Retargeted:
-    """The model in the scheme of a target; it logs what that costs, and raises where it cannot."""
+    """Return the model in a target's scheme; log the loss of accuracy, and raise if unsupported."""
     from byoc_dory.options import TilingOptions
     from htvm.placement.plan import place
     from htvm.quantization.retarget import retarget
@@ -141,7 +141,7 @@ def _refuse_quantized(graph: Graph) -> None:
 
 
 def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
-    """The model as an ONNX file, and what it is called."""
+    """Return the model as an ONNX file, and its name."""
     path = folder / "model.onnx"
     called = path.name
     if isinstance(model, (str, PathLike)):
@@ -169,14 +169,14 @@ def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
 
 
 def _exported(program: Any) -> Any:
-    """A torch program as an ONNX model, by torch's own exporter."""
+    """Convert a torch program to an ONNX model with torch's own exporter."""
     try:
         import torch
     except ImportError as error:
         raise _no_torch("torch") from error
     try:
         converted = torch.onnx.export(program, dynamo=True, verbose=False)
-    except ImportError as error:  # onnxscript, which torch asks for only then
+    except ImportError as error:  # onnxscript, which torch needs only for this
         raise _no_torch(getattr(error, "name", None) or "onnxscript") from error
     except Exception as error:
         raise UnsupportedError(

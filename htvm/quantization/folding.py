@@ -1,4 +1,4 @@
-"""Conversions beside tables are tables too: one look-up instead of two passes over a tensor."""
+"""Merging conversions into adjacent tables: one look-up instead of two passes over a tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVERY = np.arange(-128, 128).astype(np.int8).reshape(-1, 1)
 
 
 def fold_tables(net: Net) -> Net:
-    """Take every conversion that only a table reads, or that alone reads a table, into the table.
+    """Merge every conversion that only a table reads, or that is a table's only reader, into it.
 
     The table keeps its name.
     """
@@ -52,7 +52,7 @@ def _is_conversion(op: Operator) -> bool:
 
 
 def _with(net: Net, first: Operator, last: Operator, joined: Operator) -> Net:
-    """The network with two operators replaced by one, at the place of the last."""
+    """Return the network with two operators replaced by one, at the place of the last."""
 
     def renamed(name: str) -> str:
         return joined.name if name == last.name else name

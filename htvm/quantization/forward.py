@@ -11,14 +11,14 @@ __all__ = ["forward"]
 
 
 def forward(net: Net, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Every tensor of the network for a batch of inputs.
+    """Return every tensor of the network for a batch of inputs.
 
     Args:
-        net: the network.  A softmax, and what follows it, is not computed.
+        net: the network.  A softmax and everything after it is not computed.
         inputs: name -> int8 ``[N, y, x, C]`` or ``[N, C]``.
 
     Returns:
-        name -> int8 array, of every tensor, the inputs included.
+        name -> int8 array of every tensor, including the inputs.
     """
     tensors = dict(inputs)
     for op in net.operators:

@@ -1,6 +1,6 @@
-"""The network as retargeting sees it: a list of integer operators on channel-last arrays.
+"""The network in the form used for retargeting: integer operators on channel-last arrays.
 
-Nothing of the compiler's IR is needed to reason about scales.
+Reasoning about scales needs nothing of the compiler's IR.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Net:
     Attributes:
         inputs: name -> shape of each input, channel-last, without batch.
         zero_points: name -> zero point of each input.
-        operators: in execution order.
-        outputs: names of the tensors that leave the network, in order.
+        operators: operators in execution order.
+        outputs: names of the tensors that the network returns, in order.
         channel_first: whether the module's own layout is NCHW.
     """
 
@@ -46,7 +46,7 @@ class Net:
         object.__setattr__(self, "_by_name", {op.name: op for op in self.operators})
 
     def at(self, homes: Mapping[str, Accelerator]) -> Net:
-        """The network with the accelerators that shall run its operators; others' is the CPU."""
+        """The network with these accelerators for its operators; the others run on the CPU."""
         operators = tuple(replace(op, home=homes.get(op.name)) for op in self.operators)
         return replace(self, operators=operators)
 
@@ -57,7 +57,7 @@ class Net:
 
     @property
     def shifted(self) -> tuple[ProductOperator, ...]:
-        """The layers with weights of 8 bits."""
+        """The layers with 8-bit weights."""
         return tuple(op for op in self.products if op.core is None)
 
     @property
@@ -67,53 +67,54 @@ class Net:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """All tensors that need a scale: the inputs, then the results in execution order, those
-        of softmaxes excepted."""
+        """The tensors that need a scale: inputs, then results in order, except softmaxes."""
         return (*self.inputs, *(op.name for op in self.operators if not op.ends))
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The tensors that exist in the source's own quantization only: the inputs, and what kept
-        operators compute."""
+        """Tensors only in the source's quantization: inputs, and kept operators' results."""
         return (*self.inputs, *(op.name for op in self.operators if op.kept))
 
     @cached_property
     def zeros(self) -> Mapping[str, int]:
-        """The zero point of every tensor."""
+        """The zero point of every tensor, by name."""
         return {**self.zero_points, **{op.name: op.zero_point for op in self.operators}}
 
     def producer(self, tensor: str) -> Operator | None:
-        """The operator that computes a tensor, or ``None`` for an input."""
+        """Return the operator that computes a tensor, or ``None`` for an input."""
         return self._by_name.get(tensor)
 
     def shape(self, tensor: str) -> tuple[int, ...]:
-        """Shape of a tensor, channel-last, without batch."""
+        """Return the shape of a tensor, channel-last, without batch."""
         return self.inputs[tensor] if tensor in self.inputs else self._by_name[tensor].shape
 
     def shapes(self, op: Operator) -> list[tuple[int, ...]]:
-        """Shapes of what an operator reads."""
+        """Return the shapes of an operator's inputs."""
         return [self.shape(name) for name in op.inputs]
 
     def channels(self, tensor: str) -> int:
-        """Size of a tensor's last axis."""
+        """Return the size of a tensor's last axis."""
         return self.shape(tensor)[-1]
 
     def zero_point(self, tensor: str) -> int:
-        """Zero point of a tensor."""
+        """Return the zero point of a tensor."""
         return self.zeros[tensor]
 
     def clip(self, tensor: str) -> tuple[int, int]:
-        """Inclusive bounds of a tensor."""
+        """Return the inclusive bounds of a tensor."""
         op = self.producer(tensor)
         return INT8 if op is None else op.clip
 
     def consumers(self, tensor: str) -> tuple[Operator, ...]:
-        """The operators that read a tensor, in execution order."""
+        """Return the operators that read a tensor, in execution order."""
         return tuple(op for op in self.operators if tensor in op.inputs)
 
     def limits(self, tensor: str) -> tuple[int, int]:
-        """Inclusive bounds that those who read a tensor set: fewer than eight bits for a ternary
-        core, directly or behind operators that cannot clip by themselves."""
+        """Return the inclusive bounds that a tensor's readers require.
+
+        A ternary core requires fewer than eight bits, directly or through operators that cannot
+        clip.
+        """
         low, high = INT8
         for op in self.consumers(tensor):
             bound = INT8
@@ -125,22 +126,24 @@ class Net:
         return low, high
 
     def narrow(self, tensor: str) -> bool:
-        """Whether a tensor must lie within fewer than eight bits."""
+        """Whether a tensor must fit fewer than eight bits."""
         return self.limits(tensor) != INT8
 
     def real_bias(self, op: ProductOperator) -> Array:
-        """What a layer adds to the product of weights and numbers (not integers), in steps of its
-        output, ``[K]``; flooring included, zero points not."""
+        """Return the addend of a layer's product in real numbers, in output steps, ``[K]``.
+
+        It includes flooring, but not zero points.
+        """
         plain = op.weight.astype(np.int64).reshape(len(op.weight), -1).sum(axis=1)
         real = (op.bias + self.zero_point(op.inputs[0]) * plain) * op.factor()
         return np.asarray(real + offset_of(op.requant) - missing_zero(op))
 
     def rectified(self, tensor: str) -> bool:
-        """Whether the operator that computes the tensor lets nothing below zero through."""
+        """Whether the operator that computes the tensor is a rectifier."""
         op = self.producer(tensor)
         return op is not None and not op.passes and op.rectifies
 
 
 def missing_zero(op: ProductOperator) -> int:
-    """The zero point of an output whose requantization does not add it by itself."""
+    """Return the zero point of an output whose requantization does not add it."""
     return op.zero_point if isinstance(op.requant, Shift | MulShift) else 0

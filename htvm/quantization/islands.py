@@ -1,10 +1,10 @@
-"""Parts of a network that retargeting keeps without understanding them, as islands in it.
+"""Parts of a network that retargeting copies without analysing them, as islands.
 
-An island is what computes one int8 tensor from other int8 tensors by way of reals, wider integers,
-tensors of another batch than 1, or operators that no accelerator's scheme has: a layer norm between
+An island computes one int8 tensor from other int8 tensors through reals, wider integers, tensors
+with a batch other than 1, or operators that no accelerator's scheme has: a layer norm between
 dequantization and quantization, a product of two activations, a dense layer over many rows.  It is
-copied from the source's module, runs on the host in the source's own quantization, and is one
-``kept`` operator to everything else here.  What two islands have in common is written once.
+copied from the source's module, runs on the host in the source's own quantization, and is a single
+``kept`` operator to everything else here.  Parts that two islands share are written once.
 """
 
 from __future__ import annotations
@@ -48,11 +48,14 @@ if TYPE_CHECKING:
 __all__ = ["KEPT", "SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
 
 KEPT = (OnnxBinary, TableLookup, TfliteBinary, TfliteMean)
-"""Operators that compute on as the source has them, beside convolutions of several groups, moves
-that fill with something else than the number zero, and islands."""
+"""Operators kept in the source's form, besides grouped convolutions, other fills, and islands.
+
+These are convolutions of several groups, and moves that fill with something other than the number
+zero.
+"""
 
 SOFTMAXES = (OnnxSoftmax, TfliteSoftmax)
-"""Softmaxes that retargeting knows, as the last operators of a network."""
+"""Softmaxes that retargeting supports as the last operators of a network."""
 
 _HANDING_ON = (AveragePool, MaxPool, Move, Reshape)
 _KNOWN = (*_HANDING_ON, *KEPT, *SOFTMAXES, Convert, OnnxAverage)
@@ -60,8 +63,10 @@ _PRODUCTS = (IntegerMatmul, Linear, LinearSums, RealMatmul)
 
 
 def is_foreign(node: Node) -> bool:
-    """Whether an operator belongs to an island: retargeting does not know it, or not all it reads
-    and computes is int8 with a batch of 1."""
+    """Whether an operator belongs to an island.
+
+    Retargeting does not support it, or not all of its tensors are int8 with a batch of 1.
+    """
     if {*node.input_dtypes, node.output_dtype} != {"int8"}:
         return True
     if any(shape[:1] != (1,) for shape in (*node.input_shapes, node.output_shape)):
@@ -70,25 +75,25 @@ def is_foreign(node: Node) -> bool:
 
 
 def _hands_on(node: Node) -> bool:
-    """Whether its result has the scale and zero point of what it reads."""
+    """Whether its result has the same scale and zero point as its input."""
     return isinstance(node.op, _HANDING_ON)
 
 
 def _is_end(node: Node) -> bool:
-    """Whether others than islands can read what it computes."""
+    """Whether other operators than islands can read its result."""
     return node.output_dtype == "int8" and node.output_shape[:1] == (1,)
 
 
 @dataclass(frozen=True, eq=False)
 class Island:
-    """What computes one int8 tensor.
+    """The operators that compute one int8 tensor.
 
     Attributes:
-        module: the source's.
-        result: the tensor's variable in it.
-        inputs: names of the int8 tensors it is computed from, each once.
-        variables: theirs in the module.
-        bindings: of all operators inside, in execution order.
+        module: module of the source.
+        result: variable of the tensor in this module.
+        inputs: names of the int8 tensors that it is computed from, each once.
+        variables: variables of these tensors in the module.
+        bindings: bindings of all operators inside, in execution order.
         macs: multiply-accumulates of its matrix products.
     """
 
@@ -100,8 +105,11 @@ class Island:
     macs: int
 
     def write(self, builder: BlockBuilder, inputs: Sequence[Expr], written: dict[Var, Var]) -> Var:
-        """Write it again, reading ``inputs``; ``written`` are variables of the module that other
-        islands have written already, and is extended."""
+        """Write it again, reading ``inputs``.
+
+        ``written`` has the module's variables that other islands have already written, and is
+        extended.
+        """
         from tvm import relax
 
         mapping: dict[Var, Expr] = dict(zip(self.variables, inputs, strict=True))
@@ -116,7 +124,7 @@ class Island:
         return written[self.result]
 
     def run(self, parts: Sequence[Array]) -> Array:
-        """What it computes for a batch, ``[N, ...]`` in the module's own layout."""
+        """Return its result for a batch, ``[N, ...]`` in the module's own layout."""
         return run_each(self._reference, parts)
 
     @cached_property
@@ -128,15 +136,15 @@ class Island:
 def find_islands(
     module: IRModule, nodes: Sequence[Node], extra: Sequence[str] = ()
 ) -> tuple[Mapping[str, Island], frozenset[str]]:
-    """The islands by the tensor they compute, and the names of the operators that only are inside.
+    """Return the islands by the tensor they compute, and the names of operators only used inside.
 
     Args:
-        module: in the integer form, int8 at its inputs and outputs.
+        module: module in the integer form, with int8 inputs and outputs.
         nodes: its operators.
-        extra: names of operators to keep although retargeting knows their kind.
+        extra: names of operators to keep although retargeting supports their kind.
 
     Raises:
-        UnsupportedError: if an island reads no int8 tensor.
+        UnsupportedError: an island reads no int8 tensor.
     """
     from patterns.names import name_of
     from patterns.reading.read import bindings_of, main_of, operators
@@ -168,7 +176,7 @@ def find_islands(
 
 
 def _inside(node: Node, foreign: Mapping[str, Node]) -> Iterator[Node]:
-    """An operator, and those before it back to int8 tensors."""
+    """Yield an operator, and those before it back to int8 tensors."""
     seen, waiting = {node.name}, [node]
     while waiting:
         item = waiting.pop()
@@ -197,8 +205,9 @@ def _macs(node: Node) -> int:
 
 
 def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int]) -> int:
-    """Zero point of what an island computes: what the operators say that it comes from, else what
-    those that read it take it to be, else 0.
+    """Return the zero point of an island's result.
+
+    It comes from the operators that compute it, else from those that read it, else it is 0.
 
     Args:
         node: the last operator.

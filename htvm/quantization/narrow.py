@@ -1,8 +1,8 @@
 """Keeping tensors within fewer than eight bits where their producer cannot clip to them.
 
-A ternary core reads seven bits.  The CPU and the core itself clip to as many; a core of eight bits
-does not, so the sums of its layer must be small enough by themselves: the step of what it computes
-is widened until weights and bias prove it.
+A ternary core reads seven bits.  The CPU and the core itself clip to seven bits; an 8-bit core does
+not, so the sums of its layer must be small enough by themselves: the step of its output is widened
+until weights and bias prove it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from htvm.quantization.ties import Tie, find_ties
 
 __all__ = ["readers_of_wide", "widen"]
 
-_MARGIN = 1.04  # for what rounding adds to the weights and mean errors to the bias
+_MARGIN = 1.04  # margin for rounding of the weights and mean errors in the bias
 _SWEEPS = 4
 
 
 def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
-    """Scales with which every sum of an 8-bit layer fits where fewer bits are read.
+    """Return scales with which every sum of an 8-bit layer fits where fewer bits are read.
 
-    Tensors whose step is not free (they are a result of the network) are left alone (see
-    `readers_of_wide`).
+    Tensors whose step is fixed (results of the network) are not changed (see `readers_of_wide`).
 
     Args:
         net: the source.
-        scales: as chosen without regard to this.
-        per_channel: as they were chosen.
+        scales: scales chosen without this restriction.
+        per_channel: as for choosing them.
     """
     tight = _tight(net)
     if not tight:
@@ -55,11 +54,11 @@ def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
 
 
 def readers_of_wide(net: Net, scales: Scales) -> tuple[str, ...]:
-    """Ternary layers that read what could not be kept small enough.
+    """Return the ternary layers whose inputs could not be kept small enough.
 
     Args:
         net: the source.
-        scales: as `widen` leaves them.
+        scales: scales returned by `widen`.
     """
     wide = [op.name for op in _tight(net) if (_excess(net, op, scales) > 1.0).any()]
     found: dict[str, None] = {}
@@ -73,12 +72,12 @@ def readers_of_wide(net: Net, scales: Scales) -> tuple[str, ...]:
 
 
 def _tight(net: Net) -> list[ProductOperator]:
-    """Layers that cannot clip to the fewer bits in which they are read."""
+    """Return the layers that cannot clip to the fewer bits in which they are read."""
     return [op for op in net.products if not op.clips_freely and net.narrow(op.name)]
 
 
 def _excess(net: Net, op: ProductOperator, scales: Scales) -> Array:
-    """How many times larger than the limits the sums of each output channel may be, ``[K]``."""
+    """Return by which factor the sums of each output channel may exceed the limits, ``[K]``."""
     weight, bias, shift = scaled_parameters(net, op, scales)
     zero_in, zero_out = scales.zero_point[op.inputs[0]], scales.zero_point[op.name]
     low, high = (bound - zero_in for bound in _held(net, op.inputs[0], zero_in))
@@ -96,13 +95,13 @@ def _excess(net: Net, op: ProductOperator, scales: Scales) -> Array:
 
 
 def _held(net: Net, tensor: str, zero: int) -> tuple[int, int]:
-    """Inclusive bounds of a tensor of the result."""
+    """Return the inclusive bounds of a tensor of the result."""
     low, high = net.limits(tensor)
     return (0 if zero == 0 and net.rectified(tensor) else low), high
 
 
 def _by_lane(tie: Tie, name: str, factor: Array) -> Array:
-    """The largest factor of each lane of a tie, at least 1."""
+    """Return the largest factor of each lane of a tie, at least 1."""
     lanes = tie.members[name][1]
     result = np.ones(tie.lanes)
     np.maximum.at(result, lanes, factor)
@@ -110,7 +109,7 @@ def _by_lane(tie: Tie, name: str, factor: Array) -> Array:
 
 
 def _coarser(net: Net, scales: Scales, tie: Tie, factor: Array) -> Scales:
-    """The scales with the steps of a tie multiplied, and shifts that suit them."""
+    """Return the scales with the steps of a tie multiplied, and suitable shifts."""
     step = dict(scales.step)
     for name, (_, lanes) in tie.members.items():
         step[name] = step[name] * factor[lanes]
@@ -124,7 +123,7 @@ def _coarser(net: Net, scales: Scales, tie: Tie, factor: Array) -> Scales:
 
 
 def _fitting(net: Net, op: ProductOperator, scales: Scales) -> int:
-    """The largest shift with which a layer's weights fit int8."""
+    """Return the largest shift with which a layer's weights fit int8."""
     plain = replace(scales, shift={**scales.shift, op.name: 0})
     largest = float(np.abs(scaled_parameters(net, op, plain)[0]).max())
     if largest <= 0.0:

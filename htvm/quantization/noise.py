@@ -1,11 +1,11 @@
-"""The error model: how much noise a choice of steps puts on the network's outputs.
+"""The error model: the noise on the network's outputs for a choice of steps.
 
-Every rounding and clipping is taken as independent noise.  Its power at the outputs is its
+Every rounding and clipping is modelled as independent noise.  Its power at the outputs is its
 variance times a *gain*, the squared gradient averaged over positions, which follows from the
-weights and from how often each rectifier is open.  Three sources of noise exist: rounding an
-activation (step**2 / 12), rounding a weight (the variance of what it multiplies / 12, in units of
-``step_out * 2**-m``), and clipping what the step cannot hold, measured on calibration values.
-Units: squared steps of the source's outputs.
+weights and from how often each rectifier is open.  There are three sources of noise: rounding an
+activation (step**2 / 12), rounding a weight (the variance of its operand / 12, in units of
+``step_out * 2**-m``), and clipping values that the step cannot represent, measured on calibration
+values. Units: squared steps of the source's outputs.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from htvm.quantization.ties import AddChoice, anchors
 __all__ = ["WEIGHT_LIMIT", "NoiseModel"]
 
 WEIGHT_LIMIT = 127.5
-"""Magnitude up to which a weight rounds into int8."""
+"""Magnitude up to which a weight rounds to int8."""
 
-_FEEDBACK = 0.3  # share of the weights' rounding noise that error feedback leaves
-_RARE = 1e-3  # weight of an extreme value beside the mean of the ordinary ones
+_FEEDBACK = 0.3  # share of the weights' rounding noise that remains after error feedback
+_RARE = 1e-3  # weight of an extreme value relative to the mean of the ordinary ones
 
 
 class NoiseModel:
@@ -32,7 +32,7 @@ class NoiseModel:
 
     Args:
         net: the source.
-        statistics: of the source on the calibration inputs.
+        statistics: statistics of the source on the calibration inputs.
     """
 
     def __init__(self, net: Net, statistics: Statistics) -> None:
@@ -42,7 +42,7 @@ class NoiseModel:
         self.gain = self._gains()
 
     def _gains(self) -> dict[str, Array]:
-        """Per tensor ``[C]``: output noise power per unit of variance at every position."""
+        """Return per tensor ``[C]``: output noise power per unit of variance at every position."""
         net = self.net
         gain = {name: np.zeros(net.channels(name)) for name in net.tensors}
         for name in anchors(net):
@@ -59,9 +59,9 @@ class NoiseModel:
     # -------------------------------------------------------------------- activations
 
     def rounding(self, name: str, step: Array, choice: AddChoice | None, input_shift: int) -> Array:
-        """Variance of rounding to steps ``[C, G]`` of a tensor, in squared steps of the source.
+        """Return the variance of rounding to steps ``[C, G]`` of a tensor, in squared source steps.
 
-        The source rounds as well; usually that is noise of its own, the same whatever we do.
+        The source rounds as well; usually that is independent noise, the same for all choices.
         """
         op = self.net.producer(name)
         if choice is not None or op is None or op.kept:
@@ -70,10 +70,10 @@ class NoiseModel:
         return op.rounding(step)
 
     def clipping(self, name: str, step: Array, low: int, high: int) -> Array:
-        """Mean squared error of holding a tensor's values in ``low..high`` steps.
+        """Return the mean squared error of clipping a tensor's values to ``low..high`` steps.
 
         Args:
-            name: of the tensor.
+            name: name of the tensor.
             step: ``[C, G]``, candidates.
             low, high: inclusive bounds, relative to the zero point.
         """
@@ -89,25 +89,25 @@ class NoiseModel:
         return result
 
     def activation_noise(self, name: str, rounding: Array, clipping: Array) -> Array:
-        """Noise at the outputs per channel, ``[C, G]``, of rounding and clipping a tensor."""
+        """Return the output noise per channel, ``[C, G]``, of rounding and clipping a tensor."""
         active = self.statistics.active[name][:, None]
         return np.asarray(self.gain[name][:, None] * (active * rounding + clipping))
 
     # -------------------------------------------------------------------- weights
 
     def largest_weight(self, op: ProductOperator, step_in: Array, step_out: Array) -> float:
-        """Largest weight in steps of 2**-m, for m = 0."""
+        """Return the largest weight in steps of 2**-m, for m = 0."""
         peak = self.magnitude[op.name].max(axis=2)
         return float(((peak * op.per_input(step_in)).max(axis=1) / step_out).max())
 
     def row_noise(
         self, op: ProductOperator, shift: float, step_in: Array, step_out: Array
     ) -> Array:
-        """Noise ``[K, G]`` of the weights of each output channel.
+        """Return the noise ``[K, G]`` of the weights of each output channel.
 
         Args:
-            op: a layer.
-            shift: its m.
+            op: the layer.
+            shift: its shift m.
             step_in: ``[C]``.
             step_out: ``[K, G]``, candidates.
         """
@@ -122,11 +122,11 @@ class NoiseModel:
     def column_noise(
         self, op: ProductOperator, shift: float, step_in: Array, step_out: Array
     ) -> Array:
-        """Noise ``[C, G]`` of the weights of each input channel.
+        """Return the noise ``[C, G]`` of the weights of each input channel.
 
         Args:
-            op: a layer.
-            shift: its m.
+            op: the layer.
+            shift: its shift m.
             step_in: ``[C, G]``, candidates.
             step_out: ``[K]``.
         """
@@ -143,5 +143,5 @@ class NoiseModel:
 
 
 def _excess(weight: Array) -> Array:
-    """Squared error of a weight beyond int8, raised: such an error is the same everywhere."""
+    """The squared error of weights beyond int8, with a penalty, as such errors are systematic."""
     return np.asarray(4.0 * np.square(np.maximum(weight - WEIGHT_LIMIT, 0.0)))

@@ -1,4 +1,4 @@
-"""The operators that retargeting knows: what each computes, and what it does with scales.
+"""The operators that retargeting supports: their computations and their effect on scales.
 
 Source and result are written in the same few operators, so that one forward pass runs either.
 Arrays are channel-last, ``(y, x, C)`` or ``(C,)`` without the batch axis.  An operator that the
@@ -62,12 +62,12 @@ class Operator:
     """One integer operator; its output tensor has the operator's name.
 
     Attributes:
-        name: layer name, unique in the net.
+        name: name of the layer, unique in the net.
         inputs: names of operators, or of inputs of the net.
-        shape: of the output, channel-last, without batch.
+        shape: shape of the output, channel-last, without batch.
         clip: inclusive bounds of the output.
-        zero_point: of the output.
-        home: the accelerator that shall run it; ``None`` for the CPU, which has all arithmetic.
+        zero_point: zero point of the output.
+        home: the accelerator that will run it; ``None`` for the CPU, which supports all arithmetic.
 
     Class attributes:
         passes: whether the output has the scale and zero point of the input.
@@ -93,12 +93,12 @@ class Operator:
 
     @property
     def rectifies(self) -> bool:
-        """Whether no output lies below zero: a ReLU, or a zero point at the lower end."""
+        """Whether no output is below zero: a ReLU, or a zero point at the lower end."""
         return self.clip[0] == self.zero_point
 
     @property
     def core(self) -> TernaryScheme | None:
-        """The number scheme of the ternary core that shall run it, if one shall."""
+        """The number scheme of the ternary core that will run it, or ``None``."""
         scheme = None if self.home is None else self.home.scheme
         return scheme if isinstance(scheme, TernaryScheme) else None
 
@@ -114,7 +114,7 @@ class Operator:
 
     @property
     def wants_symmetric(self) -> bool:
-        """Whether its inputs shall have zero point 0."""
+        """Whether its inputs should have zero point 0."""
         return self.core is not None
 
     @property
@@ -123,54 +123,54 @@ class Operator:
         return 0
 
     def run(self, inputs: Sequence[Array]) -> Array:
-        """The int8 output for a batch of its inputs, ``[N, ...]``."""
+        """Return the int8 output for a batch of its inputs, ``[N, ...]``."""
         raise NotImplementedError
 
     def made(self) -> Op:
-        """The operator of the integer form.
+        """Return the operator of the integer form.
 
         Raises:
-            UnsupportedError: if it is in no accelerator's scheme.
+            UnsupportedError: it is in no accelerator's scheme.
         """
         raise NotImplementedError
 
     def write(self, builder: BlockBuilder, inputs: list[Var], shared: dict[Var, Var]) -> Var:
-        """Write the operator of the integer form; ``shared`` is what islands have written."""
+        """Write the operator of the integer form; ``shared`` has variables of islands."""
         return self.made().write(builder, inputs, self.name)
 
     def before_clip(self, tensors: Mapping[str, Array], zero: Mapping[str, int]) -> Array:
-        """The output relative to its zero point, before it is clipped, in real numbers.
+        """Return the output relative to its zero point, before it is clipped, in real numbers.
 
         Args:
-            tensors: what the network computes.
+            tensors: tensors of the network by name.
             zero: zero points of its tensors.
         """
         return np.asarray(tensors[self.name].astype(np.float64) - self.zero_point)
 
     def rounding(self, step: Array) -> Array:
-        """Variance of rounding the output to steps ``[C, G]``, in squared steps of the source."""
+        """The variance of rounding the output to steps ``[C, G]``, in squared source steps."""
         return np.zeros(step.shape) if self.passes else np.asarray(step**2 / 12)
 
     def pass_back(self, through: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-        """Gains ``[C]`` of each input from those of the output.
+        """Return gains ``[C]`` of each input from those of the output.
 
         Args:
             through: per channel, output noise power per unit of variance of the output.
-            shapes: of the inputs.
+            shapes: shapes of the inputs.
         """
         return [through]
 
     def lanes(self, shapes: Sequence[tuple[int, ...]]) -> list[Array | None]:
         """Which channels of inputs (of ``shapes``) and output belong together, for each input.
 
-        With one input: its channel that each output channel comes from; with several: for each,
-        the output channel that each of its channels goes to.  ``None`` if channels stay, empty if
-        they get mixed.
+        With one input: the input channel that each output channel comes from; with several: for
+        each, the output channel that each of its channels goes to.  ``None`` if channels are
+        unchanged, empty if they are mixed.
         """
         return [None] * len(self.inputs)
 
     def ratio(self) -> float:
-        """Factor between input and output steps, of an operator that passes them on."""
+        """The factor between input and output steps, for an operator that passes them through."""
         return 1.0
 
 
@@ -182,7 +182,8 @@ class AddOperator(Operator):
     """The sum of two tensors.
 
     Attributes:
-        requant: of the sum; with two or three factors, TFLite's or onnxruntime's addition.
+        requant: requantization of the sum; with two or three factors, TFLite's or onnxruntime's
+            addition.
     """
 
     computes = requantizes = True
@@ -197,11 +198,11 @@ class AddOperator(Operator):
 
     @property
     def wants_symmetric(self) -> bool:
-        """See `Operator.wants_symmetric`; it can do otherwise, see `ties.add_choices`."""
+        """See `Operator.wants_symmetric`; it has alternatives, see `ties.add_choices`."""
         return True
 
     def factors(self) -> tuple[Array, Array]:
-        """Real factors ``[1]`` from steps of each operand to output steps."""
+        """Return real factors ``[1]`` from steps of each operand to output steps."""
         factors = factors_of(self.requant)
         if isinstance(self.requant, TfliteRequant):
             first, second, out = factors[:, None]
@@ -298,7 +299,7 @@ class IslandOperator(Operator):
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxOperator(Operator):
-    """A softmax at the end of a network, which is not computed here."""
+    """A softmax at the end of a network; it is not computed here."""
 
     ends = True
 

@@ -1,8 +1,8 @@
 """Layers with weights: sums of products over a batch, in numpy.
 
-Everything is exact integer arithmetic.  Convolutions go through a matrix product in floating
-point whose partial sums provably stay integers below 2**24 (float32) or 2**53 (float64), so the
-result depends neither on the library behind numpy nor on its number of threads.
+Everything is exact integer arithmetic.  Convolutions use a floating-point matrix product whose
+partial sums provably stay integers below 2**24 (float32) or 2**53 (float64), so the result depends
+neither on the library behind numpy nor on its number of threads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProductOperator(Operator):
     Attributes:
         weight: int8 ``[K, C / groups, fy, fx]``.
         bias: int64 ``[K]``, with the input's zero point folded in.
-        requant: how the accumulator becomes int8.
+        requant: requantization from the accumulator to int8.
     """
 
     computes = requantizes = True
@@ -63,20 +63,20 @@ class ProductOperator(Operator):
 
     @property
     def area(self) -> int:
-        """Input positions for each output position."""
+        """Number of input positions per output position."""
         return 1
 
     def factor(self) -> Array:
-        """Real factors ``[K]`` from accumulator steps to output steps."""
+        """Return real factors ``[K]`` from accumulator steps to output steps."""
         return np.broadcast_to(factors_of(self.requant), (len(self.weight),))
 
     # -------------------------------------------------------------------- sums
 
     def columns(self, x: Array) -> Array:
-        """The operands of each output position as rows of a matrix.
+        """Return the operands of each output position as rows of a matrix.
 
         Args:
-            x: ``[N, C]``, or ``[N, y, x, C]`` of a convolution.
+            x: ``[N, C]``, or ``[N, y, x, C]`` for a convolution.
 
         Returns:
             ``[positions, C * fy * fx]``, columns in the order of ``weight.reshape(K, -1)``.
@@ -89,13 +89,13 @@ class ProductOperator(Operator):
         return self.columns(x)[None]
 
     def accumulate(self, x: Array) -> Array:
-        """The accumulators before the bias.
+        """Return the accumulators before the bias.
 
         Args:
             x: int8 ``[N, y, x, C]`` or ``[N, C]``.
 
         Returns:
-            Integers in a floating-point array ``[N, oy, ox, K]``, or ``[N, K]`` of a dense layer.
+            Integers in a floating-point array ``[N, oy, ox, K]``, or ``[N, K]`` for a dense layer.
         """
         dtype = self._float
         matrix = self.weight.reshape(len(self.weight), -1).astype(dtype).T
@@ -108,7 +108,7 @@ class ProductOperator(Operator):
         return "float32" if 128 * int(rows.max()) < 1 << 24 else "float64"
 
     def pass_sums(self, x: Array, rows: int) -> list[Array]:
-        """The sums of each pass of a ternary layer over an array of so many rows.
+        """Return the sums of each pass of a ternary layer over an array with this many rows.
 
         A pass takes as many whole input channels as the rows hold.
         """
@@ -142,7 +142,7 @@ class ProductOperator(Operator):
     # -------------------------------------------------------------------- channels
 
     def per_input(self, values: Array) -> Array:
-        """Values ``[C]`` of input channels, to be broadcast over ``[K, C / groups]``."""
+        """Reshape values ``[C]`` of input channels to broadcast over ``[K, C / groups]``."""
         return values[None]
 
     def over_inputs(self, matrix: Array, values: Array) -> Array:
@@ -150,7 +150,7 @@ class ProductOperator(Operator):
         return np.asarray(matrix @ values)
 
     def over_outputs(self, values: Array, matrix: Array) -> Array:
-        """Values ``[K]`` of output channels times ``matrix``, summed: ``[C]``."""
+        """Return values ``[K]`` of output channels times ``matrix``, summed: ``[C]``."""
         return np.asarray(values @ matrix)
 
     def pass_back(self, through: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
@@ -159,7 +159,7 @@ class ProductOperator(Operator):
         return [self.over_outputs(through, squares) / self.area]
 
     def magnitude(self) -> Array:
-        """Magnitudes of the weights in steps of the output, ``[K, C / groups, taps]``."""
+        """Return magnitudes of the weights in steps of the output, ``[K, C / groups, taps]``."""
         weight = self.weight.reshape(*self.weight.shape[:2], -1)
         return np.abs(weight * self.factor()[:, None, None])
 
@@ -178,11 +178,11 @@ class DenseOperator(ProductOperator):
 
 @dataclass(frozen=True, eq=False)
 class ConvolutionOperator(ProductOperator):
-    """A convolution of one group.
+    """A convolution with one group.
 
     Attributes:
-        window: how it moves; an explicit padding before it is part of it.
-        pad_value: what the padding holds; anything but 0 takes an explicit padding operator.
+        window: how it moves; it includes an explicit padding before it.
+        pad_value: value of the padding; values other than 0 need an explicit padding operator.
     """
 
     _: KW_ONLY
@@ -200,7 +200,7 @@ class ConvolutionOperator(ProductOperator):
         return self.window.strides[0] * self.window.strides[1]
 
     def windows(self, x: Array) -> Array:
-        """A view of the operands of each output position.
+        """Return a view of the operands of each output position.
 
         Args:
             x: ``[N, y, x, C]``.
@@ -234,8 +234,10 @@ class ConvolutionOperator(ProductOperator):
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseOperator(ConvolutionOperator):
-    """A convolution that filters each channel by itself: its input's channels are the rows of its
-    weight ``[C, 1, fy, fx]``."""
+    """A convolution that filters each channel separately.
+
+    Its input's channels are the rows of its weight ``[C, 1, fy, fx]``.
+    """
 
     def operands(self, x: Array) -> Array:
         """See `ProductOperator.operands`."""

@@ -1,4 +1,4 @@
-"""From a model in the integer form to the network that retargeting works on."""
+"""Reading a model in the integer form as the network that retargeting works on."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ _Place: TypeAlias = tuple[str, tuple[str, ...], tuple[int, ...]]
 
 
 def read_net(model: Model) -> Net:
-    """The network of a model.
+    """Return the network of a model.
 
     Args:
-        model: in the integer form.
+        model: model in the integer form.
 
     Raises:
-        UnsupportedError: if retargeting does not know an operator, or a padding stands for
-            something else than the number zero.
+        UnsupportedError: retargeting does not support an operator, or a padding has a value other
+            than the number zero.
     """
     from patterns.reading.read import main_of
 
@@ -102,7 +102,7 @@ def read_net(model: Model) -> Net:
 
 
 def channel_last(shape: tuple[int, ...], channel_first: bool) -> tuple[int, ...]:
-    """A tensor's shape without batch, channels last."""
+    """Return a tensor's shape without batch, channels last."""
     if shape[0] != 1:
         raise UnsupportedError(f"a batch of {shape[0]}", hint="only batch size 1 is supported")
     rest = tuple(shape[1:])
@@ -146,7 +146,7 @@ class _Reader:
         self.channel_first = channel_first
         self.zero: dict[str, int] = {}
         self.operators: list[Operator] = []
-        # An explicit padding is taken into the convolutions behind it.
+        # An explicit padding is merged into the convolutions after it.
         self.pads: dict[str, tuple[Pad, str]] = {}
         self.outputs = set(outputs)
         self.readers: dict[str, list[Node]] = {}
@@ -185,7 +185,7 @@ class _Reader:
         self.operators.append(operator)
 
     def _operator(self, node: Node, inputs: tuple[str, ...]) -> Operator:
-        """An operator that reads ``inputs``."""
+        """Return an operator that reads ``inputs``."""
         op, first, zero = node.op, self.channel_first, self.zero[inputs[0]]
         at = node.name, inputs, channel_last(node.output_shape, first)
         if node.scaled is not None:
@@ -205,7 +205,7 @@ class _Reader:
                 shapes = [channel_last(shape, first) for shape in node.input_shapes]
                 index = _index_of(op, shapes, first)
                 return GatherOperator(*at, op=op, index=index, fill=zero, zero_point=zero)
-            case Filling():  # with something else than the number zero
+            case Filling():  # with another value than the number zero
                 return KeptOperator(*at, op=op, zero_point=zero, channel_first=first)
         if isinstance(op, KEPT):
             zero = op.zero_point or 0
@@ -215,7 +215,7 @@ class _Reader:
         )
 
     def _island(self, node: Node) -> Operator:
-        """What ends in a node."""
+        """Return the island that ends in a node."""
         island = self.islands[node.name]
         zero = zero_point_of(node, self.nodes, self.zero)
         shape = channel_last(node.output_shape, self.channel_first)
@@ -275,7 +275,7 @@ class _Reader:
         return kind(*at, **common, window=window, pad_value=self.zero[node.inputs[0]])
 
     def _padding(self, node: Node, layer: Convolution) -> tuple[int, int, int, int]:
-        """The padding of a convolution, implicit or explicit: always with the number zero."""
+        """Return a convolution's padding, implicit or explicit: always with the number zero."""
         source = node.inputs[0]
         padding, value = layer.pad, 0
         if source in self.pads:
@@ -318,21 +318,21 @@ class _Reader:
 
 
 def _is_grouped(node: Node) -> bool:
-    """Whether it is a convolution of several groups of several channels, which no scheme has."""
+    """Whether it is a convolution with several groups of several channels, which no scheme has."""
     layer = node.layer
     return isinstance(layer, Convolution) and not layer.depthwise and layer.groups != 1
 
 
 def _index_of(move: Move, shapes: Sequence[tuple[int, ...]], channel_first: bool) -> Array:
-    """Which element each of the result's is; -1 for the filling.
+    """Return the source index of each element of the result; -1 for the filling.
 
     Args:
         move: an operator that only moves elements.
-        shapes: of its inputs, channel-last, without batch.
+        shapes: shapes of its inputs, channel-last, without batch.
         channel_first: whether the module's own layout is NCHW.
 
     Returns:
-        int64, flat, in the order of a channel-last result.
+        Flat int64 array, in the order of a channel-last result.
     """
     parts, start = [], 0
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""What retargeting cost: signal to quantization noise per layer and at the output."""
+"""The loss of accuracy from retargeting: SQNR per layer and at the output."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from htvm.quantization.ties import ends
 __all__ = ["EXACT_DB", "LayerCost", "RetargetReport", "measure", "sqnr_db", "unchanged"]
 
 EXACT_DB = 120.0
-"""What is reported where nothing differs."""
+"""Reported SQNR if nothing differs, in dB."""
 _WORST = 3
 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What retargeting cost one operator.
+    """The loss of accuracy of one operator.
 
     Attributes:
-        name: of the operator, the same before and after.
+        name: name of the operator, the same before and after.
         sqnr_db: power of the source's output over the power of the difference, in dB, in real
-            numbers; everything before the operator contributes.
+            numbers; all operators before it contribute.
     """
 
     name: str
@@ -37,19 +37,20 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class RetargetReport:
-    """What retargeting cost, measured between the source and the result.
+    """The loss of accuracy from retargeting, measured between the source and the result.
 
     Attributes:
         network: name of the model.
-        changed: whether there was anything to do.
-        reason: why not, else what the figures were measured on.
-        layers: in execution order; operators that only move data are left out.
-        output_sqnr_db: of the worst output (before a softmax), ``None`` if nothing changed.
-        ternary: layers that got ternary weights.
-        scheme: that the model was written in, as `Model.scheme` names it.
-        agreement: share of the inputs for which the largest output is the same one, 0 to 1;
-            ``None`` if the network decides nothing (it has neither a softmax nor a vector of 2 to
-            100 scores as its only output) or nothing changed.
+        changed: whether the model was changed.
+        reason: why not, else a description of the inputs used for measuring.
+        layers: costs in execution order, without operators that only move data.
+        output_sqnr_db: SQNR of the worst output (before a softmax) in dB; ``None`` if nothing
+            changed.
+        ternary: names of the layers that got ternary weights.
+        scheme: scheme that the model was written in, as in `Model.scheme`.
+        agreement: fraction of the inputs with the same largest output, 0 to 1; ``None`` if the
+            network makes no decision (it has neither a softmax nor a vector of 2 to 100 scores as
+            its only output) or nothing changed.
     """
 
     network: str
@@ -96,12 +97,12 @@ class RetargetReport:
 
 
 def unchanged(network: str, reason: str) -> RetargetReport:
-    """The report of a model that was left alone."""
+    """Return the report of a model that was not changed."""
     return RetargetReport(network, False, reason)
 
 
 def sqnr_db(reference: Array, result: Array) -> float:
-    """Signal to quantization noise ratio of real numbers in dB, within +-`EXACT_DB`."""
+    """Return the SQNR of real numbers in dB, within +-`EXACT_DB`."""
     wanted = reference.astype(np.float64)
     signal = float(np.square(wanted).sum())
     noise = float(np.square(wanted - result).sum())
@@ -124,12 +125,12 @@ def measure(
     """Compare the source and the result on the same inputs.
 
     Args:
-        name: of the model.
+        name: name of the model.
         net: the source.
-        scales: of the result's tensors.
+        scales: scales of the result's tensors.
         result: the network in the shift scheme.
         before, after: all tensors of source and result.
-        inputs: what the inputs are, in a few words.
+        inputs: a description of the inputs, in a few words.
     """
     costs = []
     for op in net.operators:
@@ -164,7 +165,7 @@ def _agreement(
 
 
 def _scores(net: Net) -> str | None:
-    """The tensor whose largest element is the decision."""
+    """Return the tensor whose largest element is the decision."""
     softmaxes = [op for op in net.operators if op.ends]
     if softmaxes:
         return softmaxes[-1].inputs[0]

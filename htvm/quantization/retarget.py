@@ -1,4 +1,4 @@
-"""From a model in any integer scheme to the same model in the schemes of the accelerators."""
+"""Rewriting a model from any integer scheme in the schemes of the accelerators."""
 
 from __future__ import annotations
 
@@ -35,20 +35,19 @@ Calibration: TypeAlias = "Array | Sequence[Array] | Mapping[str, Array]"
 
 @dataclass(frozen=True)
 class RetargetOptions:
-    """Choices of retargeting; the defaults are the best we know.
+    """Options of retargeting; the defaults are the best we know.
 
     Attributes:
-        per_channel: give each channel a scale of its own where the layers around can absorb it
+        per_channel: whether each channel gets a scale of its own if the layers around can absorb it
             (cross-layer equalization); otherwise one scale per tensor.
-        error_feedback: round weights so that the errors of a sum cancel; otherwise each weight to
-            the nearest integer.
-        bias_correction: repair the mean error of each channel.
-        samples: seeded inputs to calibrate with; ``None``: as many as take about a second.
-        seed: of those inputs.
-        scheme: multiply-and-shift instead of the schemes of the accelerators, for every layer with
-            weights and every add; accelerators of the scheme ``mul_shift`` get it by themselves,
-            with a multiplier of 8 bits for each channel or, where one of them has but one a
-            layer, for each layer.
+        error_feedback: whether to round weights such that the errors of a sum cancel; otherwise
+            each weight to the nearest integer.
+        bias_correction: whether to correct the mean error of each channel.
+        samples: number of seeded inputs for calibration; ``None``: as many as take about a second.
+        seed: seed of these inputs.
+        scheme: multiply-and-shift for every layer with weights and every add, instead of the
+            accelerators' schemes; accelerators with the scheme ``mul_shift`` get it anyway, with an
+            8-bit multiplier per channel or, if one of them supports only one per layer, per layer.
     """
 
     per_channel: bool = True
@@ -61,11 +60,11 @@ class RetargetOptions:
 
 @dataclass(frozen=True, eq=False)
 class Retargeted:
-    """A model in the scheme of the accelerators, and what getting there cost.
+    """A model in the scheme of the accelerators, and the loss of accuracy.
 
     Attributes:
-        model: with the interface of the source: names, shapes, types, quantization.
-        report: per layer and at the output.
+        model: the model, with the source's interface: names, shapes, types, quantization.
+        report: loss of accuracy per layer and at the output.
     """
 
     model: Model
@@ -82,28 +81,28 @@ def retarget(
 ) -> Retargeted:
     """Rewrite a model so that the accelerators can execute it.
 
-    A core of 8 bits knows symmetric int8, one arithmetic right shift per layer that floors, and
+    An 8-bit core supports symmetric int8 and one arithmetic right shift per layer that floors, and
     clips to [-128, 127] or [0, 127].  Everything else (per-channel scales, zero points, rounding)
     goes into weights and biases; the scales of the activations are chosen for the least noise at
-    the output.  A ternary core's layers get ternary weights, and inputs of 7 bits (see
-    `htvm.quantization.ternary`).  `RetargetOptions.scheme` asks for multiply-and-shift instead (see
+    the output.  A ternary core's layers get ternary weights, and 7-bit inputs (see
+    `htvm.quantization.ternary`).  `RetargetOptions.scheme` selects multiply-and-shift instead (see
     `htvm.quantization.mul_shift`).  The result is deterministic.
 
     Args:
-        model: in the integer form.
-        accelerators: that it is for; without any (an empty sequence) the model stays as it is.
-            ``None`` means a core of 8 bits.
-        places: layer -> name of the accelerator that shall run it, or ``"cpu"``; without, all
+        model: model in the integer form.
+        accelerators: accelerators that it is for; without any (an empty sequence) the model is not
+            changed. ``None`` means an 8-bit core.
+        places: layer -> name of the accelerator that will run it, or ``"cpu"``; by default, all
             layers are written for 8 bits.
-        data: real inputs to calibrate and to measure with, instead of those that the model was
-            quantized with, or of seeded ones if there are none either: an array
-            ``[N, ...]`` or a sequence of samples for a model of one input, or arrays ``[N, ...]``
-            by input name; in the input's own integers and layout.
+        data: real inputs for calibrating and measuring, instead of those that the model was
+            quantized with, or seeded ones: an array ``[N, ...]`` or a sequence of samples for a
+            model with one input, or arrays ``[N, ...]`` by input name; in the input's own integers
+            and layout.
         options: see `RetargetOptions`.
 
     Raises:
-        UnsupportedError: if the model has an operator that retargeting does not know.
-        InputError: if ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
+        UnsupportedError: the model has an operator that retargeting does not support.
+        InputError: ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
     from htvm.quantization.read import read_net
@@ -142,7 +141,7 @@ def retarget(
 
 
 def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
-    """The multipliers that all of these accelerators have."""
+    """Return the multipliers that all of these accelerators support."""
     found = [entry.scheme for entry in accelerators]
     kinds = [entry for entry in found if isinstance(entry, MulShiftScheme)]
     return MulShiftScheme(
@@ -187,7 +186,7 @@ def _retarget(
 
 
 def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple[Net, Scales]:
-    """The scales, and the network without the ternary layers whose inputs cannot be kept small."""
+    """The scales, and the network without ternary layers whose inputs cannot be kept small."""
     while True:
         noise = NoiseModel(net, statistics)
         grid = 1.0 if options.scheme is None else GRID
@@ -202,7 +201,7 @@ def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple
 
 
 def _scheme(net: Net) -> str:
-    """What `Model.scheme` says of a network written for its homes."""
+    """Return `Model.scheme` for a network written for its homes."""
     ternary = [op.core is not None for op in (*net.products, *net.adds)]
     return "shift" if not any(ternary) else "ternary" if all(ternary) else "mixed"
 
@@ -213,7 +212,7 @@ def _scheme(net: Net) -> str:
 def _inputs(
     model: Model, net: Net, data: Calibration | None, options: RetargetOptions
 ) -> tuple[dict[str, Array], dict[str, Array], str]:
-    """Inputs to calibrate with, inputs to measure with, and the latter in words."""
+    """Return inputs to calibrate with, inputs to measure with, and a description of the latter."""
     if data is None:
         count = options.samples or sample_count(net)
         fresh = max(24, min(count, 96))
@@ -233,7 +232,7 @@ def _inputs(
 
 
 def _stacked(data: object) -> Array:
-    """Samples as one array, the first axis over them."""
+    """Return samples as one array, with the first axis over them."""
     try:
         return data if isinstance(data, np.ndarray) and data.ndim else np.stack(list(data))  # type: ignore[call-overload]
     except (TypeError, ValueError) as error:
@@ -245,7 +244,7 @@ def _stacked(data: object) -> Array:
 
 
 def _named(model: Model, data: Calibration) -> dict[str, Array]:
-    """Samples by the name of the input."""
+    """Return samples by the name of the input."""
     if isinstance(data, Mapping):
         return {name: _stacked(array) for name, array in data.items()}
     if len(model.inputs) != 1:
@@ -257,7 +256,7 @@ def _named(model: Model, data: Calibration) -> dict[str, Array]:
 
 
 def _by_name(model: Model, net: Net, data: Calibration) -> dict[str, Array]:
-    """Data by the name of the network's input, channel-last, without the batch axis of 1."""
+    """Return data by the name of the network's input, channel-last, without the batch axis of 1."""
     infos = {info.name: info.shape for info in model.inputs}
     given = _named(model, data)
     if set(given) != set(infos):

@@ -1,7 +1,7 @@
-"""Writing the network in its new scheme, operator by operator, along the calibration inputs.
+"""Writing the network in its new scheme, operator by operator, using the calibration inputs.
 
-Each layer is rounded knowing what its predecessors, already rounded, really deliver, so that its
-bias corrects the mean error of everything before it.
+Each layer is rounded given the actual results of its predecessors, which are already rounded, so
+that its bias corrects the mean error of everything before it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from htvm.quantization.ties import anchors
 __all__ = ["Rewritten", "rewrite", "scaled_parameters"]
 
 _INT32_MAX = 2**31 - 1
-_CONVERT_BITS = 16  # precision of the factor of a conversion that is no power of two
-_CONVERT_SHIFT = 22  # and its largest shift: a zero point shifted as far still fits int32
-_FEW = 10  # positions below which a mean error is not trusted
+_CONVERT_BITS = 16  # precision of a conversion's factor that is not a power of two
+_CONVERT_SHIFT = 22  # and its largest shift: a zero point shifted by it still fits int32
+_FEW = 10  # number of positions below which a mean error is not trusted
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,9 @@ class Rewritten:
     """A network in the shift scheme, or a multiply-shift scheme.
 
     Attributes:
-        net: the result; operators keep their names, conversions are ``convert_<n>``.
-        exported: tensor that must be in the source's quantization -> the result's tensor that is.
+        net: the result; operators keep their names, conversions are named ``convert_<n>``.
+        exported: tensor that must be in the source's quantization -> the result's tensor that has
+            it.
     """
 
     net: Net
@@ -60,10 +61,11 @@ def rewrite(
     Args:
         net: the source.
         scales: for all its tensors.
-        tensors: what the source computes on the calibration inputs, inputs included.
-        feedback: round weights with error feedback instead of to the nearest.
-        correct: correct biases by the mean error on the calibration inputs.
-        scheme: to write layers in; ``None``: the shift scheme, or the ternary one at such a core.
+        tensors: the source's tensors for the calibration inputs, including the inputs.
+        feedback: whether to round weights with error feedback instead of to the nearest.
+        correct: whether to correct biases by the mean error on the calibration inputs.
+        scheme: scheme for the layers; ``None``: the shift scheme, or the ternary one on a ternary
+            core.
     """
     writer = _Writer(net, scales, tensors, feedback, correct, scheme)
     for name in net.inputs:
@@ -74,13 +76,13 @@ def rewrite(
 
 
 def scaled_parameters(net: Net, op: ProductOperator, scales: Scales) -> tuple[Array, Array, float]:
-    """A layer's real weights and biases in steps of 2**-m, and m, not yet rounded.
+    """Return a layer's real weights and biases in steps of 2**-m, and m, not yet rounded.
 
-    The bias holds the new zero point and half a step, so that flooring rounds, but not yet the
+    The bias includes the new zero point and half a step, so that flooring rounds, but not yet the
     zero point of the input.  The shift m is lowered until int32 holds every sum.
 
     Raises:
-        UnsupportedError: if no m does.
+        UnsupportedError: no m is small enough.
     """
     step_in, step_out = scales.step[op.inputs[0]], scales.step[op.name]
     weight = op.weight * (op.factor() / step_out)[:, None, None, None]
@@ -98,7 +100,7 @@ def scaled_parameters(net: Net, op: ProductOperator, scales: Scales) -> tuple[Ar
 
 
 def _reach(weight: Array, bias: Array, shift: float) -> float:
-    """A bound of every sum of rounded weights and corrected bias."""
+    """Return a bound of every sum of rounded weights and corrected bias."""
     rows = np.minimum(np.abs(weight) * 2.0**shift + 1, 128).reshape(len(weight), -1).sum(axis=1)
     # Twice the inputs: once in the sum, once for a zero point folded into the bias.
     return float((2 * 128 * rows + np.abs(bias) * 2.0**shift).max() * 1.01)
@@ -129,7 +131,7 @@ class _Writer:
     # -------------------------------------------------------------------- borders
 
     def bring_in(self, name: str, values: Array) -> None:
-        """Convert a tensor in the source's own quantization to its new scale."""
+        """Convert a tensor from the source's own quantization to its new scale."""
         self.given[name] = self.values[name] = values
         step, zero = float(self.scales.step[name][0]), self.scales.zero_point[name]
         source = self.net.zero_point(name)
@@ -143,7 +145,7 @@ class _Writer:
         self.name[name] = convert.name
 
     def _export(self, name: str) -> str:
-        """The tensor that carries an anchor in the source's own quantization."""
+        """Return the tensor that holds an anchor in the source's own quantization."""
         if name not in self.exported:
             step, zero = self.scales.step[name], self.scales.zero_point[name]
             self.exported[name] = self.name[name]
@@ -160,7 +162,7 @@ class _Writer:
     def _convert(
         self, source: str, like: str, factor: float, old: int, new: int
     ) -> ConvertOperator:
-        """``round((x - old) * factor) + new``: one shift where the factor is a power of two."""
+        """Return ``round((x - old) * factor) + new``: one shift if the factor is a power of two."""
         taken = {op.name for op in (*self.net.operators, *self.operators)} | set(self.net.inputs)
         count = next(n for n in range(len(taken) + 1) if f"convert_{n}" not in taken)
         shift = -int(np.floor(np.log2(factor)))
@@ -196,7 +198,7 @@ class _Writer:
             self.bring_in(op.name, op.run(values))
             return
         if isinstance(op, ConvertOperator) and not op.rectifies:
-            # The same numbers in another scale: nothing to do where scales are free.
+            # Only the scale differs, which needs no operator if scales are free.
             self.name[op.name] = self.name[op.inputs[0]]
             self.values[op.name] = self.values[op.inputs[0]]
             return
@@ -247,12 +249,12 @@ class _Writer:
         bias = bias - folded
         corrected = bias + self._mean_error(op, new, bias) if self.correct else bias
         largest = 128 * np.abs(rounded.astype(np.int64)).reshape(len(rounded), -1).sum(axis=1)
-        # A correction must not cost what `scaled_parameters` made sure of.
+        # A correction must not break the bounds that `scaled_parameters` ensured.
         fits = np.abs(corrected) + largest < _INT32_MAX
         return replace(new, bias=np.rint(np.where(fits, corrected, bias)).astype(np.int64))
 
     def _scaled(self, op: ProductOperator) -> tuple[Array, Array, Shift | MulShift]:
-        """A layer's real weights and biases in the steps that its requantization makes of them."""
+        """Return a layer's real weights and biases in the steps of its requantization."""
         weight, bias, shift = scaled_parameters(self.net, op, self.scales)
         if self.scheme is None:
             return weight, bias, Shift(int(shift))
@@ -262,8 +264,10 @@ class _Writer:
         return weight / made.reshape(-1, 1, 1, 1), bias / made, requant
 
     def _mean_error(self, op: ProductOperator, new: ProductOperator, bias: Array) -> Array:
-        """Mean of source minus result before the clip, in the result's accumulator steps, over
-        the positions where the rectifier is open in either."""
+        """Return the mean of source minus result before the clip, in accumulator steps.
+
+        It is taken over the positions where the rectifier is open in either.
+        """
         step_out = self.scales.step[op.name]
         lift = 1.0 / new.factor()
         wanted = op.real(self.source[op.inputs[0]], missing_zero(op))
@@ -280,7 +284,7 @@ class _Writer:
     # -------------------------------------------------------------------- result
 
     def finish(self) -> Rewritten:
-        """The whole network."""
+        """Return the whole network."""
         for name in anchors(self.net):
             self._export(name)
         outputs = tuple(self.exported.get(name, name) for name in self.net.outputs)

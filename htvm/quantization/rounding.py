@@ -1,8 +1,8 @@
-"""Rounding real weights to int8: to the nearest, or with the error fed back.
+"""Rounding real weights to int8: to the nearest, or with error feedback.
 
-Error feedback rounds one input after the other and lets the weights not yet rounded take over the
+Error feedback rounds one input after another and lets the remaining weights compensate for the
 error just made, as far as the inputs are correlated (the idea behind GPTQ and optimal brain
-surgeon).  What counts is not how well each weight is met but how well the sum is.
+surgeon).  The goal is not to approximate each weight well but the sum.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from htvm.quantization.products import ProductOperator
 __all__ = ["round_nearest", "round_with_feedback"]
 
 _DAMPING = 0.01  # share of the mean input power that counts as uncorrelated
-_ROWS = 8192  # positions that the correlations are estimated from
+_ROWS = 8192  # number of positions for estimating the correlations
 
 
 def round_nearest(weight: Array) -> Array:
-    """Real weights to the nearest int8, ties to even."""
+    """Return real weights rounded to the nearest int8, ties to even."""
     return np.clip(np.rint(weight), -128, 127).astype(np.int8)
 
 
 def round_with_feedback(weight: Array, op: ProductOperator, x: Array, zero_point: int) -> Array:
-    """Real weights to int8 such that the layer's sums change little on given inputs.
+    """Return real weights as int8 such that the layer's sums change little on given inputs.
 
     Args:
-        weight: ``[K, C / groups, fy, fx]`` in steps of the new weights.
+        weight: weights ``[K, C / groups, fy, fx]`` in steps of the new weights.
         op: the layer they belong to.
         x: int8 inputs ``[N, y, x, C]`` or ``[N, C]`` in the new scale.
-        zero_point: of the inputs.
+        zero_point: zero point of the inputs.
     """
     x = _thin_samples(x, int(np.prod(op.shape[:-1])))
     rows = _thin(op.operands(x.astype(np.float64)) - zero_point)
@@ -40,23 +40,23 @@ def round_with_feedback(weight: Array, op: ProductOperator, x: Array, zero_point
 
 
 def _thin_samples(x: Array, positions: int) -> Array:
-    """As many samples, evenly spread, as give about `_ROWS` positions; at least six."""
+    """Return evenly spread samples that give about `_ROWS` positions; at least six."""
     count = min(len(x), max(_ROWS // positions, 6))
     return x[np.linspace(0, len(x) - 1, count).astype(np.int64)]
 
 
 def _thin(rows: Array) -> Array:
-    """At most `_ROWS` positions, evenly spread; ``rows`` is ``[B, positions, D]``."""
+    """Return at most `_ROWS` positions, evenly spread; ``rows`` is ``[B, positions, D]``."""
     step = -(-rows.shape[1] // _ROWS)
     return rows[:, :: step | 1]
 
 
 def _feed_back(weight: Array, power: Array) -> Array:
-    """Round ``weight [B, K, D]`` under input correlations ``power [B, D, D]``."""
+    """Return ``weight [B, K, D]`` rounded under input correlations ``power [B, D, D]``."""
     size = power.shape[-1]
     mean = np.trace(power, axis1=1, axis2=2) / size
     damped = power + (_DAMPING * mean + 1e-6)[:, None, None] * np.eye(size)
-    # The strongest inputs first: their errors are the dearest, and many can still take over.
+    # The strongest inputs first: their errors cost most, and many others can still compensate.
     order = np.argsort(-np.diagonal(damped, axis1=1, axis2=2), axis=1, kind="stable")
     batch = np.arange(len(power))[:, None]
     damped = damped[batch[:, :, None], order[:, :, None], order[:, None, :]]

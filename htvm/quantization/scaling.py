@@ -1,7 +1,7 @@
 """Requantizations over a batch, in numpy: exact integer arithmetic.
 
-Calibrating runs a network on hundreds of samples.  Compiling each operator for it
-(`htvm.quantization.evaluate`) would take longer than all the rest.
+Calibrating runs a network on hundreds of samples.  Compiling each operator for this
+(`htvm.quantization.evaluate`) would take longer than everything else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Scheme: TypeAlias = Shift | MulShift
 
 
 def factors_of(requant: Requant) -> Array:
-    """Real factors from accumulator steps to output steps, ``[1]`` or ``[K]``."""
+    """Return real factors from accumulator steps to output steps, ``[1]`` or ``[K]``."""
     match requant:
         case OnnxRequant():
             return np.ldexp(np.array(requant.multiplier, np.float64), -np.array(requant.shift))
@@ -52,8 +52,10 @@ def factors_of(requant: Requant) -> Array:
 
 
 def offset_of(requant: Requant) -> float | Array:
-    """What a requantization adds on average, in output steps: half a step less by flooring, and the
-    addend of a `MulShift`."""
+    """Return the mean addend of a requantization, in output steps.
+
+    Flooring subtracts half a step; a `MulShift` has its own addend.
+    """
     if isinstance(requant, MulShift):
         scale = np.ldexp(1.0, -np.array(requant.shift))
         return np.array(requant.add, np.float64) * scale - 0.5 + scale / 2
@@ -63,15 +65,15 @@ def offset_of(requant: Requant) -> float | Array:
 
 
 def zero_point_of(requant: Requant) -> int:
-    """The zero point of the output, where the requantization adds it."""
+    """Return the output's zero point, if the requantization adds it."""
     return requant.output_zero_point if isinstance(requant, TfliteRequant | OnnxRequant) else 0
 
 
 def as_scheme(requant: Requant, name: str) -> Scheme:
-    """A requantization that must be an accelerator's; ``name`` is the operator's.
+    """Return a requantization that must be an accelerator's; ``name`` is the operator's.
 
     Raises:
-        UnsupportedError: if it is none.
+        UnsupportedError: it is not an accelerator's.
     """
     if not isinstance(requant, Shift | MulShift):
         raise UnsupportedError("not in the shift scheme", where=f"operator '{name}'")
@@ -79,9 +81,9 @@ def as_scheme(requant: Requant, name: str) -> Scheme:
 
 
 def requantize(acc: Array, requant: Requant, clip: tuple[int, int]) -> Array:
-    """int64 accumulators, bias included, to clipped int8.
+    """Return int64 accumulators, including the bias, as clipped int8.
 
-    Of a ternary layer, what its converters made of them.
+    For a ternary layer, the accumulators are the summed results of its converters.
     """
     match requant:
         case Shift():
@@ -99,7 +101,7 @@ def requantize(acc: Array, requant: Requant, clip: tuple[int, int]) -> Array:
 
 
 def tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:
-    """TFLite's fixed-point multiplication with its double rounding, on int64."""
+    """Return TFLite's fixed-point product with its double rounding, on int64."""
     left, right = np.maximum(shift, 0), np.maximum(-np.asarray(shift), 0)
     high = ((value << left) * multiplier + (1 << 30)) >> 31
     half = np.where(right > 0, np.left_shift(1, np.maximum(right - 1, 0)), 0)
@@ -107,5 +109,5 @@ def tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:
 
 
 def converted(sums: Sequence[Array], gain: int, limits: tuple[int, int]) -> Array:
-    """What the converters make of the sums of all passes, summed."""
+    """Return the converters' results for the sums of all passes, summed."""
     return np.asarray(sum(np.clip(part // gain, *limits) for part in sums))

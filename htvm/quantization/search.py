@@ -2,9 +2,9 @@
 
 Unknowns are the unit of every lane of every tie (a grid of quarter octaves), the right shift of
 every layer with weights, and how each add is executed.  The model's noise is a sum of terms that
-each know few of them, so one tie, or one layer's shift with the ties around it, is improved at a
-time.  What per-channel scales are in a per-channel scheme becomes, here, a factor moved from a
-layer's rows into the next layer's columns (cross-layer equalization): both are the lanes' units.
+each depend on few of them, so one tie, or one layer's shift with the ties around it, is improved at
+a time.  Per-channel scales of a per-channel scheme become, here, a factor moved from a layer's rows
+into the next layer's columns (cross-layer equalization): both are the lanes' units.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ __all__ = ["Scales", "choose_scales"]
 
 _STEPS_PER_OCTAVE = 4
 _FINEST, _COARSEST = -16, 12  # quarter octaves around the step that covers the source's range
-_WIDE = np.arange(_FINEST, _COARSEST + 1)  # every exponent there is
+_WIDE = np.arange(_FINEST, _COARSEST + 1)  # all exponents
 _NEAR = np.arange(-4, 5)
 _SWEEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """The outcome: all that is needed to write the network in the shift scheme.
+    """The result: everything needed to write the network in the shift scheme.
 
     Attributes:
-        step: tensor -> ``[C]``, one step of the new tensor in steps of the source's.
+        step: tensor -> ``[C]``, step of the new tensor in steps of the source's.
         zero_point: tensor -> new zero point.
         shift: layer with 8-bit weights -> right shift m that the weights are scaled for; with a
-            multiplier, log2 of what it and the shift divide by.
-        adds: how each add is executed.
-        noise: what the error model expects at the outputs, in squared steps of the source.
+            multiplier, log2 of the divisor of both together.
+        adds: add -> how it is executed.
+        noise: expected noise at the outputs by the error model, in squared steps of the source.
     """
 
     step: Mapping[str, Array]
@@ -56,16 +56,16 @@ class Scales:
 def choose_scales(
     net: Net, noise: NoiseModel, *, per_channel: bool = True, grid: float = 1.0
 ) -> Scales:
-    """Search the scales with the least noise at the outputs.
+    """Return the scales with the least noise at the outputs.
 
     Args:
         net: the source.
-        noise: its error model.
-        per_channel: whether channels may have steps of their own.
-        grid: octaves between the shifts there are: 1, or a fraction where layers multiply, too.
+        noise: error model of the source.
+        per_channel: whether channels may have different steps.
+        grid: octaves between the available shifts: 1, or a fraction if layers also multiply.
 
     Raises:
-        UnsupportedError: if the network's adds cannot be tied by powers of two.
+        UnsupportedError: the network's adds cannot be tied by powers of two.
     """
     search = _Search(net, noise, per_channel, grid)
     search.start()
@@ -100,7 +100,7 @@ class _Search:
     # -------------------------------------------------------------------- state
 
     def start(self) -> None:
-        """Steps that hold everything the source can hold, and the largest shifts that fit."""
+        """Start with steps that hold all of the source's values, and the largest shifts."""
         for add in self.net.adds:
             self.adds[add.name] = self._first_consistent(add)
         self._apply_adds()
@@ -134,15 +134,15 @@ class _Search:
         self.zeros = zero_points(self.net, self.adds)
 
     def distinct_ties(self) -> list[Tie]:
-        """Every tie once, in execution order."""
+        """Return every tie once, in execution order."""
         return list({id(tie): tie for tie in self.ties.values()}.values())
 
     def key(self, tie: Tie) -> str:
-        """A name of a tie that survives a change of the adds."""
+        """Return a name of a tie that remains valid when adds change."""
         return min(tie.members, key=self.net.tensors.index)
 
     def step(self, name: str, exponent: Array | None = None) -> Array:
-        """Steps ``[C]`` (or ``[C, G]`` for candidates ``[L, G]``) of a tensor."""
+        """Return steps ``[C]`` (or ``[C, G]`` for candidates ``[L, G]``) of a tensor."""
         tie = self.ties[name]
         key = self.key(tie)
         factor, lanes = tie.members[name]
@@ -150,7 +150,7 @@ class _Search:
         return np.asarray(self.base[key] * factor * 2.0 ** (chosen / _STEPS_PER_OCTAVE))
 
     def bounds(self, name: str) -> tuple[int, int]:
-        """Inclusive bounds of a tensor relative to its zero point, in its steps."""
+        """Return inclusive bounds of a tensor relative to its zero point, in its steps."""
         zero = self.zeros[name]
         low, high = self.net.limits(name)
         if zero == 0 and self.net.rectified(name):
@@ -162,7 +162,7 @@ class _Search:
         return tie.anchor is not None or lonely_input
 
     def _needed_input_shift(self, name: str) -> int:
-        """The smallest power of two with which the input's range fits its new zero point."""
+        """Return the smallest power of two with which the input's range fits its new zero point."""
         low, high = self.bounds(name)
         zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
         shift = 0
@@ -185,7 +185,7 @@ class _Search:
         for name, (factor, _) in tie.members.items():
             op = self.net.producer(name)
             if isinstance(op, AverageOperator):
-                # An average profits from the source's own grid: let step 1 be on ours.
+                # An average benefits from the source's grid: let step 1 be on ours.
                 return 2.0 ** math.ceil(math.log2(need * factor) - 0.1) / factor
         return need
 
@@ -199,13 +199,13 @@ class _Search:
     # -------------------------------------------------------------------- noise
 
     def _tie_noise(self, tie: Tie, exponent: Array) -> Array:
-        """Noise ``[L, G]`` of all that depends on a tie's candidate exponents ``[L, G]``."""
+        """Return the noise ``[L, G]`` of all terms that depend on a tie's candidates ``[L, G]``."""
         total = np.zeros(exponent.shape)
         for name, (_, lanes) in tie.members.items():
             step = self.step(name, exponent)
             noise = self._own_noise(name, step, exponent[lanes])
             op = self.net.producer(name)
-            # What ternary weights cost does not depend on steps, which their scales absorb.
+            # The cost of ternary weights does not depend on steps, which their scales absorb.
             if isinstance(op, ProductOperator) and op.core is None:
                 source = self.step(op.inputs[0])
                 noise = noise + self.noise.row_noise(op, self.shift[name], source, step)
@@ -227,7 +227,7 @@ class _Search:
         return self.noise.activation_noise(name, rounding, clipping)
 
     def _clipping_table(self, name: str) -> Array:
-        """Clipping error ``[C, E]`` of a tensor for every exponent there is."""
+        """Return the clipping error ``[C, E]`` of a tensor for every exponent."""
         low, high = self.bounds(name)
         tie = self.ties[name]
         key = (name, low, high, tie.members[name][0])
@@ -245,7 +245,7 @@ class _Search:
     # -------------------------------------------------------------------- moves
 
     def improve_tie(self, tie: Tie, window: Array) -> float:
-        """Set a tie's units to the best of a window around them; the noise that leaves."""
+        """Set a tie's units to the best of a window around them; return the remaining noise."""
         exponent = self.exponent[self.key(tie)][:, None]
         if not self._fixed(tie):
             exponent = np.clip(exponent + window, _FINEST, _COARSEST)
@@ -255,7 +255,7 @@ class _Search:
         return float(noise[rows, best].sum())
 
     def improve_shift(self, op: ProductOperator) -> None:
-        """Try a layer's next shifts up and down, each time with the ties around adapted."""
+        """Try a layer's next shifts up and down, adapting the ties around each time."""
         around = list({id(t): t for t in (self.ties[op.inputs[0]], self.ties[op.name])}.values())
         before = {self.key(tie): self.exponent[self.key(tie)] for tie in around}
         start = self.shift[op.name]
@@ -276,7 +276,7 @@ class _Search:
         self.exponent.update(exponents)
 
     def improve_add(self, op: AddOperator) -> None:
-        """Try every way to execute an add, each time with its tie adapted."""
+        """Try every way to execute an add, adapting its tie each time."""
         before = self.adds[op.name], self.exponent[self.key(self.ties[op.name])]
         outcomes = []
         for choice in (before[0], *add_choices(self.net, op)):
@@ -295,7 +295,7 @@ class _Search:
         self.exponent[self.key(self.ties[op.name])] = exponent
 
     def result(self) -> Scales:
-        """What was found."""
+        """Return the scales found."""
         return Scales(
             step={name: self.step(name) for name in self.net.tensors},
             zero_point=dict(self.zeros),
@@ -306,6 +306,6 @@ class _Search:
 
 
 def _first_best(noise: Array) -> Array:
-    """Per row the first column within a millionth of the least: ties break alike everywhere."""
+    """Per row the first column within a millionth of the least, to break ties reproducibly."""
     least = noise.min(axis=1, keepdims=True)
     return np.asarray((noise <= least * (1 + 1e-6)).argmax(axis=1))

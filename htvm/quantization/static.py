@@ -1,7 +1,7 @@
-"""onnxruntime's static quantizer: a float ONNX file becomes one with scales and zero points.
+"""onnxruntime's static quantizer: adds scales and zero points to a float ONNX file.
 
-Weights per channel and symmetric, activations int8 with a zero point.  The range of an activation
-is the percentile that its calibration values stay within.  On the digits networks
+Weights are per channel and symmetric, activations int8 with a zero point.  The range of an
+activation is the percentile that its calibration values stay within.  On the digits networks
 (`benchmarks.digits`), the signal to noise ratio of the logits against the float network is 36.3 and
 37.3 dB with 99.999 %, 36.0 and 37.4 dB with the extreme values, 35.4 and 36.4 dB with 99.99 %, and
 33.4 and 34.1 dB with the extreme values and no zero point.
@@ -63,7 +63,7 @@ def quantize_file(source: Path, target: Path, samples: Mapping[str, Array]) -> N
                 },
             )
     except Exception as error:
-        # Whatever onnxruntime's runtime and tools raise for a file they do not take.
+        # Any error that onnxruntime's runtime and tools raise for a file they do not support.
         raise ModelError(
             f"onnxruntime cannot quantize the model: {str(error).strip()}",
             where=source.name,
@@ -74,10 +74,10 @@ def quantize_file(source: Path, target: Path, samples: Mapping[str, Array]) -> N
 
 
 def _transposes_an_input(path: Path) -> bool:
-    """Whether the network begins with a Transpose, as those of NHWC inputs do.
+    """Whether the network begins with a Transpose, like those with NHWC inputs.
 
-    Such an input is to be quantized first: moving integers costs less, and retargeting wants
-    inputs that are quantized at once.  Otherwise the quantizer leaves it in float.
+    Such an input should be quantized first: moving integers costs less, and retargeting needs
+    inputs that are quantized immediately.  Otherwise the quantizer leaves it in float.
     """
     import onnx
 
@@ -101,7 +101,7 @@ def _packages() -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without onnxruntime's advice on the root logger, which is not the user's to follow."""
+    """Suppress onnxruntime's advice on the root logger, which users cannot act on."""
     root = logging.getLogger()
 
     def ours(record: logging.LogRecord) -> bool:
@@ -115,7 +115,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _reader(quantization: Any, samples: Mapping[str, Array]) -> Any:
-    """The samples, one after the other, as the calibrators ask for them."""
+    """Return the samples, one after the other, in the calibrators' form."""
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -1,11 +1,11 @@
 """Writing a layer for a ternary core: weights -1, 0, 1, a gain, and a multiplier per channel.
 
 A column of the array sums ``x * w``; its converter gives ``v = clip(floor(sum / gain))``; a
-multiplier and an addend per output channel take v to the output
-(`byoc_dory.layers.AnalogRequant`). So the scale of a channel's weights costs nothing, but
-their values do: without training that knows of it, ternary weights ruin most networks.  What can be
-done is done here: the threshold and scale that lose the least, measured by the inputs' power
-(ternary weight networks, Li et al. 2016, with weights), and the gain that loses the least on
+multiplier and an addend per output channel convert v to the output
+(`byoc_dory.layers.AnalogRequant`). So the scale of a channel's weights costs nothing, but their
+values do: without training for it, ternary weights ruin most networks.  This module limits the
+damage: it chooses the threshold and scale with the smallest error, weighted by the inputs' power
+(ternary weight networks, Li et al. 2016, with weights), and the gain with the smallest error on
 calibration inputs.
 """
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 __all__ = ["ternarize", "ternary_layer"]
 
 _INT16_MAX = 2**15 - 1
-_SAMPLES = 24  # inputs that the gain is chosen on
-_FEW = 10  # positions below which a mean error is not trusted
+_SAMPLES = 24  # number of inputs that the gain is chosen on
+_FEW = 10  # number of positions below which a mean error is not trusted
 
 
 def ternarize(weight: Array, power: Array) -> tuple[Array, Array]:
-    """The ternary weights nearest to real ones.
+    """Return the ternary weights nearest to real ones.
 
     Minimises ``sum power * (weight - scale * ternary)**2`` for each output channel; weights that
-    are ternary already come out as they are.
+    are already ternary are not changed.
 
     Args:
         weight: ``[K, C, fy, fx]``.
         power: ``[C]``, mean square of each input channel.
 
     Returns:
-        int8 of the same shape, and the scales ``[K]``, 0 where all weights are 0.
+        int8 array of the same shape, and the scales ``[K]``, 0 where all weights are 0.
     """
     flat = weight.reshape(len(weight), -1).astype(np.float64)
     taps = flat.shape[1] // len(power)
-    # A silent input tells nothing; what is left decides ties.
+    # A silent input gives no information; a small remainder breaks ties.
     cost = np.repeat(np.maximum(power, power.max() * 1e-6 + 1e-12), taps)
     order = np.argsort(-np.abs(flat), axis=1, kind="stable")
     sizes = np.take_along_axis(np.abs(flat), order, axis=1)
@@ -64,14 +64,14 @@ def ternarize(weight: Array, power: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What a layer shall compute, in steps of its new output.
+    """The desired result of a layer, in steps of its new output.
 
     Attributes:
-        wanted: ``[N, ..., K]``, before the clip, zero point included.
-        bias: ``[K]``, what it adds to its product.
-        slope: ``[K]``, worth of one step of a column's sum.
+        wanted: ``[N, ..., K]``, desired values before the clip, including the zero point.
+        bias: ``[K]``, addend of its product.
+        slope: ``[K]``, value of one step of a column's sum.
         clip: inclusive bounds of the output.
-        weight: ``[K]``, what a squared error of a step counts.
+        weight: ``[K]``, weight of a squared error of one step.
     """
 
     wanted: Array
@@ -89,8 +89,8 @@ def ternary_layer(
     Args:
         net: the source.
         op: the layer in it.
-        new: the layer as far as it is written: inputs, zero point, clip.
-        scales: of all tensors.
+        new: the layer as written so far: inputs, zero point, clip.
+        scales: scales of all tensors.
         source: the layer's inputs in the source, int8 ``[N, y, x, C]`` or ``[N, C]``.
         x: its inputs in the result, with zero point 0.
     """
@@ -115,13 +115,13 @@ def ternary_layer(
 
 
 def _requantization(sums: list[Array], goal: _Goal, core: TernaryScheme) -> AnalogRequant:
-    """The gain of the least error, and the multipliers that go with it."""
+    """Return the gain with the least error, and the multipliers for it."""
     low, high = goal.clip
     target = np.clip(goal.wanted, low, high)
     best: tuple[float, AnalogRequant] | None = None
     for exponent in _exponents(sums, core):
         gain = 1 << exponent
-        # The middle of what a converter's step holds stands for the step.
+        # A converter's step is represented by the middle of its interval.
         middle = converted(sums, gain, core.adc_range) + 0.5 * (1 - 1 / gain) * len(sums)
         slope = goal.slope * gain
         bias = _corrected_bias(goal, middle * slope)
@@ -135,7 +135,7 @@ def _requantization(sums: list[Array], goal: _Goal, core: TernaryScheme) -> Anal
 
 
 def _exponents(sums: list[Array], core: TernaryScheme) -> range:
-    """The gains worth trying: from most sums clipped to none."""
+    """Return the gains worth trying: from most sums clipped to none."""
     most = max(float(np.abs(part).max()) for part in sums)
     usual = max(float(np.sqrt(np.square(part).mean())) for part in sums)
     high = core.adc_range[1]
@@ -145,8 +145,10 @@ def _exponents(sums: list[Array], core: TernaryScheme) -> range:
 
 
 def _corrected_bias(goal: _Goal, product: Array) -> Array:
-    """The bias ``[K]`` with which the mean is right over the positions that the clip leaves open,
-    in what is wanted or in what is made."""
+    """Return the bias ``[K]`` that makes the mean right where the clip leaves values open.
+
+    Positions count if the value is open in the desired or in the actual result.
+    """
     low, high = goal.clip
     axes = tuple(range(product.ndim - 1))
     made = product + goal.bias
@@ -164,9 +166,9 @@ def _integers(
     clip: tuple[int, int],
     core: TernaryScheme,
 ) -> AnalogRequant:
-    """16-bit multipliers and addends, with the largest shift that holds all."""
+    """Return 16-bit multipliers and addends, with the largest shift that allows all of them."""
     reach = np.abs(slope) * max(map(abs, core.adc_range)) * passes + 2
-    # What lies further out saturates whatever the sum is.
+    # Values further out saturate whatever the sum.
     addend = np.clip(addend, clip[0] - reach, clip[1] + reach)
     largest = max(float(np.abs(slope).max()), float(np.abs(addend).max()), 1e-9)
     shift = int(np.clip(np.floor(np.log2(_INT16_MAX / largest)), 0, core.max_shift))

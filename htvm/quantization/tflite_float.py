@@ -1,8 +1,8 @@
-"""A float TFLite file as a float ONNX model, of which `htvm.quantize` makes an int8 one.
+"""Converting a float TFLite file to a float ONNX model, which `htvm.quantize` turns into int8.
 
-Inputs and outputs keep the file's names and shapes.  Inside, tensors of four axes lie as NCHW, as
-ONNX has maps: a transposition follows such an input, and precedes such an output and what depends
-on the order of elements.  Constants are laid out here.
+Inputs and outputs keep the file's names and shapes.  Inside, tensors with four axes are NCHW,
+ONNX's layout of maps: a transposition follows such an input, and precedes such an output and
+operators that depend on the order of elements.  Constants are converted here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from htvm.quantization.tflite_network import TO_NCHW, Network
 
 __all__ = ["HANDLERS", "float_onnx"]
 
-_AXIS = (0, 2, 3, 1)  # of NHWC -> of NCHW
+_AXIS = (0, 2, 3, 1)  # NHWC -> NCHW
 _CLIPS = {2: (-1.0, 1.0), 3: (0.0, 6.0)}  # fused activation functions, besides none and ReLU
 
 
@@ -39,11 +39,12 @@ def float_onnx(path: Path) -> ModelProto:
         path: the file.
 
     Returns:
-        A float32 model of the same names and shapes (NHWC) at its borders.
+        A float32 model with the same names and shapes (NHWC) at its borders.
 
     Raises:
-        ModelError: the file cannot be read, is no TFLite model, is damaged, or quantized already.
-        UnsupportedError: it uses an operator, or an option of one, that is not supported.
+        ModelError: the file cannot be read, is not a TFLite model, is damaged, or is already
+            quantized.
+        UnsupportedError: it uses an unsupported operator, or an unsupported option of one.
     """
     file = read_tflite(path)
     _check(file)
@@ -55,7 +56,7 @@ def float_onnx(path: Path) -> ModelProto:
 
 
 def _check(file: TfliteFile) -> None:
-    """Known operators on float32 tensors, and borders that ONNX can name."""
+    """Check for known operators on float32 tensors, and names that ONNX allows."""
     places = [("an input", tensor) for tensor in file.inputs]
     places += [(op.place, tensor) for op in file.operators for tensor in op.outputs]
     for where, tensor in places:
@@ -111,7 +112,7 @@ def _convolution(
     fused: int,
     groups: int,
 ) -> None:
-    """A convolution with weights (K, C / groups, fy, fx)."""
+    """Append a convolution with weights (K, C / groups, fy, fx)."""
     channels, kernel = len(weights), weights.shape[2:]
     strides, pads, dilations = window(op, options, kernel, (1, 2), dilation_fields, channels)
     operands = [net.value(op, op.tensor(0)), net.constant(weights), *_bias(op, net, channels)]
@@ -173,7 +174,7 @@ def _average_pool(op: OperatorReader, net: Network) -> None:
     value, kernel, strides, pads = _pooled(op, net)
     window_of = {"kernel_shape": kernel, "strides": strides, "pads": pads}
     if any(pads):
-        # Retargeting knows no padded averages: sums, divided by how many elements each has.
+        # Retargeting does not support padded averages: use sums divided by the number of elements.
         channels = op.tensor(0).shape[3]
         mean = np.full((channels, 1, *kernel), 1 / math.prod(kernel), np.float32)
         made = net.node("Conv", [value, net.constant(mean)], group=channels, **window_of)
@@ -185,7 +186,7 @@ def _average_pool(op: OperatorReader, net: Network) -> None:
 
 
 def _counts(op: OperatorReader, kernel: Pair, strides: Pair, pads: Pads) -> Array:
-    """``[oy, ox]``: how many elements of the map, not of its padding, each window has."""
+    """Return ``[oy, ox]``: the number of elements in each window that are not padding."""
     inside = []
     for axis in (0, 1):
         size, out = op.tensor(0).shape[1 + axis], op.operator.outputs[0].shape[1 + axis]
@@ -201,7 +202,7 @@ def _max_pool(op: OperatorReader, net: Network) -> None:
 
 
 def _pooled(op: OperatorReader, net: Network) -> tuple[str, Pair, Pair, Pads]:
-    """What a pool reads, its kernel, strides and padding."""
+    """Return a pool's input, kernel, strides and padding."""
     op.count((1,))
     geometry = pool_window(op, op.tensor(0))
     return net.value(op, op.tensor(0)), *geometry
@@ -242,7 +243,7 @@ def _binary(kind: str, options: int) -> Callable[[OperatorReader, Network], None
 
 
 def _operand(op: OperatorReader, net: Network, tensor: TfliteTensor) -> str:
-    """An operand that is broadcast to the result, constant or not."""
+    """Return an operand that is broadcast to the result, constant or not."""
     rank = len(op.operator.outputs[0].shape)
     if tensor.data is not None:
         array = _constant(op, tensor)
@@ -274,7 +275,7 @@ def _clip(net: Network, value: str, code: int) -> str:
 
 
 def _fused(op: OperatorReader, net: Network, options: Table, field: int, value: str) -> str:
-    """A value through the operator's fused activation function."""
+    """Append the operator's fused activation function to a value."""
     code = options.integer(field, "b")
     if code in _CLIPS:
         return _clip(net, value, code)
@@ -346,4 +347,4 @@ HANDLERS: Mapping[str, Callable[[OperatorReader, Network], None]] = {
     "RESHAPE": _reshape,
     "SOFTMAX": _softmax,
 }
-"""TFLite's operator -> what appends its nodes, the last of which computes its output."""
+"""TFLite's operator -> function that appends its nodes, the last of which computes its output."""

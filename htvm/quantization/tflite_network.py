@@ -1,4 +1,4 @@
-"""The ONNX graph that a float TFLite file becomes, while it is written."""
+"""The ONNX graph for a float TFLite file, while it is being written."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OPSET, _IR_VERSION = 17, 8
 
 
 class Network:
-    """Nodes, constants, and the value of each tensor of the file.
+    """Nodes, constants, and the value for each tensor of the file.
 
     Args:
-        file: of float32 activations; inputs and outputs keep its names and shapes.
+        file: file with float32 activations; inputs and outputs keep its names and shapes.
     """
 
     def __init__(self, file: TfliteFile) -> None:
@@ -38,7 +38,7 @@ class Network:
                 self._values[tensor.index] = self.nchw(tensor.name, tensor.shape)
 
     def _fresh(self, base: str) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name."""
         name, count = base, 1
         while name in self._taken:
             name, count = f"{base}_{count}", count + 1
@@ -46,36 +46,36 @@ class Network:
         return name
 
     def node(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """Append a node; returns its output."""
+        """Append a node; return its output."""
         name = self._fresh(kind.lower())
         self._nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
         return name
 
     def constant(self, array: Array) -> str:
-        """A constant in C order."""
+        """Add a constant in C order."""
         name = self._fresh("constant")
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
     def value(self, op: OperatorReader, tensor: TfliteTensor) -> str:
-        """What an activation is called: NCHW if it has four axes."""
+        """Return the name of an activation, which is NCHW if it has four axes."""
         if tensor.data is not None:
             raise op.unsupported(f"{tensor.place} is constant, not an activation")
         return self._values[tensor.index]
 
     def flat(self, op: OperatorReader, tensor: TfliteTensor) -> str:
-        """An activation with its elements in the file's order."""
+        """Return an activation with its elements in the file's order."""
         value, shape = self.value(op, tensor), tensor.shape
         if len(shape) != 4 or _same_order(shape):
             return value
         return self.node("Transpose", [value], perm=_TO_NHWC)
 
     def reshape(self, value: str, shape: Sequence[int]) -> str:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         return self.node("Reshape", [value, self.constant(np.asarray(shape, np.int64))])
 
     def shaped(self, value: str, shape: Sequence[int]) -> str:
-        """Elements in the file's order, in a shape of the file."""
+        """Return elements in the file's order, in a shape from the file."""
         if len(shape) != 4:
             return self.reshape(value, shape)
         if _same_order(shape):
@@ -83,7 +83,7 @@ class Network:
         return self.nchw(self.reshape(value, shape), shape)
 
     def nchw(self, value: str, shape: Sequence[int]) -> str:
-        """A tensor of shape NHWC as NCHW."""
+        """Return a tensor with an NHWC shape as NCHW."""
         if _same_order(shape):
             return self.reshape(value, [shape[axis] for axis in TO_NCHW])
         return self.node("Transpose", [value], perm=TO_NCHW)
@@ -96,7 +96,7 @@ class Network:
         self._values[tensor.index] = last.output[0]
 
     def model(self, name: str) -> ModelProto:
-        """The whole."""
+        """Return the whole model."""
         for tensor in self._file.outputs:
             if len(tensor.shape) == 4:
                 value = self._values[tensor.index]
@@ -121,5 +121,5 @@ def _info(tensor: TfliteTensor) -> Any:
 
 
 def _same_order(shape: Sequence[int]) -> bool:
-    """Whether NHWC and NCHW have the elements in one order."""
+    """Whether NHWC and NCHW have the same order of elements."""
     return shape[3] == 1 or shape[1] * shape[2] == 1

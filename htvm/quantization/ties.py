@@ -1,14 +1,14 @@
-"""Which tensors share a scale, and which zero points each may have.
+"""Tensors that share a scale, and the zero points that each may have.
 
-The digital core computes ``(sum w x + b) >> m`` and ``(a + b) >> s``.  A layer with weights
-leaves the scales of its input and output free, because its weights absorb any ratio.  An add ties
-its operands and its output by powers of two; pools and reshapes hand the scale of their input on.
-Tensors tied in such a way form a *tie*; the steps of all its members follow from one number per
-lane, the tie's unit.  A lane is a channel where every layer around can tell the channels apart,
-else the whole tensor.
+The digital core computes ``(sum w x + b) >> m`` and ``(a + b) >> s``.  A layer with weights leaves
+the scales of its input and output free, because its weights absorb any ratio.  An add ties its
+operands and its output by powers of two; pools and reshapes pass the scale of their input through.
+Tensors tied in this way form a *tie*; the steps of all its members are derived from one number per
+lane, the tie's unit.  A lane is a channel if every layer around can tell the channels apart, else
+the whole tensor.
 
-Zero points: the core pads with 0, so the input of a padded convolution has zero point 0.  All
-other consumers allow any, because it goes into the bias.
+Zero points: the core pads with 0, so the input of a padded convolution has zero point 0.  All other
+consumers accept any, because it goes into the bias.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class AddChoice:
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """Tensors whose steps follow from common units.
+    """Tensors whose steps are derived from common units.
 
     Attributes:
         members: tensor -> (factor, lanes): step of channel c in steps of the source tensor =
             ``unit[lanes[c]] * factor``.
         lanes: number of lanes.
-        anchor: the tensor that has the source's own step and zero point, or ``None``.
+        anchor: tensor with the source's own step and zero point, or ``None``.
     """
 
     members: Mapping[str, tuple[float, Array]]
@@ -62,8 +62,7 @@ class Tie:
 
 
 def ends(net: Net) -> tuple[str, ...]:
-    """Where results are compared: outputs of the network as far as they are computed here, and the
-    inputs of softmaxes."""
+    """Return where results are compared: computed outputs, and the inputs of softmaxes."""
     names = [name for op in net.operators if op.ends for name in op.inputs]
     for name in net.outputs:
         op = net.producer(name)
@@ -73,18 +72,20 @@ def ends(net: Net) -> tuple[str, ...]:
 
 
 def anchors(net: Net) -> tuple[str, ...]:
-    """Tensors that must come out in the source's own quantization, because they leave the network
-    or a kept operator reads them; those that are given are so anyway."""
+    """Return tensors needed in the source's own quantization.
+
+    They leave the network or a kept operator reads them; those that are given have it anyway.
+    """
     names = [name for op in net.operators if op.kept for name in op.inputs]
     return tuple(name for name in dict.fromkeys((*ends(net), *names)) if name not in net.given)
 
 
 def must_be_symmetric(net: Net, tensor: str) -> bool:
-    """Whether zero point 0 is what some consumer asks for, directly or behind pools and reshapes.
+    """Whether a consumer needs zero point 0, directly or through pools and reshapes.
 
-    A padded convolution insists, and a ternary core, whose converters see the sums as they are; an
-    add can do otherwise (see `add_choices`), but only where it is alone in reading the tensor.
-    What is joined shares a zero point; all agree on 0.
+    A padded convolution does, and so does a ternary core, whose converters see the sums directly;
+    an add has alternatives (see `add_choices`), but only if it is the tensor's only reader.
+    Concatenated tensors share a zero point, which is 0.
     """
     for op in net.consumers(tensor):
         if op.wants_symmetric or (op.passes and must_be_symmetric(net, op.name)):
@@ -96,10 +97,10 @@ def must_be_symmetric(net: Net, tensor: str) -> bool:
 
 
 def zero_points(net: Net, choices: Mapping[str, AddChoice]) -> dict[str, int]:
-    """The zero point of every tensor, given how the adds are executed.
+    """Return the zero point of every tensor, given how the adds are executed.
 
-    A rectified tensor that nobody pads starts at -128: the ReLU becomes saturation, and all 256
-    values are used instead of 128.
+    A rectified tensor that is not padded has -128: the ReLU becomes saturation, and all 256 values
+    are used instead of 128.
     """
     result: dict[str, int] = {}
     for name in net.tensors:
@@ -129,14 +130,14 @@ def _hand_on(net: Net, tensor: str, zero: int, result: dict[str, int]) -> None:
 
 
 def add_choices(net: Net, op: AddOperator) -> tuple[AddChoice, ...]:
-    """The ways to execute an add, the plainest first.
+    """Return the ways to execute an add, the simplest first.
 
-    With ``(a + b) >> s`` the zero points satisfy ``za + zb = zo * 2**s``; half a step more on one
-    operand makes the floor round, which needs an operand that only this add reads.
+    With ``(a + b) >> s`` the zero points satisfy ``za + zb = zo * 2**s``; an additional half step
+    on one operand makes the floor round, which requires an operand that only this add reads.
     """
     free = not must_be_symmetric(net, op.name)
     if free and op.name in anchors(net):
-        # If the source's zero point cannot be had, a conversion follows.
+        # If the source's zero point is not available, a conversion follows.
         direct = _choices_for(net, op, (net.zero_point(op.name),))
         return direct or _choices_for(net, op, (0,))
     if free:
@@ -146,7 +147,7 @@ def add_choices(net: Net, op: AddOperator) -> tuple[AddChoice, ...]:
 
 def _choices_for(net: Net, op: AddOperator, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
     found: dict[AddChoice, None] = {}
-    # Whoever cannot clip to fewer bits halves what already has as few.
+    # If the output cannot be clipped to fewer bits, operands that already have as few are halved.
     shifts = (1,) if net.narrow(op.name) and not op.clips_freely else (0, 1)
     for shift in shifts:
         half = (1 << shift) >> 1
@@ -172,7 +173,7 @@ def _may_have(net: Net, op: AddOperator, operand: int, zero: int) -> bool:
     if zero == 0:
         return True
     producer = net.producer(name)
-    # A zero point of an add's or the network's own making is not ours to move.
+    # A zero point that an add or the network itself requires cannot be changed.
     movable = isinstance(producer, ProductOperator)
     return movable and len(net.consumers(name)) == 1 and name not in net.outputs
 
@@ -183,12 +184,12 @@ def _may_have(net: Net, op: AddOperator, operand: int, zero: int) -> bool:
 def find_ties(
     net: Net, choices: Mapping[str, AddChoice], *, per_channel: bool = True
 ) -> dict[str, Tie]:
-    """The tie of every tensor, given how the adds are executed.
+    """Return the tie of every tensor, given how the adds are executed.
 
     Args:
         net: the source.
-        choices: of every add.
-        per_channel: whether channels may have steps of their own.
+        choices: how each add is executed.
+        per_channel: whether channels may have different steps.
     """
     groups: dict[str, dict[str, tuple[float, Array]]] = {}
     home: dict[str, str] = {}
@@ -240,7 +241,7 @@ def _join(
     mixed = not all(part.size for part in (lanes, own_lanes)) or (
         through is not None and not through.size
     )
-    # Which lane of the target each lane of the moved group becomes.
+    # The lane of the target for each lane of the moved group.
     into: Array = np.zeros(0, np.int64)
     if not mixed:
         into = np.zeros(int(own_lanes.max()) + 1, np.int64)

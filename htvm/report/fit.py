@@ -78,7 +78,7 @@ class Level:
 
 @dataclass(frozen=True)
 class LayerDemand:
-    """What one layer on an accelerator needs of the memories it uses.
+    """The demands of one layer on an accelerator on the memories it uses.
 
     Attributes:
         layer: name of the layer.

@@ -125,7 +125,7 @@ class Rules:
 
 
 def as_seen(node: Node, accelerator: Accelerator | None, soc: Soc) -> Node:
-    """Return the operator as it is offered to an accelerator.
+    """Return an operator in the form in which it is offered to an accelerator.
 
     A sum of matrices is offered as a sum of vectors, except to accelerators that store matrices row
     by row, whose cores share the rows.
