@@ -1,4 +1,4 @@
-"""From files and modules of others to the integer form."""
+"""Reading files and modules from other tools into the integer form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a module in the integer form?
+"""Checking whether a module is in the integer form.
 
 The form (see `patterns` for how each operator is written):
 
@@ -7,9 +7,9 @@ The form (see `patterns` for how each operator is written):
 * tensors are int8, uint8, int16, int32 or float32;
 * one dataflow block in which every binding is one call (or another name for a variable), all
   types static; weights are int8 constants, biases int32;
-* every tensor ends an operator that `patterns.reading.read` knows; what lies inside it is int32 and
-used
-  nowhere else; shifts are from 0 to 31, and clips inside the type of the output;
+* every tensor ends an operator that `patterns.reading.read` supports; bindings inside an operator
+  are int32 and not used elsewhere; shifts are from 0 to 31, and clips are inside the type of the
+  output;
 * every call carries the name of its operator, and names are unique, also among the inputs'.
 """
 
@@ -42,10 +42,10 @@ def check(module: IRModule) -> tuple[Node, ...]:
     """Check that a module is in the integer form.
 
     Returns:
-        its operators, in execution order.
+        The module's operators, in execution order.
 
     Raises:
-        IntegerFormError: naming the first binding that is not.
+        IntegerFormError: the message names the first binding that is not.
     """
     main = main_of(module)
     _check_functions(module)
@@ -117,7 +117,7 @@ def _check_binding(var: Var, value: Expr) -> None:
 
 
 def _read(module: IRModule, operator: OperatorBindings, values: dict[Var, Expr]) -> Node:
-    """Read an operator, and say where it is if that fails."""
+    """Read an operator; if that fails, add where it is."""
     try:
         return read_node(module, operator, values)
     except HtvmError as error:
@@ -131,7 +131,7 @@ def _read(module: IRModule, operator: OperatorBindings, values: dict[Var, Expr])
 
 
 def _check_arithmetic(node: Node) -> None:
-    """Nothing may be undefined in C, or wrap where it is cast to the output's type."""
+    """Check that nothing is undefined in C or wraps when cast to the output's type."""
     layer = None if isinstance(node.layer, Rows) else node.layer
     where = f"operator '{node.name}'"
     requant = layer.requant if layer is not None else getattr(node.op, "requant", None)

@@ -1,4 +1,4 @@
-"""From the operators of a quantized network to a module in the integer form."""
+"""Writing the operators of a quantized network as a module in the integer form."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _INT32_MAX = 2**31 - 1
 def integer_module(
     inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
 ) -> IRModule:
-    """Write the operators that the outputs need, in the order of the source.
+    """Write the operators that the outputs need, in the source's order.
 
     Args:
         inputs: name and tensor of each parameter of ``main``.
-        outputs: what ``main`` returns; a tuple if there are several.
+        outputs: tensors that ``main`` returns; a tuple if there are several.
 
     Raises:
-        UnsupportedError: if a constant, an accumulator or a number of elements does not fit int32,
-            or a builder refuses its operator.
-        ModelError: if a tensor is empty.
+        UnsupportedError: a constant, an accumulator or a number of elements does not fit int32, or
+            a builder refuses its operator.
+        ModelError: a tensor is empty.
     """
     return named_module(inputs, outputs)[0]
 
@@ -39,7 +39,7 @@ def integer_module(
 def named_module(
     inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
 ) -> tuple[IRModule, dict[Activation, str]]:
-    """As `integer_module`, and the name each tensor got."""
+    """Return the result of `integer_module`, and the name of each tensor."""
     from tvm import relax
 
     operators = _in_order(outputs)
@@ -62,7 +62,7 @@ def named_module(
                     names[activation] = tensor_name(builder.lookup_binding(variable))
                 results = [writer.variables[item] for item in outputs]
             except HtvmError as error:
-                # Raised below: TVM prints a warning about a builder left in the middle.
+                # Raised below: TVM warns if a builder is abandoned in the middle.
                 refused = error
             results = [builder.emit_output(result) for result in results]
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
@@ -72,7 +72,7 @@ def named_module(
 
 
 def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]:
-    """Each operator the outputs need, with its result, by position."""
+    """Return each operator that the outputs need, with its result, by position."""
     found: dict[Activation, Applied] = {}
     waiting = list(outputs)
     while waiting:
@@ -85,11 +85,11 @@ def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]
 
 
 def _check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
-    """Refuse what no 32-bit index reaches, before anything of that size is made.
+    """Refuse tensors that 32-bit indices cannot address, before any of that size is created.
 
     Raises:
-        UnsupportedError: a tensor of too many elements.
-        ModelError: one of none.
+        UnsupportedError: a tensor has too many elements.
+        ModelError: a tensor has no elements.
     """
     for operator, result in operators:
         for tensor in (*operator.inputs, result):

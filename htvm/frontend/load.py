@@ -1,4 +1,4 @@
-"""`load`: any supported source of a quantized network becomes a `Model`."""
+"""`load`: turns any supported source of a quantized network into a `Model`."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def load(
     Args:
         source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, or a Relax IRModule
             whose function ``main`` is in quantize/dequantize form or already in the integer form.
-        name: of the model, used for C symbols; default: the file's name, or ``"model"``.
-        dialect: of an ONNX file (see `htvm.frontend.onnx.dialect.READERS`); recognised if not
-            given.
-        input_types: ``{"input": "uint8"}``: what inputs of an ONNX file hold that are declared as
-            reals, but hold integers.
-        dimensions: ``{"batch": 1}``: sizes of named dimensions that an ONNX file leaves open.
+        name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
+        dialect: dialect of an ONNX file (see `htvm.frontend.onnx.dialect.READERS`); recognised if
+            not given.
+        input_types: integer types of an ONNX file's inputs that are declared as reals, e.g.
+            ``{"input": "uint8"}``.
+        dimensions: sizes of named dimensions that an ONNX file leaves open, e.g. ``{"batch": 1}``.
 
     Returns:
         The model in the integer form.
 
     Raises:
-        ModelError: if it is not a model, or damaged.
-        UnsupportedError: if it uses an operator or quantization that is not supported.
-        IntegerFormError: if a module is in neither form.
+        ModelError: it is not a model, or damaged.
+        UnsupportedError: it uses an unsupported operator or quantization.
+        IntegerFormError: the module is in neither form.
     """
     if isinstance(source, str | PathLike):
         path = Path(source)
         if _is_folder(path):
             raise ModelError("a folder is not a model", where=str(path), hint="give a file")
         if _is_device(path):
-            # Reading a pipe may never end, and neither do some devices.
+            # Reading a pipe, or some devices, may never end.
             raise ModelError("a device or pipe is not a model", where=str(path), hint="give a file")
         for option, given in (("input_types", input_types), ("dimensions", dimensions)):
             if given is not None and not isinstance(given, Mapping):
@@ -94,5 +94,5 @@ def _is_device(path: Path) -> bool:
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a name that is too long; reading says so
+    except OSError:  # a name that is too long; reading reports it
         return False

@@ -32,12 +32,12 @@ def load_module(source: Any, name: str | None = None) -> Model:
     Args:
         source: the module; function ``main`` in quantize/dequantize form, as TVM's importers write
             it, or in the integer form.
-        name: of the model; default ``"model"``.
+        name: name of the model; ``"model"`` by default.
 
     Raises:
-        ModelError: if it is no IRModule.
-        UnsupportedError: if it uses an operator or quantization that is not supported.
-        IntegerFormError: if it is in neither form.
+        ModelError: it is not an IRModule.
+        UnsupportedError: it uses an unsupported operator or quantization.
+        IntegerFormError: it is in neither form.
     """
     if not isinstance(source, IRModule):
         raise ModelError(
@@ -62,7 +62,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
             ),
             scheme=scheme_of(nodes),
         )
-    # What no result needs would be placed and tiled, but never called.
+    # Operators that no result needs would be placed and tiled, but never called.
     module = relax.transform.DeadCodeElimination(["main"])(_named(source))
     nodes = check(module)
     types = {node.name: (node.output_shape, node.output_dtype) for node in nodes}
@@ -82,7 +82,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
 
 
 def scheme_of(nodes: Sequence[Node]) -> str:
-    """Which requantization the layers use: one of the schemes of `Model`, or ``"mixed"``."""
+    """The requantization that the layers use: one of the schemes of `Model`, or ``"mixed"``."""
     names = {
         Shift: "shift",
         MulShift: "mul_shift",
@@ -97,7 +97,7 @@ def scheme_of(nodes: Sequence[Node]) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, numbers appended where a tensor is returned again."""
+    """Return the names, with numbers appended if a tensor is returned again."""
     result: list[str] = []
     for name in names:
         label, number = name, 1
@@ -117,7 +117,7 @@ def _is_qdq(module: IRModule) -> bool:
 
 
 def _named(module: IRModule) -> IRModule:
-    """The module, its operators named where none of them is."""
+    """Return the module, with its operators named if none of them is."""
     main = main_of(module)
     if any(name_of(value) is not None for _, value in bindings_of(main)):
         return module

@@ -1,10 +1,10 @@
-"""What a quantized network computes, between reading the source and writing the integer form.
+"""The operators of a quantized network, between reading the source and writing the integer form.
 
-An `Activation` is a tensor, int8 unless it says otherwise; each but the inputs comes from one
+An `Activation` is a tensor, int8 by default; each except for the inputs is the result of one
 operator, a frozen record with everything needed to write it.  Operators hold their inputs, so the
 outputs hold the whole network.
 
-A new operator needs no more than a class below `patterns/ops` and a handler in its frontend.
+A new operator needs only a class below `patterns/ops` and a handler in its frontend.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Activation:
     """A tensor.
 
     Attributes:
-        shape: in the source's layout, batch included.
-        origin: the operator it comes from, or the name of the input it is.
+        shape: shape in the source's layout, including the batch.
+        origin: the operator that computes it, or the name of the input.
         dtype: int8, uint8, int16, int32 or float32.
     """
 
@@ -61,12 +61,12 @@ class Applied:
     """An operator of the integer form applied to tensors.
 
     Attributes:
-        position: place in the source, which orders the operators; the second number orders those
-            made from one place.
-        where: place in the source, for messages.
-        inputs: tensors read.
+        position: position in the source, which orders the operators; the second number orders those
+            from one position.
+        where: description of the place in the source, for messages.
+        inputs: tensors that it reads.
         op: the operator.
-        stem: what names are made of (``stem_0``, ``stem_1`` ...); the operator's own if empty.
+        stem: stem of its name (``stem_0``, ``stem_1`` ...); the operator's own if empty.
     """
 
     position: Pair
@@ -79,7 +79,7 @@ class Applied:
 def info_of(
     name: str, activation: Activation, quantizations: Mapping[Activation, Quantization]
 ) -> TensorInfo:
-    """What a model says of an input or output, its quantization included where it is known."""
+    """Return a model's description of an input or output, with its quantization if known."""
     found = quantizations.get(activation)
     parameters = () if found is None else (found.scale, found.zero_point)
     return TensorInfo(name, activation.shape, activation.dtype, *parameters)

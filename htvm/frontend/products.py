@@ -22,7 +22,7 @@ from patterns.ops.requantize import fixed_point
 __all__ = ["BIAS_TOLERANCE", "Product", "folded_bias", "padded"]
 
 BIAS_TOLERANCE = 0.02
-"""How far the scale of a bias may be from s_in * s_w for its integers to be taken as they are."""
+"""How far the scale of a bias may be from s_in * s_w for its integers to be used unchanged."""
 _INT32_MAX = 2**31 - 1
 
 
@@ -33,11 +33,11 @@ class Product:
     Attributes:
         weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
         bias: int32 ``[K]``, in steps of s_in * s_w.
-        ratios: s_in * s_w / s_out, one or one per output channel.
-        zero_points: of input and output.
+        ratios: s_in * s_w / s_out, one number or one per output channel.
+        zero_points: zero points of input and output.
         clip: inclusive range of the output.
-        where: place in the source, for messages.
-        rounding: whose requantization is meant.
+        where: description of the place in the source, for messages.
+        rounding: whose requantization to use.
     """
 
     weight: Array
@@ -51,15 +51,15 @@ class Product:
     def convolved(
         self, source: Activation, window: Window, position: Callable[[int], Pair]
     ) -> Applied:
-        """The convolution of a tensor, which is padded by itself where zero is another integer.
+        """Return the convolution of a tensor, padded explicitly if its zero point is not 0.
 
         Args:
             source: the input.
-            window: how the filter moves.
-            position: places of the operators that it consists of, by their number.
+            window: window of the filter.
+            position: positions of the operators that it consists of, by their number.
 
         Raises:
-            UnsupportedError: if the folded bias, or some accumulator, does not fit int32, or the
+            UnsupportedError: the folded bias, or some accumulator, does not fit int32, or the
                 scales are too far apart.
         """
         source, window = padded(source, window, self.zero_points[0], position, self.where)
@@ -68,7 +68,7 @@ class Product:
         return Applied(position(1), self.where, (source,), op)
 
     def dense(self, source: Activation, position: Pair) -> Applied:
-        """The product with rows ``(N, C)``; errors as for `convolved`."""
+        """Return the product with rows ``(N, C)``; errors as for `convolved`."""
         op = Dense(self.weight, self._bias, self._requant, self.clip)
         return Applied(position, self.where, (source,), op)
 
@@ -98,12 +98,12 @@ class Product:
 
 
 def folded_bias(weight: Array, bias: Array, zero_point: int) -> Array:
-    """The bias minus the input's zero point times the sum of the weights, int64 ``[K]``."""
+    """Return the bias minus the input's zero point times the sum of the weights, int64 ``[K]``."""
     return np.asarray(bias.astype("int64") - zero_point * _rows(weight).sum(axis=1))
 
 
 def _rows(weight: Array) -> Array:
-    # Not -1: a damaged file may have no channels, which is said where sizes are checked.
+    # Not -1: a damaged file may have no channels, which is reported where sizes are checked.
     return weight.astype("int64").reshape(len(weight), math.prod(weight.shape[1:]))
 
 

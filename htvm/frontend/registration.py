@@ -1,8 +1,9 @@
-"""Tables of handlers, checked when they are made.
+"""Tables of handlers, checked when they are constructed.
 
-A handler reads one operator of a source.  What it may return differs between frontends (operators,
-or what a tensor can stand for while a graph is read), but each says it in its signature, so that a
-wrong one is found when the frontend is imported, not when a user's network has the operator.
+A handler reads one operator of a source.  The results differ between frontends (operators, or the
+values that a tensor can stand for while a graph is read), but each handler's signature states them,
+so that a wrong one is found when the frontend is imported, not when a user's network has the
+operator.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 def registered(
     source: str, handlers: Mapping[str, _Handler], returns: object
 ) -> Mapping[str, _Handler]:
-    """Return a table of handlers that nobody can change, their signatures checked.
+    """Return an immutable table of handlers, after checking their signatures.
 
     Args:
-        source: what they read, for messages.
-        handlers: by operator of the source.
+        source: name of the source, for messages.
+        handlers: handlers by operator of the source.
         returns: the class, or union of classes, that a handler may return, or return a sequence of.
 
     Raises:
-        IntegerFormError: if one is no function, does not say what it returns, or returns something
+        IntegerFormError: a handler is not a function, has no annotated result, or returns something
             else.
     """
     allowed = tuple(_classes(returns))
@@ -48,7 +49,7 @@ def registered(
 
 
 def _returned(handler: Any, where: str) -> Any:
-    """The annotated type of what a handler returns."""
+    """Return the annotated type of a handler's result."""
     while isinstance(handler, partial):
         handler = handler.func
     annotation = getattr(handler, "__annotations__", {}).get("return")
@@ -70,7 +71,7 @@ def _returned(handler: Any, where: str) -> Any:
 
 
 def _classes(hint: Any) -> Iterator[Any]:
-    """The classes in a union or a sequence; what is no class is given as it is."""
+    """Yield the classes in a union or a sequence; anything else is yielded unchanged."""
     origin = get_origin(hint)
     if origin in (Union, UnionType, list, Sequence):
         for part in get_args(hint):

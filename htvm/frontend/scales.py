@@ -1,4 +1,4 @@
-"""Operators in TFLite's arithmetic between tensors of given quantization."""
+"""Operators in TFLite's arithmetic between tensors with given quantizations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["bound", "converted", "summed"]
 
 
 def converted(before: Quantization, after: Quantization, clip: Clip) -> Convert:
-    """The conversion of int8 from one quantization to another.
+    """Return the conversion of int8 from one quantization to another.
 
     Raises:
-        UnsupportedError: if the scales are too far apart.
+        UnsupportedError: the scales are too far apart.
     """
     zeros = (before.zero_point, after.zero_point)
     return Convert.of_scales((before.scale, after.scale), zeros, clip)
 
 
 def summed(a: Quantization, b: Quantization, output: Quantization, clip: Clip) -> TfliteAdd:
-    """The sum of two int8 tensors, each in a quantization of its own.
+    """Return the sum of two int8 tensors, each with its own quantization.
 
     Raises:
-        UnsupportedError: if the output's scale is absurdly fine.
+        UnsupportedError: the output's scale is absurdly small.
     """
     scales = (a.scale, b.scale, output.scale)
     zeros = (a.zero_point, b.zero_point, output.zero_point)
@@ -36,8 +36,11 @@ def summed(a: Quantization, b: Quantization, output: Quantization, clip: Clip) -
 
 
 def bound(real: float, step: Quantization, otherwise: int) -> int:
-    """A real bound in steps, inside int8: divided as float32 and rounded half away from zero;
-    ``otherwise`` if it is infinite."""
+    """Return a real bound in quantized steps, inside int8.
+
+    It is divided as float32 and rounded half away from zero; ``otherwise`` is returned if it is
+    infinite.
+    """
     if math.isinf(real):
         return otherwise
     scaled = float(np.float32(real) / np.float32(step.scale))

@@ -1,7 +1,7 @@
-"""ONNX files: one core that checks them, and one reader for each dialect.
+"""ONNX files: common code that checks them, and one reader for each dialect.
 
-`file` reads and checks the protobuf, `graph` is what readers see of it, `dialect` knows the readers
-and recognises which one a file is for, `loader` makes a `Model` of what a reader returns.
+`file` reads and checks the protobuf, `graph` is the form that readers see, `dialect` has the
+readers and recognises which one a file needs, `loader` makes a `Model` from a reader's result.
 
 A reader is a module with two functions: ``marks(graph, options)`` returns the nodes only its
 dialect has (none: not its file), and ``read(graph, options)`` returns a `network.Network` of

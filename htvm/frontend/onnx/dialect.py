@@ -1,4 +1,4 @@
-"""Which reader a file is for."""
+"""Choosing the reader for a file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Reader(Protocol):
     """A module that reads one dialect."""
 
     def marks(self, graph: Graph, options: Options) -> tuple[Node, ...]:
-        """The nodes that only this dialect has, or that tell it from the others; may be none."""
+        """Return the nodes that only this dialect has, or that distinguish it; may be empty."""
 
     def read(self, graph: Graph, options: Options) -> Network:
-        """The network.
+        """Return the network.
 
         Raises:
-            UnsupportedError: naming the node that is not supported.
-            ModelError: if the file contradicts itself.
+            UnsupportedError: a node is not supported; the message names it.
+            ModelError: the file contradicts itself.
         """
 
 
@@ -39,15 +39,15 @@ class ReaderEntry:
     """A reader, imported when it is used.
 
     Attributes:
-        title: what it reads, for messages and the log.
-        module: its module.
+        title: description for messages and the log.
+        module: name of its module.
     """
 
     title: str
     module: str
 
     def load(self) -> Reader:
-        """The reader itself."""
+        """Return the reader itself."""
         return cast("Reader", import_module(self.module))
 
 
@@ -69,11 +69,11 @@ READERS: Mapping[str, ReaderEntry] = {
 
 
 def reader_of(graph: Graph, options: Options, dialect: str | None = None) -> Reader:
-    """The reader for a file, recognised by its nodes or forced.
+    """Return the reader for a file, recognised by its nodes or forced.
 
     Raises:
-        UnsupportedError: if the forced dialect is not known, the nodes are those of several
-            dialects, or of none.
+        UnsupportedError: the forced dialect is unknown, or the nodes belong to several dialects, or
+            to none.
     """
     if dialect is not None:
         if dialect not in READERS:

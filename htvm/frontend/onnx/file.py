@@ -1,4 +1,4 @@
-"""From the bytes of an ONNX file to a checked `Graph`."""
+"""Reading and checking the bytes of an ONNX file; the result is a `Graph`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_file"]
 
-# A protobuf message has at most so many bytes.
+# Largest size of a protobuf message in bytes.
 _MOST_BYTES = 2**31 - 1
 _OLDEST_OPSET = 7
 
@@ -31,14 +31,14 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
     """Read and check an ONNX file.
 
     Args:
-        path: the file; external data lie beside it.
+        path: path of the file; external data are beside it.
         dimensions: sizes of named dimensions that the file leaves open.
 
     Raises:
-        ModelError: if it cannot be read, is no ONNX model, or contradicts itself: sizes, names,
-            cycles, values outside their type, external data that are missing.
-        UnsupportedError: if it needs something that is not supported: shapes that are not static,
-            control flow, functions, sparse tensors.
+        ModelError: the file cannot be read, is not an ONNX model, or contradicts itself: sizes,
+            names, cycles, values outside their type, missing external data.
+        UnsupportedError: the file needs an unsupported feature: dynamic shapes, control flow,
+            functions, sparse tensors.
     """
     model = _parsed(path)
     graph, source = model.graph, path.name
@@ -133,7 +133,7 @@ def _constants(graph: GraphProto, path: Path) -> dict[str, Array]:
 
 
 def _nodes(graph: GraphProto, source: str) -> tuple[list[Node], dict[str, Array]]:
-    """The nodes in the order of the file, and what nodes ``Constant`` hold."""
+    """Return the nodes in the order of the file, and the values of nodes ``Constant``."""
     nodes: list[Node] = []
     constants: dict[str, Array] = {}
     for index, proto in enumerate(graph.node):
@@ -161,7 +161,7 @@ def _node(proto: NodeProto, index: int, place: str) -> Node:
 
 
 def _text(value: object, where: str) -> str:
-    """A text of the file: the decoder hands on bytes where they are not UTF-8."""
+    """Return a text of the file: the decoder returns bytes that are not UTF-8 unchanged."""
     if not isinstance(value, str):
         raise ModelError(f"a name that is no text: {value!r:.60}", where=where, hint=_DAMAGED)
     return value

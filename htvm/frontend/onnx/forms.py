@@ -1,6 +1,6 @@
-"""What the attributes and constant inputs of nodes say that only change shapes or move elements.
+"""Attributes and constant inputs of nodes that only change shapes or move elements.
 
-Readers differ in what a tensor can stand for; these are the same for all.
+Readers differ in the values that a tensor can stand for; these forms are the same for all.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 Given: TypeAlias = Callable[[int, str], tuple[int, ...]]
-"""The integers of an input that must be constant, given its number and what it holds."""
+"""Returns the integers of a constant input, given its number and its role."""
 
 
 def axis_of(node: Node, axis: int, rank: int) -> int:
-    """An axis, which may count from the end.
+    """Return an axis, which may count from the end.
 
     Raises:
-        ModelError: if there is none.
+        ModelError: there is no such axis.
     """
     if not -rank <= axis < rank:
         raise node.damaged(f"axis {axis} of a tensor of {rank} axes")
@@ -42,17 +42,17 @@ def axis_of(node: Node, axis: int, rank: int) -> int:
 
 
 def axes_of(node: Node, given: Given, index: int) -> tuple[int, ...] | None:
-    """Axes as they are written, an attribute or an input since opset 13; ``None`` if none are."""
+    """Return axes from an attribute, or an input since opset 13; ``None`` if there are none."""
     if "axes" in node.attributes:
         return node.integers("axes")
     return given(index, "axes") if node.input(index) else None
 
 
 def reshaped(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
-    """The shape of a Reshape, an input or an attribute before opset 5.
+    """Return the shape of a Reshape, an input, or an attribute before opset 5.
 
     Raises:
-        ModelError: if it does not fit the elements of ``source``.
+        ModelError: it does not fit the elements of ``source``.
     """
     wanted = list(given(1, "shape") if node.input(1) else node.integers("shape"))
     if not node.integer("allowzero", 0):
@@ -68,10 +68,10 @@ def reshaped(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]
 
 
 def flattened(node: Node, source: Sequence[int]) -> tuple[int, int]:
-    """The two sizes of a Flatten.
+    """Return the two sizes of a Flatten.
 
     Raises:
-        ModelError: if there is no such axis.
+        ModelError: there is no such axis.
     """
     axis, rank = node.integer("axis", 1), len(source)
     axis = axis if axis == rank else axis_of(node, axis, rank)
@@ -79,10 +79,10 @@ def flattened(node: Node, source: Sequence[int]) -> tuple[int, int]:
 
 
 def squeezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
-    """The shape without some axes of one element, all of them if none are named.
+    """Return the shape without some axes of size 1, or without all if none are named.
 
     Raises:
-        ModelError: if one has more elements.
+        ModelError: an axis has another size.
     """
     named = axes_of(node, given, 1)
     if named is None:
@@ -94,10 +94,10 @@ def squeezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]
 
 
 def unsqueezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
-    """The shape with further axes of one element.
+    """Return the shape with further axes of size 1.
 
     Raises:
-        ModelError: if none are named, or one twice.
+        ModelError: no axis is named, or one is named twice.
     """
     named = axes_of(node, given, 1)
     if named is None:
@@ -112,10 +112,10 @@ def unsqueezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ..
 
 
 def permuted(node: Node, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:
-    """The axes of a Transpose, and whether it moves any element.
+    """Return the axes of a Transpose, and whether it moves any element.
 
     Raises:
-        ModelError: if they are no permutation.
+        ModelError: they are not a permutation.
     """
     rank = len(source)
     axes = node.integers("perm", tuple(reversed(range(rank))))
@@ -126,10 +126,10 @@ def permuted(node: Node, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:
 
 
 def sliced(node: Node, source: Sequence[int], given: Given) -> Slice:
-    """What a Slice takes, by inputs or, before opset 10, by attributes.
+    """Return the elements of a Slice, from inputs or, before opset 10, from attributes.
 
     Raises:
-        ModelError: if bounds, axes and steps do not fit together, or leave nothing.
+        ModelError: bounds, axes and steps do not fit together, or leave no elements.
     """
     rank, steps = len(source), None
     if "starts" in node.attributes:

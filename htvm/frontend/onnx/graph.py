@@ -1,4 +1,4 @@
-"""What readers see of an ONNX file: nodes in order, constants as arrays, static shapes."""
+"""An ONNX file as seen by readers: nodes in order, constants as arrays, static shapes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TensorType:
     """A tensor as the file declares it.
 
     Attributes:
-        name: the file's own.
-        shape: static, in elements; for an output ``None`` where the file does not say.
+        name: name in the file.
+        shape: static shape in elements; ``None`` for an output if the file does not declare it.
         dtype: numpy name of the declared element type.
     """
 
@@ -40,12 +40,12 @@ class Node:
     Attributes:
         op: operator type, e.g. ``"Conv"``.
         domain: ``""`` for standard operators.
-        name: the file's own, perhaps empty.
-        index: place in the file, from 0.
-        inputs: names of tensors; ``""`` stands for an optional one left out.
-        outputs: likewise.
-        attributes: decoded; integers, reals, texts, tuples of them, arrays.
-        place: where it is, for messages.
+        name: name in the file, possibly empty.
+        index: position in the file, from 0.
+        inputs: names of tensors; ``""`` for an omitted optional one.
+        outputs: names of tensors, likewise.
+        attributes: decoded attributes: integers, reals, texts, tuples of these, arrays.
+        place: description of its place, for messages.
     """
 
     op: str
@@ -63,24 +63,24 @@ class Node:
         return f"node '{self.name or self.outputs[0]}' ({self.op}), {self.place}"
 
     def unsupported(self, what: str, hint: str = "") -> UnsupportedError:
-        """An error about something this node wants."""
+        """Return an error for an unsupported feature of this node."""
         return UnsupportedError(what, where=self.where, hint=hint)
 
     def damaged(self, what: str, hint: str = "") -> ModelError:
-        """An error about something that contradicts itself."""
+        """Return an error for a contradiction in this node."""
         return ModelError(what, where=self.where, hint=hint)
 
     def input(self, index: int) -> str:
-        """Name of an input, ``""`` if it is left out."""
+        """Return the name of an input, ``""`` if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else ""
 
     # ------------------------------------------------------------------ attributes
 
     def number(self, name: str, default: float | None = None) -> float:
-        """An attribute that is one number: an integer, a real, or a tensor of one element.
+        """Return an attribute that is one number: an integer, a real, or a one-element tensor.
 
         Raises:
-            ModelError: if it is missing without default, something else, or not finite.
+            ModelError: it is missing without default, not a number, or not finite.
         """
         value = self.attributes.get(name, default)
         if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iufb":
@@ -92,10 +92,10 @@ class Node:
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """An attribute that is one integer, whatever type it is stored in.
+        """Return an attribute that is one integer, whatever type it is stored in.
 
         Raises:
-            ModelError: if it is missing without default, or none.
+            ModelError: it is missing without default, or not an integer.
         """
         value = self.number(name, default)
         if value != int(value):
@@ -103,10 +103,10 @@ class Node:
         return int(value)
 
     def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """An attribute that is a list of integers.
+        """Return an attribute that is a list of integers.
 
         Raises:
-            ModelError: if it is missing without default, or none.
+            ModelError: it is missing without default, or not a list of integers.
         """
         value = self.attributes.get(name, default)
         if isinstance(value, np.ndarray):
@@ -116,10 +116,10 @@ class Node:
         return tuple(int(item) for item in value)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """An attribute that is a text.
+        """Return an attribute that is a text.
 
         Raises:
-            ModelError: if it is missing without default, or none.
+            ModelError: it is missing without default, or not a text.
         """
         value = self.attributes.get(name, default)
         if not isinstance(value, str):
@@ -139,11 +139,11 @@ class Graph:
     """A checked graph.
 
     Attributes:
-        source: the file's name, for messages.
+        source: name of the file, for messages.
         opset: version of the standard operators.
-        inputs: of the model, initialisers aside.
-        outputs: of the model.
-        nodes: what the outputs need, each after what it reads; nodes ``Constant`` are among
+        inputs: inputs of the model, without initialisers.
+        outputs: outputs of the model.
+        nodes: nodes that the outputs need, each after those it reads; nodes ``Constant`` are among
             ``constants`` instead.
         constants: initialisers and constants, by name.
         alone: whether the file holds all of the model; if not, some data lie in other files.

@@ -42,20 +42,21 @@ def load_onnx(
 
     Args:
         path: the file.
-        name: of the model; default: the file's, as a C identifier.
+        name: name of the model; by default the file's, as a C identifier.
         dialect: one of `htvm.frontend.onnx.dialect.READERS`; recognised if not given.
         input_types: integer type of inputs that are declared as reals but hold integers, by name.
         dimensions: sizes of named dimensions that the file leaves open.
 
     Raises:
-        ModelError: if the file cannot be read, is no ONNX model, or contradicts itself.
-        UnsupportedError: if it uses an operator, a type or a dialect that is not supported.
+        ModelError: the file cannot be read, is not an ONNX model, or contradicts itself.
+        UnsupportedError: it uses an unsupported operator, type or dialect.
     """
     graph = read_file(path, dimensions)
     options = input_types_of(graph, path, input_types)
     network = reader_of(graph, options, dialect).read(graph, options)
     for node in graph.nodes:
-        # Now, because the reader says better than the standard what it does not know.
+        # Checked here, because the reader's errors are better than the standard's for unknown
+        # operators.
         check_node(node)
     _check_outputs(graph, network)
     module, names = named_module(_parameters(network), [item for _, item in network.outputs])
@@ -75,12 +76,12 @@ def load_onnx(
 
 
 def _check_outputs(graph: Graph, network: Network) -> None:
-    """Hold the outputs against what the file declares, where it does.
+    """Compare the outputs with the file's declarations, if there are any.
 
     Files of research flows declare reals whatever a tensor holds.
 
     Raises:
-        ModelError: if they differ.
+        ModelError: they differ.
     """
     for declared, (name, found) in zip(graph.outputs, network.outputs, strict=True):
         shape = found.shape if declared.shape is None else declared.shape
@@ -94,7 +95,7 @@ def _check_outputs(graph: Graph, network: Network) -> None:
 
 
 def _parameters(network: Network) -> list[tuple[str, Activation]]:
-    """The inputs under names that are C identifiers; files have any text."""
+    """Return the inputs under names that are C identifiers; files allow any text."""
     taken: set[str] = set()
     result = []
     for label, activation in network.inputs:

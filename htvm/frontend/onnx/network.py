@@ -1,4 +1,4 @@
-"""What a reader returns."""
+"""The result of a reader."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Network", "Options"]
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says about a file beside its path.
+    """The user's information about a file, besides its path.
 
     Attributes:
-        input_types: numpy names of the integer types that inputs declared as reals hold, by name,
-            as far as they are known.
+        input_types: numpy names of the integer types of inputs declared as reals, by name, as far
+            as known.
     """
 
     input_types: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -28,9 +28,9 @@ class Network:
 
     Attributes:
         inputs: (name, tensor) of every input of the file, in its order.
-        outputs: likewise of every output.
-        steps: scale and zero point of those that have them.
-        sources: tensor -> name it has in the file, for messages.
+        outputs: (name, tensor) of every output of the file, in its order.
+        steps: quantization of those tensors that have one.
+        sources: tensor -> its name in the file, for messages.
     """
 
     inputs: tuple[tuple[str, Activation], ...]

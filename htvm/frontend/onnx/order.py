@@ -1,4 +1,4 @@
-"""The order of nodes: files need not have one, and must not have cycles."""
+"""Ordering nodes: files need not be ordered, but must not have cycles."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["needed", "ordered"]
 
 
 def ordered(nodes: Sequence[Node], known: Collection[str], source: str) -> list[Node]:
-    """The nodes, each after what it reads, otherwise in the order of the file.
+    """Return the nodes, each after those it reads, otherwise in the order of the file.
 
     Args:
-        nodes: in the order of the file.
+        nodes: nodes in the order of the file.
         known: names of inputs and constants.
-        source: the file's name, for messages.
+        source: name of the file, for messages.
 
     Raises:
-        ModelError: if a tensor is computed twice or by no node, or nodes form a cycle.
+        ModelError: a tensor is computed twice or by no node, or nodes form a cycle.
     """
     makers: dict[str, Node] = {}
     for node in nodes:
@@ -42,7 +42,7 @@ def _visit(
     result: list[Node],
     source: str,
 ) -> None:
-    """Append a node after everything it needs; a stack of its own, for files of any depth."""
+    """Append a node after everything it needs, with an explicit stack for files of any depth."""
     waiting = [(start, iter(start.inputs))]
     open_nodes = {start}
     if start in done:
@@ -75,10 +75,10 @@ def _visit(
 def needed(
     nodes: Sequence[Node], outputs: Sequence[str], known: Collection[str], source: str
 ) -> tuple[Node, ...]:
-    """Those of ordered nodes that the outputs need.
+    """Return those of the ordered nodes that the outputs need.
 
     Raises:
-        ModelError: if an output is computed by no node.
+        ModelError: an output is computed by no node.
     """
     wanted = set(outputs)
     kept: list[Node] = []

@@ -1,8 +1,8 @@
 """QDQ: float operators between DequantizeLinear and QuantizeLinear, as quantizers write them.
 
-What is meant is integer arithmetic, as onnxruntime runs it once it has fused the three: its
-requantization, rectifiers folded into saturation.  What is not quantized again
-stays a real (`htvm.frontend.onnx.affine.islands`).
+Their meaning is integer arithmetic, as onnxruntime runs it after fusing the three: its
+requantization, with rectifiers folded into saturation.  Values that are not quantized again stay
+reals (`htvm.frontend.onnx.affine.islands`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["HANDLERS", "marks", "read"]
 
 
 def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
-    """QuantizeLinear and DequantizeLinear, in a file without quantized operators."""
+    """Return QuantizeLinear and DequantizeLinear, in a file without quantized operators."""
     if any(node.op in QOPERATOR for node in graph.nodes):
         return ()
     return tuple(node for node in graph.nodes if node.op in quantization.HANDLERS)
 
 
 def read(graph: Graph, _: Options) -> Network:
-    """The network.
+    """Return the network.
 
     Raises:
-        UnsupportedError: naming the node that is not supported.
-        ModelError: if the file contradicts itself.
+        UnsupportedError: a node is not supported; the message names it.
+        ModelError: the file contradicts itself.
     """
     return Reader(graph, HANDLERS).read()
 
@@ -104,4 +104,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 HANDLERS = registered("ONNX, QDQ", _HANDLERS, Value)
-"""What each operator means."""
+"""Handlers by operator."""

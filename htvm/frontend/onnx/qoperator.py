@@ -43,16 +43,16 @@ __all__ = ["HANDLERS", "OWN", "marks", "read"]
 
 
 def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
-    """Operators that take integers and scales."""
+    """Return operators that take integers and scales."""
     return tuple(node for node in graph.nodes if node.op in OWN)
 
 
 def read(graph: Graph, _: Options) -> Network:
-    """The network.
+    """Return the network.
 
     Raises:
-        UnsupportedError: naming the node that is not supported.
-        ModelError: if the file contradicts itself.
+        UnsupportedError: a node is not supported; the message names it.
+        ModelError: the file contradicts itself.
     """
     return Reader(graph, HANDLERS).read()
 
@@ -61,7 +61,7 @@ def read(graph: Graph, _: Options) -> Network:
 
 
 def _view(reader: Reader, node: Node, index: int) -> View:
-    """An 8-bit tensor (input ``index``), its scale and zero point (those after it)."""
+    """Return an 8-bit tensor (input ``index``), its scale and zero point (the next inputs)."""
     value = reader.value(node, index)
     if not isinstance(value, Quantized):
         raise node.unsupported(
@@ -83,7 +83,7 @@ def _operand(reader: Reader, node: Node, index: int) -> pointwise.Operand:
 
 
 def _finished(reader: Reader, node: Node, pending: Pending, index: int) -> Quantized:
-    """The result, quantized as inputs ``index`` and the next say."""
+    """Return the result, quantized as inputs ``index`` and the next one specify."""
     step, dtype = step_of(reader, node, index)
     activation = pending.finish(step, INT8, pending.bias)
     reader.steps.setdefault(activation, step)
@@ -93,7 +93,7 @@ def _finished(reader: Reader, node: Node, pending: Pending, index: int) -> Quant
 def _plain_bias(
     reader: Reader, node: Node, index: int, view: View, weight: Weight
 ) -> Constant | None:
-    """A bias of int32 in steps of s_in * s_w."""
+    """Return an int32 bias in steps of s_in * s_w."""
     data = reader.optional(node, index, "bias")
     if data is None:
         return None
@@ -145,7 +145,7 @@ def _gemm(reader: Reader, node: Node) -> Value:
 
 
 def _centred(reader: Reader, node: Node, index: int, zero_index: int) -> tuple[Quantized, int]:
-    """An 8-bit tensor and the int8 zero point of ConvInteger and MatMulInteger."""
+    """Return an 8-bit tensor and the int8 zero point of ConvInteger and MatMulInteger."""
     value = reader.value(node, index)
     if not isinstance(value, Quantized):
         raise node.unsupported(f"input {index} is no 8-bit tensor that is computed")
@@ -280,4 +280,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 HANDLERS = registered("ONNX, QOperator", _HANDLERS, Value)
-"""What each operator means."""
+"""Handlers by operator."""

@@ -1,8 +1,8 @@
-"""What the standard says about a node: which inputs and attributes its operator can have.
+"""Checking nodes against the standard: the inputs and attributes that an operator can have.
 
-What readers leave unread would otherwise be left out silently: an attribute that is misspelt, or
-an operator of the same name from somewhere else.  Files of research flows mix the forms of several
-versions of the standard, so a node may have what any version allows.
+Parts of a node that no reader looks at would otherwise be ignored silently: a misspelt attribute,
+or an operator of the same name from elsewhere.  Files of research flows mix the forms of several
+versions of the standard, so a node may use those of any version.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["check_node"]
 
-# Domains whose operators mean what the standard's operators of the same names mean.
+# Domains whose operators are the same as the standard's operators of the same names.
 _SAME_MEANING = ("", "com.microsoft")
 
 
 @dataclass(frozen=True)
 class _Form:
-    """Least and most inputs, and names of attributes, over all versions of an operator."""
+    """The numbers of inputs and the attribute names over all versions of an operator."""
 
     least: int
     most: int
@@ -52,8 +52,8 @@ def check_node(node: Node) -> None:
     """Compare a node with its operator in the standard; operators beyond it are the readers'.
 
     Raises:
-        ModelError: if it has too few or too many inputs.
-        UnsupportedError: if it has an attribute that no version of the operator has, or is of
+        ModelError: it has too few or too many inputs.
+        UnsupportedError: it has an attribute that no version of the operator has, or is from
             another domain.
     """
     form = _form(node.op)

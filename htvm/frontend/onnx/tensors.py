@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["array_of", "dtype_name", "is_external"]
 
-# Element type -> numpy name, bytes of one element, field that carries it where raw_data does not.
+# Element type -> numpy name, bytes per element, field with the data if raw_data is empty.
 _TYPES = {
     1: ("float32", "float_data"),
     2: ("uint8", "int32_data"),
@@ -35,10 +35,10 @@ _EXTERNAL = 1
 
 
 def dtype_name(element_type: int, where: str) -> str:
-    """The numpy name of an element type.
+    """Return the numpy name of an element type.
 
     Raises:
-        UnsupportedError: if it is none that is supported here (16-bit reals, texts, 4 bits ...).
+        UnsupportedError: the type is not supported here (16-bit reals, texts, 4 bits ...).
     """
     if element_type not in _TYPES:
         from onnx import TensorProto
@@ -58,17 +58,17 @@ def is_external(tensor: TensorProto) -> bool:
 
 
 def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
-    """The array a tensor holds.
+    """Return the array that a tensor holds.
 
     Args:
         tensor: an initialiser or an attribute.
         where: place in the file, for messages.
-        folder: in which external data lie; ``None`` refuses them.
+        folder: folder of external data; ``None`` refuses them.
 
     Raises:
-        ModelError: if sizes and data contradict each other, values lie outside the declared type,
-            or external data are missing.
-        UnsupportedError: if the element type is not supported.
+        ModelError: sizes and data contradict each other, values are outside the declared type, or
+            external data are missing.
+        UnsupportedError: the element type is not supported.
     """
     dtype = np.dtype(dtype_name(tensor.data_type, where))
     shape = tuple(int(size) for size in tensor.dims)

@@ -1,8 +1,8 @@
-"""Which integers the inputs hold that a file declares as reals.
+"""The integer types of inputs that a file declares as reals.
 
-Research flows keep every tensor as FLOAT, whatever it holds.  What an input holds is said by the
-user, or by the flow's own ``inputs.npz``, which it keeps beside the network for this purpose: the
-narrowest type that its values fit.
+Research flows declare every tensor as FLOAT, whatever it holds.  The type of an input comes from
+the user, or from the flow's own ``inputs.npz``, which it keeps beside the network for this purpose:
+the narrowest type that its values fit.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ __all__ = ["INTEGERS", "input_types_of", "narrowest"]
 _log = logging.getLogger(__name__)
 
 INTEGERS = ("int8", "uint8", "int16", "int32")
-"""From narrow to wide; signed ones first."""
+"""Types from narrow to wide; signed ones first."""
 
 
 def input_types_of(graph: Graph, path: Path, given: Mapping[str, str] | None) -> Options:
-    """The integer types of inputs declared as reals, as far as they are known.
+    """Return the integer types of inputs declared as reals, as far as they are known.
 
     Args:
         graph: the file.
-        path: of the file.
-        given: what the user says, by name; complete the rest from ``inputs.npz``.
+        path: path of the file.
+        given: types given by the user, by name; the rest come from ``inputs.npz``.
 
     Raises:
-        ModelError: if there is no such input, or it is declared as integers.
-        UnsupportedError: if a type is none that activations may have.
+        ModelError: there is no such input, or it is declared as integers.
+        UnsupportedError: a type is not allowed for activations.
     """
     types = _beside(graph, path)
     declared = {item.name: item.dtype for item in graph.inputs}
@@ -86,7 +86,7 @@ def _beside(graph: Graph, path: Path) -> dict[str, str]:
 
 
 def narrowest(values: Array) -> str | None:
-    """The narrowest type that holds these values, ``None`` if they are no integers or too large."""
+    """Return the narrowest type for these values; ``None`` if not integers or too large."""
     if values.dtype.kind not in "iuf" or not values.size:
         return None
     if not np.isfinite(values).all() or (values != np.rint(values)).any():

@@ -1,4 +1,4 @@
-"""Windows of convolutions and pools: kernel, strides, padding, dilation, and what they give."""
+"""Windows of convolutions and pools: kernel, strides, padding, dilation, and output sizes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Windows:
     """Windows on maps.
 
     Attributes:
-        kernel, strides, dilation: (y, x).
-        padding: (top, left, bottom, right).
-        outputs: how many there are, (y, x).
+        kernel, strides, dilation: sizes (y, x).
+        padding: sizes (top, left, bottom, right).
+        outputs: number of windows, (y, x).
     """
 
     kernel: Pair
@@ -34,7 +34,7 @@ class Windows:
     outputs: Pair
 
     def filter(self, groups: int = 1) -> Window:
-        """How a filter of these windows moves over maps (N, C, y, x)."""
+        """Return the window of a filter over maps (N, C, y, x)."""
         return Window(self.strides, self.padding, self.dilation, groups, "NCHW")
 
 
@@ -45,17 +45,17 @@ def windows_of(
     *,
     one_axis: bool = False,
 ) -> Windows:
-    """The windows of a node on maps.
+    """Return the windows of a node on maps.
 
     Args:
-        node: with the attributes of a convolution or pool.
-        sizes: (y, x) of the input.
-        kernel: of the weights; ``None``: only the attribute says it.
-        one_axis: whether maps may have one axis; they have a height of 1 then.
+        node: a node with the attributes of a convolution or pool.
+        sizes: size (y, x) of the input.
+        kernel: kernel size of the weights; ``None`` if only the attribute has it.
+        one_axis: whether maps may have one axis; their height is then 1.
 
     Raises:
-        UnsupportedError: if the maps have not two axes, or the sizes are to be rounded up.
-        ModelError: if attributes contradict each other or the shapes.
+        UnsupportedError: the maps do not have two axes, or the sizes are to be rounded up.
+        ModelError: attributes contradict each other or the shapes.
     """
     count = len(sizes)
     if count != 2 and not (one_axis and count == 1):

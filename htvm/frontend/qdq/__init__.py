@@ -1,8 +1,8 @@
-"""Reading a quantize/dequantize (QDQ) Relax module into the operators it stands for.
+"""Reading the operators of a quantize/dequantize (QDQ) Relax module.
 
-In such a module int8 tensors are dequantized, a float operator works on them, and its result is
-quantized again.  The numbers are float, but what is meant is integer arithmetic; this reader finds
-the operators, with their integer weights, and forgets the floats.  Any module of this shape is
+In these modules int8 tensors are dequantized, a float operator works on them, and its result is
+quantized again.  The numbers are float, but the meaning is integer arithmetic; this reader finds
+the operators with their integer weights, and drops the floats.  Any module of this form can be
 read, not only those of TVM's own importers.
 """
 
@@ -39,15 +39,15 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 HANDLERS = registered("Relax", _HANDLERS, Value)
-"""What each Relax operator means."""
+"""Handlers by Relax operator."""
 
 
 def read_qdq(module: IRModule) -> Network:
-    """The operators of a QDQ module.
+    """Return the operators of a QDQ module.
 
     Raises:
-        UnsupportedError: if an operator or a quantization is not supported, named with the
+        UnsupportedError: an operator or a quantization is not supported; the message names the
             variable it is bound to.
-        IntegerFormError: if there is no function ``main``.
+        IntegerFormError: there is no function ``main``.
     """
     return Reader(module, HANDLERS).read()

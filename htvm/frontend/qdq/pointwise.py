@@ -31,7 +31,7 @@ _CLIPPING = (AveragePool, Conv2d, Convert, Dense, TfliteAdd)
 
 
 def add(reader: Reader, call: Call) -> Value:
-    """A bias, or the sum of two activations."""
+    """Read a bias, or the sum of two activations."""
     first, second = (reader.value_of(arg) for arg in call.args)
     if isinstance(first, Constant) and not isinstance(second, Constant):
         first, second = second, first
@@ -59,12 +59,12 @@ def _with_bias(reader: Reader, pending: Pending, bias: Constant) -> Pending:
 
 
 def relu(reader: Reader, call: Call) -> Value:
-    """A lower bound of zero on what is pending."""
+    """Apply a lower bound of zero to a pending result."""
     return bounded(reader, reader.value_of(call.args[0]), 0.0, math.inf)
 
 
 def clip(reader: Reader, call: Call) -> Value:
-    """Bounds on a float result, or on an int8 tensor that was just computed."""
+    """Apply bounds to a float result, or to an int8 tensor that was just computed."""
     value = reader.value_of(call.args[0])
     low, high = reader.number(call.args[1], "bound"), reader.number(call.args[2], "bound")
     if not isinstance(value, Activation):
@@ -83,7 +83,7 @@ def clip(reader: Reader, call: Call) -> Value:
 
 
 def _clipped_by(origin: Applied | str) -> Pair | None:
-    """The range to which an operator clips its result, if it has one to set."""
+    """Return the range to which an operator clips its result, if it has one."""
     if isinstance(origin, str) or not isinstance(origin.op, _CLIPPING):
         return None
     return origin.op.clip
@@ -98,7 +98,7 @@ def bounded(reader: Reader, value: Any, low: float, high: float) -> Pending:
 
 
 def softmax(reader: Reader, call: Call) -> Value:
-    """Softmax over the last axis."""
+    """Read a softmax over the last axis."""
     source = reader.real(reader.value_of(call.args[0]), "input")
     rank = len(source.activation.shape)
     if int(call.attrs.axis) % rank != rank - 1:

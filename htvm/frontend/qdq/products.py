@@ -25,7 +25,7 @@ __all__ = ["conv2d", "matmul"]
 
 
 def conv2d(reader: Reader, call: Call) -> Value:
-    """A convolution; its result waits for bias and quantization."""
+    """Read a convolution; its result is pending until bias and quantization."""
     source = reader.real(reader.value_of(call.args[0]), "input")
     attrs = call.attrs
     layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
@@ -51,7 +51,7 @@ def conv2d(reader: Reader, call: Call) -> Value:
 
 
 def matmul(reader: Reader, call: Call) -> Value:
-    """A fully connected layer, flattened to (1, C) where it is not."""
+    """Read a fully connected layer, flattening its input to (1, C) if necessary."""
     source = reader.real(reader.value_of(call.args[0]), "first operand")
     weight = _weight(reader, call.args[1], (1, 0))
     shape, result = source.activation.shape, shape_of(call)
@@ -104,15 +104,15 @@ def _bias(
     axis: int,
     where: str,
 ) -> Array:
-    """The bias per output channel in steps of s_in * s_w, int32.
+    """Return the bias per output channel in steps of s_in * s_w, int32.
 
     Args:
-        bias: what is added to the product; ``None`` for nothing.
-        step: of the input.
-        scales: of the weights, one or per channel.
-        shape: of the product.
-        axis: of its channels.
-        where: for messages.
+        bias: constant added to the product; ``None`` for none.
+        step: quantization of the input.
+        scales: scales of the weights, one or one per channel.
+        shape: shape of the product.
+        axis: channel axis of the product.
+        where: description of the place, for messages.
     """
     channels = shape[axis]
     if bias is None:
@@ -144,7 +144,7 @@ def _rounded(values: Array, where: str) -> Array:
 
 
 def _channel_scales(reader: Reader, weight: Constant) -> Array:
-    """One scale, or one per output channel (axis 0)."""
+    """Return one scale, or one per output channel (axis 0)."""
     assert weight.scale is not None
     rows = weight.scale.reshape(weight.scale.shape[0], -1)
     if not np.all(rows == rows[:, :1]):

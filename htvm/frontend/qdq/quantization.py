@@ -1,4 +1,4 @@
-"""Quantize and dequantize: where operators begin and end."""
+"""Quantize and dequantize, where operators begin and end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["dequantize", "identity", "quantize"]
 
 
 def dequantize(reader: Reader, call: Call) -> Value:
-    """Int8 tensor -> float view; integer constant -> constant with scales."""
+    """Read a dequantization: int8 tensor -> float view; integer constant -> scaled constant."""
     data = reader.value_of(call.args[0])
     scales, zeros = _scales(reader, call)
     if isinstance(data, Constant):
@@ -41,7 +41,7 @@ def dequantize(reader: Reader, call: Call) -> Value:
 
 
 def quantize(reader: Reader, call: Call) -> Value:
-    """The end of an operator."""
+    """Read a quantization, which ends an operator."""
     value = reader.value_of(call.args[0])
     step = _step(reader, *_scales(reader, call))
     if str(call.attrs.out_dtype) != "int8":

@@ -1,4 +1,4 @@
-"""The walk over a quantize/dequantize module, and what its variables can stand for."""
+"""The walk over a quantize/dequantize module, and the values that its variables stand for."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ INT8 = (-128, 127)
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What a QDQ module computes.
+    """The contents of a QDQ module.
 
     Attributes:
         inputs: name and tensor of each parameter.
         outputs: tensors returned.
-        steps: quantization of the tensors, where the module says it.
+        steps: quantization of the tensors, if the module has it.
     """
 
     inputs: tuple[tuple[str, Activation], ...]
@@ -67,7 +67,7 @@ class Real:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """A constant; ``scale`` (of the same shape) where it was dequantized from integers."""
+    """A constant; ``scale`` (with the same shape) is given if it was dequantized from integers."""
 
     data: Array
     scale: Array | None = None
@@ -75,9 +75,9 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """A float result on its way to being quantized.
+    """A float result that is yet to be quantized.
 
-    ``finish`` makes the operator, given the output's step, the clip and the bias.
+    ``finish`` makes the operator, given the output's quantization, the clip and the bias.
     """
 
     finish: Callable[[Quantization, Pair, Constant | None], Applied]
@@ -100,11 +100,11 @@ Value: TypeAlias = Activation | Real | Constant | Pending | Wide
 
 
 class Reader:
-    """Walks ``main`` once, knowing of each variable what it stands for.
+    """Walks ``main`` once, and keeps the value that each variable stands for.
 
     Args:
         module: the QDQ module.
-        handlers: by operator name, the function that says what a call of it stands for.
+        handlers: function for each operator that returns the value of a call.
     """
 
     def __init__(self, module: IRModule, handlers: Mapping[str, Handler]) -> None:
@@ -144,11 +144,11 @@ class Reader:
         return list(values)
 
     def unsupported(self, what: str, hint: str = "") -> UnsupportedError:
-        """An error about the binding at hand."""
+        """Return an error about the current binding."""
         return UnsupportedError(what, where=self.where, hint=hint)
 
     def value_of(self, expr: Expr) -> Any:
-        """What an argument stands for."""
+        """Return the value that an argument stands for."""
         if isinstance(expr, GenericConst):
             return Constant(expr.value.numpy())
         if isinstance(expr, relax.Var) and expr in self._values:
@@ -158,21 +158,21 @@ class Reader:
         raise self.unsupported(f"an argument of kind {type(expr).__name__}")
 
     def constant(self, expr: Expr, role: str) -> Array:
-        """The elements of an argument that must be a plain constant."""
+        """Return the elements of an argument that must be a plain constant."""
         value = self.value_of(expr)
         if not isinstance(value, Constant) or value.scale is not None:
             raise self.unsupported(f"its {role} is computed at run time", "make it constant")
         return value.data
 
     def number(self, expr: Expr, role: str) -> float:
-        """An argument that must be a number."""
+        """Return an argument that must be a number."""
         value = getattr(expr, "value", None)
         if not isinstance(value, int | float):
             raise self.unsupported(f"its {role} is computed at run time", "make it constant")
         return float(value)
 
     def position(self, sub: int = 0) -> Pair:
-        """Place of an operator made from the binding at hand."""
+        """Return the position of an operator made from the current binding."""
         return (self._index, sub)
 
     def _evaluate(self, var: Var, value: Expr) -> Any:
@@ -192,14 +192,14 @@ class Reader:
     def activation(
         self, operator: Applied, shape: tuple[int, ...], step: Quantization | None
     ) -> Activation:
-        """The result of an operator, its step noted if known."""
+        """Return the result of an operator, and record its quantization if known."""
         result = Activation(shape, operator)
         if step is not None:
             self.steps[result] = step
         return result
 
     def pass_on(self, source: Any, make: Callable[[Activation], Applied], call: Call) -> Value:
-        """An operator that keeps the step, on an int8 tensor or through its float view."""
+        """Read an operator that keeps the quantization, on an int8 tensor or its float view."""
         shape = shape_of(call)
         if isinstance(source, Real):
             operator = make(source.activation)
@@ -209,7 +209,7 @@ class Reader:
         raise self.unsupported("its operand has not been quantized")
 
     def real(self, value: Any, role: str) -> Real:
-        """A value that must be a dequantized activation."""
+        """Return a value that must be a dequantized activation."""
         if not isinstance(value, Real):
             raise self.unsupported(
                 f"its {role} is not a dequantized int8 tensor",
@@ -218,7 +218,7 @@ class Reader:
         return value
 
     def learn(self, activation: Activation, step: Quantization) -> None:
-        """Note a step, also of the tensors whose values the activation's are."""
+        """Record a quantization, also of the tensors whose values the activation has."""
         while activation not in self.steps:
             self.steps[activation] = step
             origin = activation.origin
@@ -228,7 +228,7 @@ class Reader:
 
 
 def _passes(operator: Applied) -> bool:
-    """Whether its result has the step of its input."""
+    """Whether its result has the same quantization as its input."""
     return operator.op.scale is Scale.PASSES and not isinstance(operator.op, Convert)
 
 
@@ -236,12 +236,12 @@ Handler: TypeAlias = Callable[[Reader, "Call"], Value]
 
 
 def pair(values: Any) -> Pair:
-    """Two integers of an attribute."""
+    """Return two integers of an attribute."""
     first, second = (int(value) for value in values)
     return first, second
 
 
 def pads(values: Any) -> Pads:
-    """Four integers of an attribute: top, left, bottom, right."""
+    """Return four integers of an attribute: top, left, bottom, right."""
     top, left, bottom, right = (int(value) for value in values)
     return top, left, bottom, right

@@ -1,4 +1,4 @@
-"""Operators on shapes, constants and windows: they keep scale and zero point."""
+"""Operators on shapes, constants and windows, which keep scale and zero point."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def reshape(reader: Reader, call: Call) -> Value:
-    """Another shape, of a constant or an activation."""
+    """Read a change of shape, of a constant or an activation."""
     value = reader.value_of(call.args[0])
     shape = shape_of(call)
     if isinstance(value, Constant):
@@ -45,7 +45,7 @@ def reshape(reader: Reader, call: Call) -> Value:
 
 
 def permute_dims(reader: Reader, call: Call) -> Value:
-    """A transposed constant."""
+    """Read a transposed constant."""
     value = reader.value_of(call.args[0])
     if not isinstance(value, Constant):
         raise reader.unsupported("a transposed activation")
@@ -55,7 +55,7 @@ def permute_dims(reader: Reader, call: Call) -> Value:
 
 
 def multiply(reader: Reader, call: Call) -> Value:
-    """A product of constants, such as the scale of a bias."""
+    """Read a product of constants, such as the scale of a bias."""
     first, second = (reader.value_of(arg) for arg in call.args)
     plain = (isinstance(item, Constant) and item.scale is None for item in (first, second))
     if not all(plain):
@@ -64,7 +64,7 @@ def multiply(reader: Reader, call: Call) -> Value:
 
 
 def pad(reader: Reader, call: Call) -> Value:
-    """A constant border of two spatial axes."""
+    """Read a padding of two spatial axes with a constant."""
     value = reader.value_of(call.args[0])
     widths = [int(width) for width in call.attrs.pad_width]
     spatial = {"NHWC": slice(2, 6), "NCHW": slice(4, 8)}
@@ -77,7 +77,7 @@ def pad(reader: Reader, call: Call) -> Value:
     fill = float(call.attrs.pad_value)
     if isinstance(value, Real):
         fill = value.step.zero_point + float(np.rint(fill / value.step.scale))
-    if not fill.is_integer():  # infinity is none either
+    if not fill.is_integer():  # nor an infinite one
         raise reader.unsupported(f"a padding with {fill}")
     number = min(max(int(fill), INT8[0]), INT8[1])
     at, where, padding = reader.position(), reader.where, (top, left, bottom, right)
@@ -87,7 +87,7 @@ def pad(reader: Reader, call: Call) -> Value:
 
 
 def max_pool2d(reader: Reader, call: Call) -> Value:
-    """A maximum; it commutes with dequantization."""
+    """Read a maximum, which commutes with dequantization."""
     kernel, strides, padding, layout = _window(reader, call)
     at, where = reader.position(), reader.where
     return reader.pass_on(
@@ -98,7 +98,7 @@ def max_pool2d(reader: Reader, call: Call) -> Value:
 
 
 def avg_pool2d(reader: Reader, call: Call) -> Value:
-    """An average, of a float view or of an int8 tensor cast to int32."""
+    """Read an average, of a float view or of an int8 tensor cast to int32."""
     value = reader.value_of(call.args[0])
     kernel, strides, padding, layout = _window(reader, call)
     if call.attrs.count_include_pad and any(padding):
@@ -135,7 +135,7 @@ def _window(reader: Reader, call: Call) -> tuple[Pair, Pair, Pads, str]:
 
 
 def astype(reader: Reader, call: Call) -> Value:
-    """To int32 before an average pool, and back to int8 after it."""
+    """Read a cast to int32 before an average pool, or back to int8 after it."""
     value, dtype = reader.value_of(call.args[0]), str(call.attrs.dtype)
     if isinstance(value, Constant):
         if value.scale is None:

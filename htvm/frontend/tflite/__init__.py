@@ -1,7 +1,7 @@
-"""Loading TFLite files: every operator is read straight from the file, and checked as it is read.
+"""Loading TFLite files: every operator is read directly from the file, and checked.
 
-`file` has the content of a file as typed records, read through `flatbuffer`, which trusts no
-offset; `handlers` says which operator is read by whom; each handler checks its operator's tensors
+`file` has the content of a file as typed records, read through `flatbuffer`, which checks all
+offsets; `handlers` lists the reader of each operator; each handler checks its operator's tensors
 and options, and returns the operators of `htvm.frontend.operators` that compute its outputs.
 """
 
@@ -39,11 +39,11 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
 
     Args:
         path: the file.
-        name: of the model; default: the file's, as a C identifier.
+        name: name of the model; by default the file's, as a C identifier.
 
     Raises:
-        ModelError: if the file cannot be read, is not a TFLite model, or is damaged.
-        UnsupportedError: if it uses an operator or quantization that is not supported.
+        ModelError: the file cannot be read, is not a TFLite model, or is damaged.
+        UnsupportedError: it uses an unsupported operator or quantization.
     """
     file = read_tflite(path)
     values = _read_operators(file)
@@ -66,11 +66,11 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
 
 
 def read_tflite(path: Path) -> TfliteFile:
-    """The content of a TFLite file; errors as for `load_tflite`."""
+    """Return the content of a TFLite file; errors as for `load_tflite`."""
     try:
         size = path.stat().st_size
         data = path.read_bytes() if size <= _MOST_BYTES else b""
-    except (OSError, ValueError) as error:  # ValueError: no path at all, with a NUL in it
+    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL
         raise ModelError(
             f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
             where=str(path),
@@ -86,7 +86,7 @@ def read_tflite(path: Path) -> TfliteFile:
 
 
 def _read_operators(file: TfliteFile) -> dict[int, Activation]:
-    """What every tensor that is computed stands for, by index."""
+    """Return the activation for every computed tensor, by index."""
     for operator in file.operators:
         if operator.kind not in HANDLERS:
             raise UnsupportedError(
@@ -103,7 +103,7 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
         except UnsupportedError as error:
             if error.where:
                 raise
-            # Arithmetic knows what it cannot do, but not for whom.
+            # Builders know what they cannot do, but not for which operator.
             raise UnsupportedError(error.what, where=operator.place, hint=error.hint) from error
         for tensor, record in zip(operator.outputs, records, strict=True):
             values[tensor.index] = Activation(tensor.shape, record, tensor.dtype)
@@ -129,7 +129,7 @@ def _info(tensor: TfliteTensor) -> TensorInfo:
 def _sources(
     file: TfliteFile, values: Mapping[int, Activation], names: Mapping[Activation, str]
 ) -> dict[str, str]:
-    """Layer name -> name of the tensor in the file, in execution order."""
+    """Return layer name -> name of the tensor in the file, in execution order."""
     tensors = {
         values[tensor.index]: tensor.name
         for operator in file.operators

@@ -1,6 +1,6 @@
 """Functions of one tensor, element by element: rescaling, rectifiers, sigmoids, softmax.
 
-What only rescales and clips stays a conversion, which retargeting can leave out; everything else
+Functions that only rescale and clip become conversions, which retargeting can omit; everything else
 becomes a table, computed here with the arithmetic of TFLite Micro's reference kernels.
 """
 
@@ -40,7 +40,7 @@ _INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
 
 
 def _unary(op: OperatorReader) -> tuple[TfliteTensor, Quantization, Quantization]:
-    """Input, its step and the output's, of one shape."""
+    """Return input, its quantization and the output's; their shapes are the same."""
     op.count((1,))
     source = op.source()
     op.result_shape(source.shape)
@@ -55,7 +55,7 @@ def _table(
 
 
 def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Applied:
-    """Bounds on an int8 tensor whose step stays."""
+    """Apply bounds to an int8 tensor, keeping its quantization."""
     return _table(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
 
 
@@ -90,7 +90,7 @@ def tanh(op: OperatorReader) -> Sequence[Applied]:
 
 
 def _sigmoid(op: OperatorReader, step: Quantization, curve: Callable[[int], int]) -> Array:
-    """The table of a curve of Q4.27; beyond +-15 it has reached its end."""
+    """Return the table of a curve in Q4.27; beyond +-15 it has reached its limit."""
     real = step.scale * 2.0 ** (31 - _INPUT_BITS)
     if not 2.0**-31 <= real < 2.0**30:
         raise op.unsupported(f"an input scale of {step.scale:g}", "use 2**-57 to 8")
@@ -143,7 +143,7 @@ def _saturated_16(value: int) -> int:
 
 
 def _high_multiply_16(a: int, b: int) -> int:
-    """The high half of 2ab of int16, rounded half away from zero."""
+    """Return the high half of 2ab for int16, rounded half away from zero."""
     product = a * b
     nudged = product + ((1 << 14) if product >= 0 else 1 - (1 << 14))
     high = abs(nudged) >> 15

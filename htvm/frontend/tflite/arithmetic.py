@@ -1,4 +1,4 @@
-"""Sums, differences and products of two tensors, broadcast, either of them perhaps constant."""
+"""Sums, differences and products of two tensors, broadcast, either of which may be constant."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Conversions between number formats: QUANTIZE and DEQUANTIZE.
 
 Inside a network all tensors are int8.  At its border there may be float32 and uint8: exporters put
-a QUANTIZE behind such an input, and a QUANTIZE or DEQUANTIZE before such an output.
+a QUANTIZE after such an input, and a QUANTIZE or DEQUANTIZE before such an output.
 """
 
 from __future__ import annotations

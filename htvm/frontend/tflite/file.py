@@ -1,4 +1,4 @@
-"""The content of a TFLite file as typed records, every index in it checked."""
+"""The content of a TFLite file as typed records, with every index checked."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class TfliteTensor:
     """A tensor of the graph.
 
     Attributes:
-        index: in the file.
-        name: in the file; not necessarily unique.
-        shape: batch included.
-        dtype: numpy name of the element type, or TFLite's where numpy has none.
-        data: its constant value, flat, or ``None`` for an activation.
-        scales, zero_points: quantization; empty where it is not quantized.
-        axis: that several scales follow.
+        index: index in the file.
+        name: name in the file; not necessarily unique.
+        shape: shape including the batch.
+        dtype: numpy name of the element type, or TFLite's if numpy has no such type.
+        data: constant value, flat, or ``None`` for an activation.
+        scales, zero_points: quantization; empty if it is not quantized.
+        axis: axis of several scales.
     """
 
     index: int
@@ -65,7 +65,7 @@ class TfliteTensor:
 
     @property
     def place(self) -> str:
-        """The tensor, for messages."""
+        """Description of the tensor, for messages."""
         return f"tensor {self.index} '{self.name}'"
 
 
@@ -74,11 +74,11 @@ class TfliteOperator:
     """An operator of the graph.
 
     Attributes:
-        index: in execution order.
-        kind: TFLite's name of it, such as ``CONV_2D``.
+        index: index in execution order.
+        kind: TFLite's name of the operator, such as ``CONV_2D``.
         inputs, outputs: tensors; ``None`` for an optional input that is absent.
-        options: its table of options, if any.
-        options_type: which kind of table that is (TFLite's ``BuiltinOptions``).
+        options: table of its options, if any.
+        options_type: kind of this table (TFLite's ``BuiltinOptions``).
     """
 
     index: int
@@ -90,19 +90,19 @@ class TfliteOperator:
 
     @property
     def place(self) -> str:
-        """The operator, for messages."""
+        """Description of the operator, for messages."""
         tensor = f", computing {self.outputs[0].place}" if self.outputs else ""
         return f"operator {self.index} ({self.kind}){tensor}"
 
 
 @dataclass(frozen=True, eq=False)
 class TfliteFile:
-    """The one graph of a file.
+    """The only graph of a file.
 
     Attributes:
-        tensors: by index.
-        operators: in execution order.
-        inputs, outputs: of the graph.
+        tensors: tensors by index.
+        operators: operators in execution order.
+        inputs, outputs: inputs and outputs of the graph.
     """
 
     tensors: tuple[TfliteTensor, ...]
@@ -115,12 +115,12 @@ def read_file(data: bytes, source: str) -> TfliteFile:
     """Read and check the content of a TFLite file.
 
     Args:
-        data: the file.
-        source: its name, for messages.
+        data: contents of the file.
+        source: name of the file, for messages.
 
     Raises:
-        ModelError: if it is not a TFLite file, or damaged.
-        UnsupportedError: if it holds several graphs, or constants outside the flatbuffer.
+        ModelError: it is not a TFLite file, or damaged.
+        UnsupportedError: it has several graphs, or constants outside the flatbuffer.
     """
     if len(data) < 8 or data[4:8] != _IDENTIFIER:
         raise ModelError(
@@ -288,7 +288,7 @@ class _FileReader:
         return tuple(None if index < 0 else tensors[index] for index in indices)
 
     def _check_order(self, file: TfliteFile) -> None:
-        """Each activation is an input or written once, before it is read, under its own name."""
+        """Check that each activation is an input or written once before reads; names are unique."""
         written = {tensor.index for tensor in file.inputs}
         if len(written) != len(file.inputs):
             raise self._corrupt("an input is listed twice")
@@ -304,7 +304,7 @@ class _FileReader:
         for tensor in file.outputs:
             if tensor.index not in written:
                 raise self._corrupt(f"the output {tensor.place} is never written")
-        # TVM's importer tells tensors apart by name.
+        # TVM's importer distinguishes tensors by name.
         names = Counter(tensor.name for tensor in file.tensors)
         for tensor in file.tensors:
             if tensor.index in written and (names[tensor.name] > 1 or not tensor.name):

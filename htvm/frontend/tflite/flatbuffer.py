@@ -1,4 +1,4 @@
-"""Reading a FlatBuffers file that may be damaged: every access is checked against its bounds.
+"""Reading a possibly damaged FlatBuffers file: every access is checked against its bounds.
 
 Generated accessors (the packages ``tflite`` and ``flatbuffers``) follow any offset they find, which
 in a damaged file ends in a crash, a wrong answer or an endless loop.  This reader raises
@@ -26,7 +26,7 @@ class Buffer:
     """The bytes of a file.
 
     Attributes:
-        data: all of it.
+        data: all bytes of the file.
         source: name of the file, for messages.
     """
 
@@ -34,7 +34,7 @@ class Buffer:
     source: str
 
     def error(self, what: str, offset: int) -> ModelError:
-        """A `ModelError` about the byte at ``offset``."""
+        """Return a `ModelError` about the byte at ``offset``."""
         return ModelError(
             f"corrupt model: {what}",
             where=f"byte {offset} of {len(self.data)} in {self.source}",
@@ -42,7 +42,7 @@ class Buffer:
         )
 
     def read(self, code: str, offset: int) -> int | float:
-        """One little-endian scalar, ``code`` as in `struct`."""
+        """Return one little-endian scalar, with ``code`` as in `struct`."""
         size = struct.calcsize(f"<{code}")
         if offset < 0 or offset + size > len(self.data):
             raise self.error("an offset leads outside the file", offset)
@@ -50,26 +50,26 @@ class Buffer:
         return value
 
     def integer(self, code: str, offset: int) -> int:
-        """One little-endian integer."""
+        """Return one little-endian integer."""
         return int(self.read(code, offset))
 
     def follow(self, offset: int) -> int:
-        """The target of the relative offset stored at ``offset``."""
+        """Return the target of the relative offset stored at ``offset``."""
         return offset + self.integer("I", offset)
 
     def root(self) -> Table:
-        """The table at the root of the file."""
+        """Return the table at the root of the file."""
         return Table.at(self, self.follow(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of the file, its virtual table checked.
+    """A table of the file, with a checked virtual table.
 
     Attributes:
-        buffer: the file.
-        position: of the table.
-        fields: offset of each field inside the table; 0 where it is absent.
+        buffer: bytes of the file.
+        position: position of the table.
+        fields: offset of each field inside the table; 0 if it is absent.
     """
 
     buffer: Buffer
@@ -78,7 +78,7 @@ class Table:
 
     @classmethod
     def at(cls, buffer: Buffer, position: int) -> Table:
-        """The table at a position."""
+        """Return the table at a position."""
         vtable = position - buffer.integer("i", position)
         vtable_bytes = buffer.integer("H", vtable)
         table_bytes = buffer.integer("H", vtable + 2)
@@ -92,27 +92,27 @@ class Table:
         return cls(buffer, position, fields)
 
     def _field(self, index: int) -> int:
-        """Position of a field, or 0 where it is absent."""
+        """Return the position of a field, or 0 if it is absent."""
         offset = self.fields[index] if index < len(self.fields) else 0
         return self.position + offset if offset else 0
 
     def integer(self, index: int, code: str, default: int = 0) -> int:
-        """An integer field."""
+        """Return an integer field."""
         at = self._field(index)
         return self.buffer.integer(code, at) if at else default
 
     def real(self, index: int, default: float = 0.0) -> float:
-        """A 32-bit floating-point field."""
+        """Return a 32-bit floating-point field."""
         at = self._field(index)
         return float(self.buffer.read("f", at)) if at else default
 
     def table(self, index: int) -> Table | None:
-        """A field that is a table."""
+        """Return a field that is a table."""
         at = self._field(index)
         return Table.at(self.buffer, self.buffer.follow(at)) if at else None
 
     def vector(self, index: int, dtype: str) -> Array | None:
-        """A field that is a vector of numbers, read-only, or ``None`` where it is absent."""
+        """Return a field that is a vector of numbers, read-only, or ``None`` if it is absent."""
         found = self._vector(index, np.dtype(dtype).itemsize)
         if found is None:
             return None
@@ -120,7 +120,7 @@ class Table:
         return np.frombuffer(self.buffer.data, np.dtype(dtype).newbyteorder("<"), count, start)
 
     def tables(self, index: int) -> tuple[Table, ...]:
-        """A field that is a vector of tables; empty where it is absent."""
+        """Return a field that is a vector of tables; empty if it is absent."""
         found = self._vector(index, 4)
         if found is None:
             return ()
@@ -129,7 +129,7 @@ class Table:
         return tuple(Table.at(buffer, buffer.follow(start + 4 * item)) for item in range(count))
 
     def string(self, index: int) -> str:
-        """A field that is a string; empty where it is absent."""
+        """Return a field that is a string; empty if it is absent."""
         found = self._vector(index, 1)
         if found is None:
             return ""

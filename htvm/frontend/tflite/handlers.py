@@ -1,4 +1,4 @@
-"""Which TFLite operators are supported, and who reads them."""
+"""The supported TFLite operators and their readers."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 HANDLERS = registered("TFLite", _HANDLERS, Applied)
-"""Reader of each supported operator."""
+"""Reader for each supported operator."""

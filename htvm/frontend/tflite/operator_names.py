@@ -38,4 +38,4 @@ DILATE STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_S
 STABLEHLO_CBRT
 """.split()
 )
-"""By code, from 0 on."""
+"""Names by code, starting with 0."""

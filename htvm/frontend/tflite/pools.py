@@ -1,4 +1,4 @@
-"""Pools, means and nearest neighbours: what works on the axes of maps."""
+"""Pools, means and nearest neighbours: operators on the axes of maps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST = 1 << 12  # of rows and columns
 
 
 def pool_window(op: OperatorReader, source: TfliteTensor) -> tuple[Pair, Pair, Pads]:
-    """Kernel, strides and padding of a pool over ``source``, the output's shape checked."""
+    """Return kernel, strides and padding of a pool over ``source``; check the output's shape."""
     op.batch(source, 4)
     options = op.options(5)
     kernel = (op.positive(options, 4, "kernel"), op.positive(options, 3, "kernel"))
@@ -95,7 +95,7 @@ def resize_nearest(op: OperatorReader) -> Sequence[Applied]:
 
 
 def _nearest(place: int, source: int, size: int, aligned: bool, centred: bool) -> int:
-    """The element of ``source`` that the ``place``-th of ``size`` copies, in float32 as TFLite."""
+    """The source element for the ``place``-th of ``size``, computed in float32 like TFLite."""
     between = aligned and size > 1
     scale = np.float32(source - between) / np.float32(size - between)
     at = float((np.float32(place) + np.float32(0.5 if centred else 0.0)) * scale)

@@ -1,4 +1,4 @@
-"""Convolutions, transposed ones among them, and fully connected layers."""
+"""Convolutions, including transposed ones, and fully connected layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def conv(op: OperatorReader) -> Sequence[Applied]:
 
 
 def groups_of(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> int:
-    """The groups of a CONV_2D with weights of that shape."""
+    """Return the number of groups of a CONV_2D with weights of this shape."""
     channels = source.shape[3]
     if channels % weights[3] or weights[0] % (channels // weights[3]):
         raise op.corrupt(f"weights of shape {weights} for {channels} channels")
@@ -51,7 +51,7 @@ def groups_of(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]
 
 
 def check_depthwise(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> Table:
-    """The options of a DEPTHWISE_CONV_2D with weights of that shape."""
+    """Return the options of a DEPTHWISE_CONV_2D with weights of this shape."""
     options = op.options(2)
     multiplier = op.positive(options, 3, "depth multiplier")
     if weights[0] != 1 or weights[3] != source.shape[3] * multiplier:
@@ -95,15 +95,15 @@ def _product(
     fused: int,
     bias: int = 2,
 ) -> Product:
-    """The layer of an operator.
+    """Return the layer of an operator.
 
     Args:
         op: the operator.
         source, weights: its operands.
-        axes: of the weights, in the order of the integer form.
-        options: with the field ``fused``, its activation function.
-        fused: that field.
-        bias: number of the input that is the bias.
+        axes: axes of the weights, in the order of the integer form.
+        options: options with the field ``fused``, its activation function.
+        fused: number of that field.
+        bias: number of the bias input.
     """
     weight = constant_array(weights).transpose(axes)
     first, last = op.step(source), op.step(op.result())
@@ -191,7 +191,7 @@ def fully_connected(op: OperatorReader) -> Sequence[Applied]:
 def _bias(
     op: OperatorReader, at: int, source: TfliteTensor, weights: TfliteTensor, channels: int
 ) -> Array:
-    """An optional constant int32 vector, in steps of s_in * s_w."""
+    """Return an optional constant int32 vector, in steps of s_in * s_w."""
     tensor = op.operator.inputs[at] if at < len(op.operator.inputs) else None
     if tensor is None:
         return np.zeros(channels, "int32")
@@ -207,7 +207,7 @@ def _bias(
         )
     if any(tensor.zero_points):
         raise op.unsupported(f"a bias with a zero point ({tensor.place})")
-    # TFLite takes the integers as they are; another scale would be ignored silently.
+    # TFLite uses the integers unchanged; another scale would be ignored silently.
     for channel in range(channels if given else 0):
         own = given[channel % len(given)]
         product = op.step(source).scale * weights.scales[channel % len(weights.scales)]
@@ -227,14 +227,16 @@ def window(
     dilation_fields: Pair | None,
     channels: int,
 ) -> tuple[Pair, Pads, Pair]:
-    """Strides, padding and dilation of windows over the first input, the output's shape checked.
+    """Return strides, padding and dilation of windows over the first input.
+
+    The output's shape is checked.
 
     Args:
         op: the operator.
-        options: field 0 is the padding.
-        kernel: (y, x).
-        stride_fields, dilation_fields: (x, y).
-        channels: of the output.
+        options: options whose field 0 is the padding.
+        kernel: size (y, x).
+        stride_fields, dilation_fields: numbers of the fields, (x, y).
+        channels: number of output channels.
     """
     padding = options.integer(0, "b")
     if padding not in (SAME, VALID):

@@ -1,8 +1,8 @@
-"""Reading one operator of a file: its tensors and options, checked, and what its inputs stand for.
+"""Reading one operator of a file: its tensors and options, checked, and its input activations.
 
 A handler is given an `OperatorReader` and returns the operators that compute its outputs.  The
-first thing that is damaged raises `ModelError`, the first that is not supported
-`UnsupportedError`; both name operator and tensor.
+first damaged part raises `ModelError`, the first unsupported one `UnsupportedError`; both name
+operator and tensor.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OperatorReader:
 
     Args:
         operator: the operator.
-        values: what the tensors computed so far stand for, by index.
+        values: activations computed so far, by tensor index.
     """
 
     def __init__(self, operator: TfliteOperator, values: Mapping[int, Activation]) -> None:
@@ -50,13 +50,13 @@ class OperatorReader:
 
     @property
     def where(self) -> str:
-        """The operator, for messages."""
+        """Description of the operator, for messages."""
         return self.operator.place
 
     # ------------------------------------------------------------------------ errors
 
     def corrupt(self, what: str) -> HtvmError:
-        """An error about something that contradicts itself."""
+        """Return an error about a contradiction."""
         return ModelError(
             f"corrupt model: {what}",
             where=self.where,
@@ -64,27 +64,27 @@ class OperatorReader:
         )
 
     def unsupported(self, what: str, hint: str = "") -> HtvmError:
-        """An error about something that is not supported."""
+        """Return an error about an unsupported feature."""
         return UnsupportedError(what, where=self.where, hint=hint)
 
     # ------------------------------------------------------------------------ tensors
 
     def count(self, inputs: Sequence[int], outputs: int = 1) -> None:
-        """The number of tensors, optional ones included."""
+        """Check the number of tensors, including optional ones."""
         if len(self.operator.inputs) not in inputs or len(self.operator.outputs) != outputs:
             raise self.corrupt(
                 f"{len(self.operator.inputs)} inputs and {len(self.operator.outputs)} outputs"
             )
 
     def tensor(self, at: int) -> TfliteTensor:
-        """An input that must be there."""
+        """Return an input that must be present."""
         tensor = self.operator.inputs[at] if at < len(self.operator.inputs) else None
         if tensor is None:
             raise self.corrupt(f"input {at} is missing")
         return tensor
 
     def int8(self, tensor: TfliteTensor | None) -> TfliteTensor:
-        """An int8 tensor quantized per tensor, computed or constant."""
+        """Check for an int8 tensor quantized per tensor, computed or constant."""
         if tensor is None:
             raise self.corrupt("an activation is missing")
         if tensor.dtype == "float32":
@@ -95,7 +95,7 @@ class OperatorReader:
         return tensor
 
     def activation(self, tensor: TfliteTensor | None) -> TfliteTensor:
-        """An int8 tensor quantized per tensor, computed at run time."""
+        """Check for an int8 tensor quantized per tensor, computed at run time."""
         if tensor is not None and tensor.data is not None:
             raise self.unsupported(f"{tensor.place} is constant, not an activation")
         return self.int8(tensor)
@@ -113,19 +113,19 @@ class OperatorReader:
         return self.unsupported(f"float32 activations ({tensor.place})", FULL_INT8)
 
     def source(self, at: int = 0) -> TfliteTensor:
-        """An input, an activation."""
+        """Return an input that is an activation."""
         return self.activation(self.tensor(at))
 
     def result(self, at: int = 0) -> TfliteTensor:
-        """An output, an activation."""
+        """Return an output that is an activation."""
         return self.activation(self.operator.outputs[at])
 
     def value(self, tensor: TfliteTensor) -> Activation:
-        """What an activation stands for."""
+        """Return the activation for a tensor."""
         return self._values[tensor.index]
 
     def step(self, tensor: TfliteTensor) -> Quantization:
-        """Quantization of an 8-bit tensor, per tensor."""
+        """Return the quantization of an 8-bit tensor, per tensor."""
         if len(tensor.scales) != 1:
             raise self.unsupported(
                 f"{tensor.place} has {len(tensor.scales)} scales", "quantize activations per tensor"
@@ -136,19 +136,19 @@ class OperatorReader:
         return Quantization(tensor.scales[0], tensor.zero_points[0])
 
     def close(self, first: TfliteTensor, second: TfliteTensor) -> bool:
-        """Whether two tensors have one scale and zero point."""
+        """Whether two tensors have the same scale and zero point."""
         a, b = self.step(first), self.step(second)
         return a.zero_point == b.zero_point and math.isclose(a.scale, b.scale, rel_tol=1e-6)
 
     def same_step(self, at: int = 0) -> TfliteTensor:
-        """An input that has the scale and zero point of all outputs."""
+        """Return an input that has the scale and zero point of all outputs."""
         source = self.source(at)
         if not all(self.close(source, self.activation(tensor)) for tensor in self.operator.outputs):
             raise self.unsupported("input and output differ in scale or zero point")
         return source
 
     def constant(self, at: int, role: str) -> tuple[int, ...]:
-        """An input that must be constant integers."""
+        """Return an input that must be constant integers."""
         tensor = self.tensor(at)
         if tensor.data is None or tensor.dtype not in ("int32", "int64"):
             raise self.unsupported(
@@ -157,7 +157,7 @@ class OperatorReader:
         return tuple(int(value) for value in tensor.data)
 
     def weights(self, rank: int, axis: int) -> TfliteTensor:
-        """Input 1: constant int8 weights, symmetric, per tensor or along ``axis``."""
+        """Return input 1: constant int8 weights, symmetric, per tensor or along ``axis``."""
         tensor = self.tensor(1)
         if tensor.data is None:
             raise self.unsupported("its weights are computed at run time", "make them constant")
@@ -181,20 +181,20 @@ class OperatorReader:
     # ------------------------------------------------------------------------ options
 
     def options(self, kind: int) -> Table:
-        """The operator's options, which must be of that kind."""
+        """Return the operator's options, which must be of this kind."""
         if self.operator.options is None or self.operator.options_type != kind:
             raise self.corrupt(f"options of type {self.operator.options_type} instead of {kind}")
         return self.operator.options
 
     def positive(self, table: Table, field: int, name: str, default: int = 0) -> int:
-        """A field that must be a sensible positive number."""
+        """Return a field that must be a sensible positive number."""
         value = table.integer(field, "i", default)
         if not 1 <= value <= _LARGEST:
             raise self.corrupt(f"{name} {value}")
         return value
 
     def clip(self, table: Table, field: int, tensor: TfliteTensor | None = None) -> Pair:
-        """The fused activation function as bounds of the output."""
+        """Return the fused activation function as bounds of the output."""
         code = table.integer(field, "b")
         if code not in _BOUNDS:
             raise self.unsupported(
@@ -207,20 +207,20 @@ class OperatorReader:
     # ------------------------------------------------------------------------ shapes
 
     def batch(self, tensor: TfliteTensor, rank: int) -> None:
-        """A rank, and a batch of one."""
+        """Check for a rank, and a batch of one."""
         if len(tensor.shape) != rank:
             raise self.unsupported(f"{tensor.place} of shape {tensor.shape}", f"use {rank} axes")
         if tensor.shape[0] != 1:
             raise self.unsupported(f"a batch of {tensor.shape[0]}", "export with a batch of 1")
 
     def axis(self, number: int, rank: int) -> int:
-        """An axis, which may count from the end."""
+        """Return an axis, which may count from the end."""
         if not -rank <= number < rank:
             raise self.corrupt(f"axis {number} of {rank}")
         return number % rank
 
     def result_shape(self, shape: Sequence[int], at: int = 0) -> None:
-        """The declared shape of an output is what the operator computes."""
+        """Check that the declared shape of an output is the computed one."""
         declared = self.operator.outputs[at].shape
         if declared != tuple(shape):
             raise self.corrupt(
@@ -228,12 +228,12 @@ class OperatorReader:
             )
 
     def position(self, sub: int = 0) -> Pair:
-        """Place of an operator made from the one at hand."""
+        """Return the position of an operator made from the current one."""
         return (self.operator.index, sub)
 
 
 def constant_array(tensor: TfliteTensor) -> Array:
-    """The elements of a constant in their shape."""
+    """Return the elements of a constant in their shape."""
     assert tensor.data is not None
     return tensor.data.reshape(tensor.shape)
 

@@ -51,7 +51,7 @@ def reshape(op: OperatorReader) -> Sequence[Applied]:
 
 
 def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor) -> None:
-    """The shape that a RESHAPE is told, as input or option, is its output's."""
+    """Check that the shape given to a RESHAPE, as input or option, is its output's."""
     if math.prod(source.shape) != math.prod(result.shape):
         raise op.corrupt(f"a reshape of {source.shape} to {result.shape}")
     if len(op.operator.inputs) == 2:
@@ -156,7 +156,7 @@ def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
 def concatenation(op: OperatorReader) -> Sequence[Applied]:
     """CONCATENATION; parts of another scale are rescaled to the output's first.
 
-    TFLite refuses such parts and TFLite Micro copies their integers; what is meant is the numbers.
+    TFLite refuses these parts and TFLite Micro copies their integers; the meaning is the numbers.
     """
     op.count(range(1, 1 << 10))
     result = op.result()
@@ -171,7 +171,7 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
 
 
 def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[Table, int]:
-    """The options of a CONCATENATION and its axis, the shapes checked."""
+    """Return the options of a CONCATENATION and its axis; check the shapes."""
     options, rank = op.options(10), len(op.operator.outputs[0].shape)
     axis = op.axis(options.integer(0, "i"), rank)
     shape = list(parts[0].shape)

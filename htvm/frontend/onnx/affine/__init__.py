@@ -1,6 +1,6 @@
-"""Affine quantization in ONNX files: scales and zero points, as onnxruntime's quantizer has them.
+"""Affine quantization in ONNX files: scales and zero points, as written by onnxruntime's quantizer.
 
-`values` is what a tensor can be while a graph is read, `reader` walks it, and one file for each
-kind of operator says what its nodes mean.  `htvm.frontend.onnx.qdq` and
+`values` has the values that tensors can stand for while a graph is read, `reader` walks the graph,
+and one file for each kind of operator handles its nodes.  `htvm.frontend.onnx.qdq` and
 `htvm.frontend.onnx.qoperator` are the readers.
 """

@@ -1,8 +1,8 @@
-"""What a file leaves in reals between dequantization and quantization.
+"""Parts that a file leaves in reals between dequantization and quantization.
 
-A function of one 8-bit tensor, however many nodes it is spelled in, is a table once its result is
-quantized; the product of two 8-bit tensors is one of integers.  Everything else is computed in
-float32, from a dequantized tensor until it is quantized again, and runs on the host.
+A function of one 8-bit tensor, however many nodes it consists of, becomes a table when its result
+is quantized; the product of two 8-bit tensors becomes one of integers.  Everything else is computed
+in float32, from a dequantized tensor until it is quantized again, and runs on the host.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _axes(node: Node, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _curve(value: Value) -> tuple[View, Function] | None:
-    """The 8-bit tensor that a value is a function of, and the function."""
+    """Return the 8-bit tensor that a value is a function of, and the function."""
     if isinstance(value, View):
         return value, lambda x: x
     if isinstance(value, Pending) and value.bound == Bound():
@@ -137,7 +137,7 @@ def _arithmetic(reader: Reader, node: Node) -> Value:
 
 
 def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | None:
-    """The operands as functions of one tensor combined, ``None`` if they are something else."""
+    """Combine operands that are functions of one tensor; return ``None`` if they are not."""
     functions: list[Function] = []
     views: list[View] = []
     for value in values:
@@ -171,7 +171,7 @@ def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | No
 
 
 def _is_number(node: Node, constant: Constant) -> bool:
-    """Whether a constant is taken as a number, not as an 8-bit tensor beside another."""
+    """Whether a constant is a number rather than an 8-bit tensor beside another one."""
     return constant.scale is None or node.op not in pointwise.FUNCTIONS
 
 
@@ -184,7 +184,7 @@ def _constant(number: Array) -> Function:
 
 
 def product(reader: Reader, node: Node) -> Value:
-    """A MatMul of two tensors that are computed, or of reals."""
+    """Return a MatMul of two computed tensors, or of reals."""
     values = [reader.value(node, index) for index in (0, 1)]
     shapes = [item.shape for item in (_shape(value) for value in values)]
     a, b = shapes
@@ -225,7 +225,7 @@ def _integer_product(
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         ratio = np.asarray([scale / np.float32(step.scale)], "float32")
         steps = real_of_sums(reader, node, sums(), ratio, 0)
-        # In steps of the output, so that rectifiers bound what is rounded.
+        # In steps of the output, so that rectifiers bound the rounded values.
         low, high = (float(limit - step.zero_point) for limit in clip)
         bounds = Bound(low, high) if clip != (-128, 127) else Bound()
         inside = limited(reader, node, steps, bounds)
@@ -236,7 +236,7 @@ def _integer_product(
 
 
 def _centred(reader: Reader, node: Node, view: View) -> Activation:
-    """The integers less their zero point, int16; as they are if that is 0."""
+    """Return the integers minus their zero point, int16; unchanged if it is 0."""
     zero = view.step.zero_point
     if zero == 0:
         return view.activation
@@ -326,4 +326,4 @@ HANDLERS: dict[str, Handler] = {
     "ReduceSum": partial(_reduced, make=lambda out, x, axes: out.reduce("add", x, axes)),
     "Softmax": _softmax,
 }
-"""What the nodes mean."""
+"""Handlers by operator."""

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 Operand: TypeAlias = "View | tuple[Array, Quantization]"
-"""A tensor, or int8 elements and their step."""
+"""A tensor, or int8 elements and their quantization."""
 
 FUNCTIONS: dict[str, Function] = {
     "Add": "add",
@@ -44,14 +44,14 @@ FUNCTIONS: dict[str, Function] = {
     "Sub": "subtract",
 }
 REAL: dict[str, combine.Function] = {**FUNCTIONS, "Div": "divide"}
-"""By operator, the function of reals."""
+"""Function of reals by operator."""
 
 
 def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Quantization]:
-    """A dequantized constant of 8 bits as int8 and its step.
+    """Return a dequantized 8-bit constant as int8, and its quantization.
 
     Raises:
-        UnsupportedError: if it has several scales, or other types.
+        UnsupportedError: it has several scales, or another type.
     """
     assert constant.scale is not None and constant.zero_point is not None
     dtype = constant.data.dtype.name
@@ -60,14 +60,14 @@ def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Quantizat
             f"a constant operand of type {dtype} with {constant.scale.size} scales",
             "int8 or uint8 with one scale",
         )
-    # An array, even if it is one number without axes.
+    # An array, even for a single number without axes.
     moved = np.asarray(constant.data.astype("int64") - offset_of(dtype)).astype("int8")
     zero = int(constant.zero_point.reshape(-1)[0]) - offset_of(dtype)
     return moved, Quantization(float(constant.scale.reshape(-1)[0]), zero)
 
 
 def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operand) -> Pending:
-    """A function of two 8-bit tensors, waiting for quantization."""
+    """Return a function of two 8-bit tensors, pending until it is quantized."""
     parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
     tensors = [item for item in parts if isinstance(item, Activation)]
@@ -116,7 +116,7 @@ def combined(
     operands: Sequence[Activation | Array],
     shape: tuple[int, ...],
 ) -> Activation:
-    """A function of float tensors; arrays are constants."""
+    """Return a function of float tensors; arrays are constants."""
     tensors, (a, b) = split(operands)
     return reader.write(node, RealCombine(function, a=a, b=b), tensors, shape, dtype="float32")
 
@@ -124,8 +124,11 @@ def combined(
 def split(
     operands: Sequence[Activation | Array],
 ) -> tuple[list[Activation], tuple[Array | None, ...]]:
-    """The tensors among the operands of a function of reals; and for each operand its elements,
-    float32 with at least one axis, where it is constant."""
+    """Return the tensors among the operands of a function of reals, and the constants.
+
+    The constants are float32 with at least one axis, one entry per operand, ``None`` if it is a
+    tensor.
+    """
     tensors = [item for item in operands if isinstance(item, Activation)]
     constants = (
         None if isinstance(item, Activation) else np.ascontiguousarray(item, "float32")
@@ -135,7 +138,7 @@ def split(
 
 
 def arithmetic(reader: Reader, node: Node) -> Value:
-    """A sum, difference, product or quotient of two tensors or constants."""
+    """Return a sum, difference, product or quotient of two tensors or constants."""
     first, second = reader.value(node, 0), reader.value(node, 1)
     if isinstance(first, Constant) and isinstance(second, Constant):
         return Constant(FOLDED[node.op](first.real, second.real))
@@ -179,7 +182,7 @@ def _operand(node: Node, value: Value) -> Operand | None:
 
 
 def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
-    """A product and a constant per channel; ``None`` if the constant is none."""
+    """Add a constant per channel to a product; return ``None`` if it has another shape."""
     axis, rank = pending.bias_axis, len(pending.shape)
     if axis is None or pending.bias is not None or pending.bound != Bound():
         return None
@@ -194,10 +197,10 @@ def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
 
 
 def _check_number(node: Node, first: Value, second: Value) -> None:
-    """A number beside an 8-bit tensor must leave something to compute.
+    """Check that a number beside an 8-bit tensor leaves something to compute.
 
     Raises:
-        UnsupportedError: if it is not finite, or the tensor is divided by zero.
+        UnsupportedError: it is not finite, or the tensor is divided by zero.
     """
     for value, other, divides in ((first, second, node.op == "Div"), (second, first, False)):
         if not isinstance(value, View) or not isinstance(other, Constant):
@@ -214,7 +217,7 @@ def _check_number(node: Node, first: Value, second: Value) -> None:
 
 
 def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
-    """A softmax over the last axis, waiting for quantization."""
+    """Return a softmax over the last axis, pending until it is quantized."""
     rank = len(view.shape)
     if not -rank <= axis < rank:
         raise node.damaged(f"axis {axis} of a tensor of {rank} axes")

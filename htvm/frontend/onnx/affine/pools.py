@@ -42,7 +42,7 @@ def _max_pool(reader: Reader, node: Node) -> Value:
 
 
 def global_windows(node: Node, view: View) -> Windows:
-    """One window: the whole map."""
+    """Return a single window: the whole map."""
     if len(view.shape) != 4:
         raise node.unsupported(f"an average of shape {list(view.shape)}", "two spatial axes")
     y, x = view.shape[2:]
@@ -50,10 +50,10 @@ def global_windows(node: Node, view: View) -> Windows:
 
 
 def average_windows(node: Node, view: View) -> Windows:
-    """The windows of AveragePool.
+    """Return the windows of AveragePool.
 
     Raises:
-        UnsupportedError: if they differ in the number of elements they average.
+        UnsupportedError: windows average different numbers of elements.
     """
     windows = windows_of(node, view.shape[2:])
     if any(windows.padding) and not node.integer("count_include_pad", 0):
@@ -68,7 +68,10 @@ def average_windows(node: Node, view: View) -> Windows:
 def average(
     reader: Reader, node: Node, view: View, windows: Windows, shape: tuple[int, ...] | None = None
 ) -> Pending:
-    """An average, waiting for quantization; ``shape`` where the file gives the result another."""
+    """Return an average, pending until it is quantized.
+
+    ``shape`` is the result's shape if the file gives it another one.
+    """
     maps = (*view.shape[:2], *windows.outputs)
     result, count = shape or maps, math.prod(windows.kernel)
 
@@ -97,7 +100,7 @@ def _average(reader: Reader, node: Node) -> Value:
 
 
 def mean(reader: Reader, node: Node) -> Value:
-    """ReduceMean of an 8-bit map over height and width, waiting for quantization."""
+    """Return ReduceMean of an 8-bit map over height and width, pending until it is quantized."""
     view = reader.view(node, 0, "input")
     rank = len(view.shape)
     axes = forms.axes_of(node, reader.given(node), 1) or ()
@@ -116,4 +119,4 @@ HANDLERS: dict[str, Handler] = {
     "MaxPool": _max_pool,
     "Resize": resize,
 }
-"""What the nodes mean."""
+"""Handlers by operator."""

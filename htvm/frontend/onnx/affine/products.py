@@ -1,4 +1,4 @@
-"""Convolutions and products of matrices: weights, biases and scales, whatever their node is."""
+"""Convolutions and products of matrices: weights, biases and scales, for all kinds of nodes."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Weight:
 
 
 def weight_of(node: Node, constant: Constant, channel_axis: int) -> Weight:
-    """Weights less their zero point, output channels moved to the front.
+    """Return the weights minus their zero point, with output channels moved to the front.
 
     Raises:
-        UnsupportedError: if they do not fit int8 then, or scales lie along another axis.
+        UnsupportedError: they then do not fit int8, or scales are along another axis.
     """
     if constant.scale is None:
         raise node.unsupported(
@@ -74,11 +74,11 @@ def weight_of(node: Node, constant: Constant, channel_axis: int) -> Weight:
 def _bias(
     node: Node, bias: Constant | None, channels: int, step: Quantization, weight: Weight
 ) -> Array:
-    """The bias per output channel in steps of s_in * s_w, int32 [K].
+    """Return the bias per output channel in steps of s_in * s_w, int32 [K].
 
     Raises:
-        ModelError: if it has another number of channels.
-        UnsupportedError: if it does not fit int32.
+        ModelError: it has another number of channels.
+        UnsupportedError: it does not fit int32.
     """
     if bias is None:
         return np.zeros(channels, "int32")
@@ -102,7 +102,7 @@ def _int32(node: Node, values: Array) -> Array:
 
 
 def _ratios(step: Quantization, weight: Weight, output: Quantization) -> tuple[float, ...]:
-    """s_in * s_w / s_out, each step rounded to float32, as onnxruntime does."""
+    """Return s_in * s_w / s_out, each step rounded to float32, like onnxruntime."""
     ratios = np.float32(step.scale) * weight.scale / np.float32(output.scale)
     if np.all(ratios == ratios[0]):
         ratios = ratios[:1]
@@ -134,7 +134,7 @@ def _product(
 def convolution(
     reader: Reader, node: Node, view: View, weight: Weight, windows: Windows, bias: Constant | None
 ) -> Pending:
-    """A convolution of a tensor (1, C, y, x), which waits for its quantization."""
+    """Return a convolution of a tensor (1, C, y, x), pending until it is quantized."""
     source, step = view.activation, view.step
     if len(source.shape) != 4 or weight.data.ndim != 4:
         raise node.unsupported(
@@ -170,7 +170,7 @@ def convolution(
 
 
 def _folded(node: Node, bias: Array, weight: Array, step: Quantization) -> Array:
-    """The bias with the input's zero point in it."""
+    """Return the bias with the input's zero point folded in."""
     return _int32(node, folded_bias(weight, bias, step.zero_point))
 
 
@@ -193,7 +193,7 @@ def _real(
 def matrix_product(
     reader: Reader, node: Node, view: View, weight: Weight, bias: Constant | None, rank: int = 0
 ) -> Pending:
-    """A product of a tensor (..., C) with constant weights [K, C], waiting for quantization."""
+    """A product of a tensor (..., C) and constant weights [K, C], pending until quantized."""
     shape, step = view.shape, view.step
     k, channels = weight.data.shape
     if not shape or shape[-1] != channels:

@@ -29,10 +29,10 @@ __all__ = ["HANDLERS", "constant_of", "dequantized", "learn", "real_of_sums", "s
 
 
 def scale_of(reader: Reader, node: Node, index: int) -> Array:
-    """A scale, or one per channel, float32 [n].
+    """Return a scale, or one per channel, float32 [n].
 
     Raises:
-        UnsupportedError: if it is computed at run time, or not positive and finite.
+        UnsupportedError: it is computed at run time, or not positive and finite.
     """
     scales = reader.array(node, index, "scale")
     if scales.dtype != np.float32:
@@ -47,13 +47,13 @@ def scale_of(reader: Reader, node: Node, index: int) -> Array:
 
 
 def step_of(reader: Reader, node: Node, index: int) -> tuple[Quantization, str]:
-    """Scale (input ``index``) and zero point (the one after it) of an activation.
+    """Return an activation's scale (input ``index``) and zero point (the next input).
 
     Returns:
-        The step of the int8 tensor, and the type in the file.
+        The quantization of the int8 tensor, and the type in the file.
 
     Raises:
-        UnsupportedError: if there are several, or the type is neither int8 nor uint8.
+        UnsupportedError: there are several, or the type is neither int8 nor uint8.
     """
     scales = scale_of(reader, node, index)
     zeros = reader.optional(node, index + 1, "zero point")
@@ -70,17 +70,17 @@ def step_of(reader: Reader, node: Node, index: int) -> tuple[Quantization, str]:
 
 
 def constant_of(reader: Reader, node: Node, index: int, axis: int | None = None) -> Constant:
-    """A constant (input ``index``), its scale and zero point (those after it).
+    """Return a constant (input ``index``), its scale and zero point (the next inputs).
 
     Args:
-        reader: of the graph.
+        reader: reader of the graph.
         node: the node.
-        index: of the integers.
-        axis: along which the scales lie, if there are several.
+        index: number of the input with the integers.
+        axis: axis of the scales, if there are several.
 
     Raises:
-        UnsupportedError: if the constant is computed at run time.
-        ModelError: if scales, zero points and channels differ in number or type.
+        UnsupportedError: the constant is computed at run time.
+        ModelError: scales, zero points and channels differ in number or type.
     """
     data = reader.array(node, index, "operand")
     scale = scale_of(reader, node, index + 1)
@@ -90,7 +90,7 @@ def constant_of(reader: Reader, node: Node, index: int, axis: int | None = None)
 
 
 def dequantized(node: Node, data: Array, scale: Array, zeros: Array, axis: int | None) -> Constant:
-    """A constant of integers, scales and zero points spread along ``axis``."""
+    """Return a constant from integers, with scales and zero points spread along ``axis``."""
     if data.dtype.kind not in "iu":
         raise node.damaged(f"dequantized data of type {data.dtype}")
     if zeros.dtype != data.dtype:
@@ -121,7 +121,7 @@ def _dequantize(reader: Reader, node: Node) -> Value:
     if not isinstance(value, Quantized):
         raise node.unsupported(f"it dequantizes {_brief(value)}", "quantize the tensor before")
     step, dtype = step_of(reader, node, 1)
-    if not node.input(2):  # the type of a zero point that is left out is that of the data
+    if not node.input(2):  # an omitted zero point has the type of the data
         dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
@@ -130,7 +130,7 @@ def _dequantize(reader: Reader, node: Node) -> Value:
 
 
 def learn(reader: Reader, activation: Activation, step: Quantization) -> None:
-    """Note the step of a tensor, and of the input of the model that it is, moved."""
+    """Record the quantization of a tensor, and of the model's input that it is moved from."""
     reader.steps.setdefault(activation, step)
     origin = activation.origin
     if isinstance(origin, Applied) and isinstance(origin.op, Rescale):
@@ -151,7 +151,7 @@ def _dequantized_sums(reader: Reader, node: Node, value: Sums) -> Real:
 def real_of_sums(
     reader: Reader, node: Node, sums: Activation, scale: Array, axis: int
 ) -> Activation:
-    """int32 sums as reals; scales are one, or lie along ``axis``."""
+    """Return int32 sums as reals; there is one scale, or they are along ``axis``."""
     shape = [1] * len(sums.shape)
     if scale.size > 1:
         shape[axis] = -1
@@ -188,4 +188,4 @@ def _brief(value: Value) -> str:
 
 
 HANDLERS = {"DequantizeLinear": _dequantize, "QuantizeLinear": _quantize}
-"""What the nodes mean."""
+"""Handlers by operator."""

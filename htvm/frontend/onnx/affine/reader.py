@@ -33,17 +33,17 @@ __all__ = ["Handler", "Reader", "offset_of"]
 
 
 def offset_of(dtype: str) -> int:
-    """What the file's integers are moved by to be int8."""
+    """Return the offset by which the file's integers are shifted to int8."""
     return 128 if dtype == "uint8" else 0
 
 
 class Reader:
-    """Walks a graph once, knowing of each tensor what it stands for.
+    """Walks a graph once, and keeps the value that each tensor stands for.
 
     Args:
-        graph: checked and in order.
-        handlers: by operator, the function that says what a node stands for: one value, or one for
-            each output.
+        graph: checked graph with ordered nodes.
+        handlers: function for each operator that returns the value of a node, or one for each
+            output.
     """
 
     def __init__(self, graph: Graph, handlers: Mapping[str, Handler]) -> None:
@@ -61,8 +61,8 @@ class Reader:
         """Read all nodes.
 
         Raises:
-            UnsupportedError: naming the node that is not supported.
-            ModelError: if the file contradicts itself.
+            UnsupportedError: a node is not supported; the message names it.
+            ModelError: the file contradicts itself.
         """
         inputs = [(item.name, self._enter(item)) for item in self.graph.inputs]
         for node in self.graph.nodes:
@@ -128,15 +128,15 @@ class Reader:
     # ------------------------------------------------------------------ values
 
     def position(self) -> tuple[int, int]:
-        """Place of a new operator: they are written in the order in which they are made."""
+        """Return the position of a new operator: they are written in the order of creation."""
         self._count += 1
         return (self._count, 0)
 
     def value(self, node: Node, index: int) -> Value:
-        """What an input stands for.
+        """Return the value that an input stands for.
 
         Raises:
-            ModelError: if it is left out.
+            ModelError: it is omitted.
         """
         name = node.input(index)
         if not name:
@@ -146,22 +146,22 @@ class Reader:
         return Constant(self.graph.constants[name])
 
     def array(self, node: Node, index: int, role: str) -> Array:
-        """The elements of an input that must be a plain constant."""
+        """Return the elements of an input that must be a plain constant."""
         value = self.value(node, index)
         if not isinstance(value, Constant) or value.scale is not None:
             raise node.unsupported(f"its {role} is computed at run time", "make it constant")
         return value.data
 
     def given(self, node: Node) -> Given:
-        """The same as integers, for `htvm.frontend.onnx.forms`."""
+        """Return the same as integers, for `htvm.frontend.onnx.forms`."""
         return lambda index, role: tuple(int(n) for n in self.array(node, index, role).reshape(-1))
 
     def optional(self, node: Node, index: int, role: str) -> Array | None:
-        """The same, ``None`` if it is left out."""
+        """Return the same, or ``None`` if the input is omitted."""
         return self.array(node, index, role) if node.input(index) else None
 
     def view(self, node: Node, index: int, role: str) -> View:
-        """An input that must be a dequantized 8-bit tensor."""
+        """Return an input that must be a dequantized 8-bit tensor."""
         value = self.value(node, index)
         if not isinstance(value, View):
             raise node.unsupported(
@@ -183,16 +183,16 @@ class Reader:
         dtype: str = "int8",
         step: Quantization | None = None,
     ) -> Activation:
-        """The result of an operator.
+        """Return the result of an operator.
 
         Args:
-            node: where it comes from.
+            node: the node that it comes from.
             op: the operator.
             inputs: the tensors it reads.
-            shape: of the result.
-            stem: what its name is made of; the operator's own if empty.
-            dtype: of the result.
-            step: of the result, if it has one.
+            shape: shape of the result.
+            stem: stem of its name; the operator's own if empty.
+            dtype: type of the result.
+            step: quantization of the result, if it has one.
         """
         applied = Applied(self.position(), node.where, tuple(inputs), op, stem)
         return self.result(applied, shape, step, dtype)
@@ -204,17 +204,17 @@ class Reader:
         step: Quantization | None = None,
         dtype: str = "int8",
     ) -> Activation:
-        """The result of an operator, its step noted if there is one."""
+        """Return the result of an operator, and record its quantization if it has one."""
         activation = Activation(shape, operator, dtype)
         if step is not None:
             self.steps[activation] = step
         return activation
 
     def realised(self, value: Value, where: str) -> Activation:
-        """The float32 tensor that a value stands for.
+        """Return the float32 tensor that a value stands for.
 
         Raises:
-            UnsupportedError: if it has no float form here.
+            UnsupportedError: it has no float form here.
         """
         if isinstance(value, Real):
             return value.activation

@@ -1,4 +1,4 @@
-"""Functions of one float tensor, composed of what `patterns` computes in reals."""
+"""Functions of one float tensor, composed of the real operators in `patterns`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["FORMS", "Form", "Writer"]
 
 
 class Writer:
-    """Writes the float operators that a node consists of."""
+    """Writes the float operators for a node."""
 
     def __init__(self, reader: Reader, node: Node) -> None:
         self._reader = reader
@@ -36,10 +36,10 @@ class Writer:
     def combine(
         self, function: Function, a: Activation | Array, b: Activation | Array | float
     ) -> Activation:
-        """A function of two tensors, at least one computed.
+        """Return a function of two tensors, at least one of which is computed.
 
         Raises:
-            ModelError: if their shapes do not fit together.
+            ModelError: their shapes do not fit together.
         """
         other = np.asarray(b, "float32") if isinstance(b, int | float) else b
         try:
@@ -51,23 +51,23 @@ class Writer:
         return combined(self._reader, self.node, function, (a, other), shape)
 
     def divided(self, number: float, x: Activation) -> Activation:
-        """A number over a tensor."""
+        """Return a number divided by a tensor."""
         return self.combine("divide", np.asarray(number, "float32"), x)
 
     def map(self, function: Map, x: Activation) -> Activation:
-        """A function of every element."""
+        """Return a function of every element."""
         return self._written(RealMap(function), x, x.shape)
 
     def exp(self, x: Activation) -> Activation:
-        """The exponential of every element."""
+        """Return the exponential of every element."""
         return self._written(RealExp(), x, x.shape)
 
     def sqrt(self, x: Activation) -> Activation:
-        """The square root of every element."""
+        """Return the square root of every element."""
         return self._written(RealSqrt(), x, x.shape)
 
     def reduce(self, function: Reduction, x: Activation, axes: Sequence[int]) -> Activation:
-        """The sum or the maximum over some axes, which keep a size of 1."""
+        """Return the sum or the maximum over some axes, which keep size 1."""
         shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
         return self._written(RealReduce(function, tuple(axes)), x, shape)
 
@@ -75,12 +75,12 @@ class Writer:
         return self._reader.write(self.node, op, (x,), shape, dtype="float32")
 
     def mean(self, x: Activation, axes: Sequence[int]) -> Activation:
-        """The mean over some axes, which keep a size of 1."""
+        """Return the mean over some axes, which keep size 1."""
         count = math.prod(x.shape[axis] for axis in axes)
         return self.combine("divide", self.reduce("add", x, axes), float(count))
 
     def reshape(self, x: Activation, shape: tuple[int, ...]) -> Activation:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         if x.shape == shape:
             return x
         return self._written(Reshape(shape), x, shape)
@@ -122,4 +122,4 @@ FORMS: Mapping[str, Form] = {
     "Sqrt": lambda out, x: out.sqrt(x),
     "Tanh": lambda out, x: out.map("tanh", x),
 }
-"""By operator."""
+"""Functions by operator."""

@@ -1,4 +1,4 @@
-"""Operators that move elements: scale and zero point stay."""
+"""Operators that move elements: scale and zero point stay the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["HANDLERS", "concat"]
 
 
 def _tensor(reader: Reader, node: Node, index: int) -> Quantized | View | Real | Sums:
-    """An input that is a tensor; what waits for quantization becomes a real."""
+    """Return an input that is a tensor; a value pending quantization becomes a real."""
     value = reader.value(node, index)
     if isinstance(value, Constant):
         raise node.unsupported("its data are constant", "fold constants when exporting")
@@ -46,7 +46,7 @@ def _tensor(reader: Reader, node: Node, index: int) -> Quantized | View | Real |
 
 
 def _like(value: Quantized | View | Real | Sums, activation: Activation) -> Value:
-    """The same kind of value, of other elements."""
+    """Return a value of the same kind for other elements."""
     match value:
         case View():
             return View(activation, value.step)
@@ -192,7 +192,7 @@ def _pad(reader: Reader, node: Node) -> Value:
 
 
 def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pending:
-    """The tensors one after the other, each brought to the step of the result."""
+    """Return the tensors concatenated, each converted to the result's quantization."""
     shapes = [view.shape for view in views]
     rank = len(shapes[0])
     axis = forms.axis_of(node, axis, rank)
@@ -246,4 +246,4 @@ HANDLERS: dict[str, Handler] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
-"""What the nodes mean."""
+"""Handlers by operator."""

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["FUNCTIONS", "HANDLERS", "Function", "bounded", "mapped", "pending_map"]
 
 Function: TypeAlias = "Callable[[Array], Array]"
-"""Of float32 arrays."""
+"""A function of float32 arrays."""
 
 _ALL = np.arange(-128, 128)
 
 
 def _table(view_step: Quantization, step: Quantization, clip: Clip, function: Function) -> Array:
-    """int8 [256], by the argument from -128 to 127."""
+    """Return a table, int8 [256], for arguments from -128 to 127."""
     real = (_ALL - view_step.zero_point).astype("float32") * np.float32(view_step.scale)
     with np.errstate(all="ignore"):
         ratio = np.asarray(function(real), "float32") / np.float32(step.scale)
@@ -50,7 +50,7 @@ def mapped(
     function: Function,
     clip: Clip = INT8,
 ) -> Activation:
-    """A function of an 8-bit tensor, quantized: a conversion if it is one, otherwise a table."""
+    """Return a quantized function of an 8-bit tensor: a conversion if possible, else a table."""
     table = _table(view.step, step, clip, function)
     source = view.activation
     requant = _conversion(view.step, step, clip, table)
@@ -64,7 +64,7 @@ def mapped(
 def _conversion(
     before: Quantization, after: Quantization, clip: Clip, table: Array
 ) -> OnnxRequant | None:
-    """The change of scale that a table is, if it is one: retargeting can leave that out."""
+    """Return the change of scale that a table amounts to, if any: retargeting can omit that."""
     ratio = np.float32(before.scale) / np.float32(after.scale)
     if not 0 < float(ratio) < 2.0**16:
         return None
@@ -77,7 +77,7 @@ def _conversion(
 
 
 def pending_map(reader: Reader, node: Node, view: View, function: Function) -> Pending:
-    """A function of an 8-bit tensor that waits for quantization."""
+    """Return a function of an 8-bit tensor, pending until it is quantized."""
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         return mapped(reader, node, view, step, function, clip)
@@ -89,7 +89,7 @@ def pending_map(reader: Reader, node: Node, view: View, function: Function) -> P
 
 
 def bounded(reader: Reader, node: Node, value: Value, low: float, high: float) -> Value:
-    """Bounds on whatever reals a value stands for."""
+    """Apply bounds to the reals that a value stands for."""
     if isinstance(value, Pending):
         bound = value.bound.within(low, high)
         return Pending(value.shape, value.finish, value.real, value.bias_axis, value.bias, bound)
@@ -107,7 +107,7 @@ def bounded(reader: Reader, node: Node, value: Value, low: float, high: float) -
 
 
 def limited(reader: Reader, node: Node, source: Activation, bound: Bound) -> Activation:
-    """A float tensor within bounds."""
+    """Return a float tensor within bounds."""
     limits: tuple[tuple[Combination, float], ...] = (
         ("maximum", bound.low), ("minimum", bound.high),
     )  # fmt: skip
@@ -203,4 +203,4 @@ HANDLERS: dict[str, Handler] = {
     "Clip": _clip,
     "Relu": _relu,
 }
-"""What the nodes mean."""
+"""Handlers by operator."""

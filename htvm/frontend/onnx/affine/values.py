@@ -1,4 +1,4 @@
-"""What a tensor of the file can be while it is read."""
+"""The values that a tensor of the file can stand for while it is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from htvm.frontend.operators import Activation, Clip, Quantization
 __all__ = ["INT8", "Bound", "Constant", "Pending", "Quantized", "Real", "Sums", "Value", "View"]
 
 INT8: Clip = (-128, 127)
-"""Range of the activations inside; unsigned ones are moved by 128."""
+"""Range of the activations; unsigned ones are shifted by 128."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +23,8 @@ class Quantized:
     """An 8-bit tensor.
 
     Attributes:
-        activation: int8; what the file calls uint8 is less by 128.
-        dtype: in the file, int8 or uint8.
+        activation: int8 tensor; uint8 in the file is shifted by -128.
+        dtype: type in the file, int8 or uint8.
     """
 
     activation: Activation
@@ -33,27 +33,27 @@ class Quantized:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A dequantized 8-bit tensor; ``step`` is that of the int8 activation."""
+    """A dequantized 8-bit tensor; ``step`` is the quantization of the int8 activation."""
 
     activation: Activation
     step: Quantization
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the tensor."""
+        """Shape of the tensor."""
         return self.activation.shape
 
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """A float32 tensor that is computed."""
+    """A computed float32 tensor."""
 
     activation: Activation
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """An int32 tensor, as ConvInteger and MatMulInteger give it."""
+    """An int32 tensor, the result of ConvInteger and MatMulInteger."""
 
     activation: Activation
 
@@ -63,9 +63,9 @@ class Constant:
     """A constant.
 
     Attributes:
-        data: as in the file, before dequantization; integers if ``scale`` is given.
-        scale: float32, of the rank of ``data``; ``None`` if it was not dequantized.
-        zero_point: likewise, int64.
+        data: elements as in the file, before dequantization; integers if ``scale`` is given.
+        scale: float32 scale, with the rank of ``data``; ``None`` if it was not dequantized.
+        zero_point: int64 zero point, likewise.
     """
 
     data: Array
@@ -74,7 +74,7 @@ class Constant:
 
     @property
     def centred(self) -> Array:
-        """The integers less their zero point, int64."""
+        """The integers minus their zero point, int64."""
         assert self.scale is not None and self.zero_point is not None
         return self.data.astype("int64") - self.zero_point
 
@@ -88,17 +88,17 @@ class Constant:
 
 @dataclass(frozen=True)
 class Bound:
-    """Bounds on reals, as rectifiers set them."""
+    """Bounds on reals, as applied by rectifiers."""
 
     low: float = -math.inf
     high: float = math.inf
 
     def clip(self, step: Quantization) -> Clip:
-        """In integers of that step, inside int8."""
+        """Return the bounds as int8 integers in this quantization."""
         return _integer(self.low, step), _integer(self.high, step)
 
     def within(self, low: float, high: float) -> Bound:
-        """Both bounds; as the file applies them one after the other, the later ones win."""
+        """Combine with later bounds, which win, because the file applies them afterwards."""
         return Bound(min(max(self.low, low), high), min(max(self.high, low), high))
 
 
@@ -111,18 +111,19 @@ def _integer(real: float, step: Quantization) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """A float result of 8-bit operands, on its way to being quantized.
+    """A float result of 8-bit operands that is yet to be quantized.
 
     Attributes:
-        shape: of the result.
-        finish: makes the int8 tensor, given its step, bounds, and the constant added to it.
+        shape: shape of the result.
+        finish: makes the int8 tensor, given its quantization, bounds, and the constant added to it.
         real: makes the float tensor instead (arguments: bounds and that constant); ``None`` if
             there is no float form.
-        bias_axis: axis along which a constant may be added before quantization, if it may.
-        bias: that constant.
-        bound: what rectifiers let through.
-        of: the one 8-bit tensor it is a function of, element by element, and the function of
-            float32 arrays, if it is one.
+        bias_axis: axis along which a constant may be added before quantization; ``None`` if not
+            allowed.
+        bias: the added constant.
+        bound: bounds from rectifiers.
+        of: if it is an element-wise function of one 8-bit tensor, that tensor and the function of
+            float32 arrays.
     """
 
     shape: tuple[int, ...]

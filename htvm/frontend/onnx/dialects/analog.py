@@ -1,8 +1,9 @@
 """Layers of DIANA's analog core: gain, converter and scaling are one operator.
 
 A product with ternary weights whose sums are divided by a power of two, floored and clipped to the
-converter's range stays open (`values.Converted`).  If multiply, add, divide, floor and clip follow,
-all of it is one operator, `patterns.ops.analog`; otherwise it is a layer with one right shift.
+converter's range stays pending (`values.Converted`).  If multiply, add, divide, floor and clip
+follow, everything becomes one operator, `patterns.ops.analog`; otherwise it becomes a layer with
+one right shift.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _INT16 = np.iinfo(np.int16)
 
 
 def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | None:
-    """The value behind a converter, if that is what a clip makes of a floored division."""
+    """Return the value after a converter, if a clip of a floored division is one."""
     base = value.base
     if clip != _CONVERTER or shift < 1 or not isinstance(base, Products):
         return None
@@ -56,7 +57,7 @@ def write_analog(
     shift: int,
     clip: tuple[int, int],
 ) -> Live | None:
-    """Write layer and scaling as one operator; ``None`` if the core has no such scaling."""
+    """Write layer and scaling as one operator; return ``None`` if the core has no such scaling."""
     products = value.products
     factors, summands = (per_channel(part, products) for part in (mul, add))
     if factors is None or summands is None or clip[0] < _INT8[0] or clip[1] > _INT8[1]:

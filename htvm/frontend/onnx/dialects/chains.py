@@ -1,4 +1,4 @@
-"""Multiply, add, divide, floor, clip: requantization spelled out, as quantlib exports it."""
+"""Multiply, add, divide, floor, clip: requantization as separate nodes, as quantlib exports it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from htvm.frontend.onnx.graph import Node
 __all__ = ["CHAINS", "exponent_of"]
 
 _CASTS = {1: "", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "", 10: "", 11: ""}
-"""ONNX's number of a type -> the integers it holds; the rest holds any that occur here."""
+"""ONNX's number of a type -> the integers it holds; other types hold all integers that occur."""
 
 
 def exponent_of(node: Node, divisor: int) -> int:
-    """The power of two that a divisor is.
+    """Return the exponent of a divisor that is a power of two.
 
     Raises:
-        UnsupportedError: if it is none, or above 2**31.
+        UnsupportedError: it is not a power of two, or above 2**31.
     """
     if not 1 <= divisor <= 2**31 or divisor & (divisor - 1):
         raise node.unsupported(
@@ -43,7 +43,7 @@ def exponent_of(node: Node, divisor: int) -> int:
 
 
 def _known(reader: IntegerReader, node: Node) -> tuple[int, Array] | None:
-    """(index of the operand that is computed, the other one) if one operand is known."""
+    """Return (index of the computed operand, the other one) if one operand is known."""
     for index in (0, 1):
         if reader.constant(node, index) is not None:
             return 1 - index, reader.integers(node, index)

@@ -1,7 +1,8 @@
-"""DIANA's integers: layers, then divide, floor, clip by powers of two, which become shifts.
+"""DIANA's integers: layers, then divide, floor, clip with powers of two, which become shifts.
 
 Layers of the analog core have a gain and a converter before their scaling: divide by the gain,
-floor, clip to [-32, 31], multiply, add, divide, floor, clip; `analog` makes one operator of them.
+floor, clip to [-32, 31], multiply, add, divide, floor, clip; `analog` turns these into one
+operator.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ HANDLERS = registered("ONNX, DIANA", {**MOVEMENT, **PRODUCTS, **CHAINS}, Value |
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
-    """Floors behind a division of what no factor has scaled."""
+    """Return the floors after a division whose dividend has not been multiplied."""
     return bare_chains(graph) if holds_integers(graph, options) else ()
 
 
 def read(graph: Graph, options: Options) -> Network:
-    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return IntegerReader(graph, options, HANDLERS, "DIANA's integers").read()

@@ -1,4 +1,4 @@
-"""What tells the dialects of a graph apart."""
+"""Distinguishing the dialects of a graph."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SHAPES = ("Reshape", "Slice", "Gather", "Squeeze", "Unsqueeze", "Pad", "ReduceM
 
 
 def has_only(graph: Graph, operators: Collection[str]) -> bool:
-    """Whether all nodes are standard operators among these."""
+    """Whether all nodes are among these standard operators."""
     return all(node.op in operators and not node.domain for node in graph.nodes)
 
 
 def holds_integers(graph: Graph, options: Options) -> bool:
-    """Whether tensors declared as reals hold integers, as far as the file and the user say.
+    """Whether tensors declared as reals hold integers, judging by the file and the user's options.
 
-    No constant has a fraction, and something is known to be an integer: a weight, or the inputs.
+    No constant has a fraction, and a weight or an input is known to be an integer.
     """
     weights = 0
     for node in graph.nodes:
@@ -55,7 +55,7 @@ def _floored_divisions(graph: Graph) -> list[tuple[Node, Node]]:
 
 
 def floor_chains(graph: Graph) -> tuple[Node, ...]:
-    """The floors behind a division of what has been multiplied or added to."""
+    """Return the floors after a division of a value that was multiplied or added to."""
     makers, found = _makers(graph), []
     for floor, division in _floored_divisions(graph):
         before = makers.get(division.input(0))
@@ -70,6 +70,6 @@ def floor_chains(graph: Graph) -> tuple[Node, ...]:
 
 
 def bare_chains(graph: Graph) -> tuple[Node, ...]:
-    """The floors behind a division of sums of products alone, perhaps with a bias."""
+    """Return the floors after a division of plain sums of products, possibly with a bias."""
     scaled = floor_chains(graph)
     return tuple(floor for floor, _ in _floored_divisions(graph) if floor not in scaled)

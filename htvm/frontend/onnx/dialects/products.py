@@ -21,10 +21,10 @@ _NARROW = ("int8", "uint8")
 
 
 def _weights(reader: IntegerReader, node: Node) -> Array:
-    """Input 1 as int8.  Eight-bit initialisers are two's complement, whatever they are declared.
+    """Return input 1 as int8.  Eight-bit initialisers are two's complement, whatever their type.
 
     Raises:
-        UnsupportedError: if they are not constant, no integers, or do not fit int8.
+        UnsupportedError: they are not constant, are not integers, or do not fit int8.
     """
     raw = reader.constant(node, 1)
     if raw is not None and raw.dtype == np.uint8:

@@ -1,7 +1,7 @@
 """PULP's integers: layers followed by `RequantShift`, and integer transformers.
 
-All tensors are declared as reals and hold integers; int32 holds every intermediate.  What the
-operators compute is defined in `patterns.ops.pulp`.
+All tensors are declared as reals and hold integers; int32 holds every intermediate.
+`patterns.ops.pulp` defines what the operators compute.
 """
 
 from __future__ import annotations
@@ -164,11 +164,11 @@ _STANDARD: Mapping[str, Handler] = {
     **{name: CHAINS[name] for name in ("Add", "Mul", "Cast")},
 }
 HANDLERS = registered("ONNX, PULP", {**_STANDARD, **_OWN}, Value | Array)
-"""What each operator means."""
+"""Handlers by operator."""
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
-    """PULP's own operators; without any, a graph of standard ones that holds integers."""
+    """Return PULP's own operators; without any, the nodes of a standard graph with integers."""
     own = tuple(node for node in graph.nodes if node.op in (*_OWN, "IntegerMean"))
     if own or not graph.nodes:
         return own
@@ -177,5 +177,5 @@ def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
 
 
 def read(graph: Graph, options: Options) -> Network:
-    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return IntegerReader(graph, options, HANDLERS, "PULP's integers").read()

@@ -23,12 +23,12 @@ HANDLERS = registered("ONNX, quantlib", {**MOVEMENT, **PRODUCTS, **CHAINS}, Valu
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
-    """Floors behind a scaled division; with none behind a bare one, which is DIANA's."""
+    """Return the floors after a scaled division; none if there is a bare one, which is DIANA's."""
     if bare_chains(graph) or not holds_integers(graph, options):
         return ()
     return floor_chains(graph)
 
 
 def read(graph: Graph, options: Options) -> Network:
-    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return IntegerReader(graph, options, HANDLERS, "quantlib's integers", "uint8").read()

@@ -1,4 +1,4 @@
-"""`IntegerReader`: walks a graph whose tensors hold integers; what it meets is told by a table."""
+"""`IntegerReader`: walks a graph whose tensors hold integers, with a table of handlers."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class IntegerReader:
 
     Args:
         graph: the file.
-        options: what is known about its inputs.
-        handlers: by operator.
-        title: of the dialect, for messages.
-        default_type: of inputs that are declared as reals, if nobody says what they hold.
+        options: the user's information about its inputs.
+        handlers: handlers by operator.
+        title: name of the dialect, for messages.
+        default_type: type of inputs that are declared as reals, if nothing else tells it.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class IntegerReader:
         self._sources: dict[Activation, str] = {}
 
     def read(self) -> Network:
-        """The network.
+        """Return the network.
 
         Raises:
-            UnsupportedError: naming the node that is not supported.
-            ModelError: if the file contradicts itself.
+            UnsupportedError: a node is not supported; the message names it.
+            ModelError: the file contradicts itself.
         """
         inputs = []
         for item in self.graph.inputs:
@@ -126,10 +126,10 @@ class IntegerReader:
     # ------------------------------------------------------------------ for handlers
 
     def value(self, node: Node, index: int) -> Value:
-        """An input that is computed.
+        """Return an input that is computed.
 
         Raises:
-            UnsupportedError: if it is constant, or left out.
+            UnsupportedError: it is constant, or omitted.
         """
         value = self._values.get(node.input(index))
         if value is None or isinstance(value, np.ndarray):
@@ -139,19 +139,19 @@ class IntegerReader:
         return value
 
     def live(self, node: Node, index: int) -> Live:
-        """The same, written."""
+        """Return the same as a written tensor."""
         return self.live_value(self.value(node, index))
 
     def constant(self, node: Node, index: int) -> Array | None:
-        """An input that is known, or ``None`` if it is computed or left out."""
+        """Return a known input, or ``None`` if it is computed or omitted."""
         value = self._values.get(node.input(index))
         return value if isinstance(value, np.ndarray) else None
 
     def integers(self, node: Node, index: int) -> Array:
-        """An input that is known and holds integers, int64.
+        """Return a known input that holds integers, int64.
 
         Raises:
-            UnsupportedError: if it is computed, or holds something else.
+            UnsupportedError: it is computed, or does not hold integers.
         """
         value = self.constant(node, index)
         if value is None:
@@ -159,7 +159,7 @@ class IntegerReader:
         return whole(node, value, f"input {index}")
 
     def live_value(self, value: Value) -> Live:
-        """Write what is open: products and sums without requantization, int32."""
+        """Write a pending value: products and sums without requantization, int32."""
         if isinstance(value, Live):
             return value
         if isinstance(value, Scaled):
@@ -186,19 +186,19 @@ class IntegerReader:
         bound: int | None = None,
         stem: str = "",
     ) -> Live:
-        """The result of an operator applied to tensors; a node may be several.
+        """Return the result of an operator applied to tensors; a node may have several.
 
         Args:
-            node: what it is read from.
+            node: the node that it is read from.
             op: the operator.
             inputs: the tensors it reads.
-            result: type of its result; the operator is asked where it is not given.
-            bound: largest magnitude of its results, if they cannot be all that their type holds.
-            stem: what its name begins with, if not as usual.
+            result: type of its result; by default the operator's own.
+            bound: largest magnitude of its results, if smaller than their type allows.
+            stem: stem of its name, if not the usual one.
 
         Raises:
-            IntegerFormError: if the tensors do not fit the operator.
-            UnsupportedError: if the result could not be computed exactly.
+            IntegerFormError: the tensors do not fit the operator.
+            UnsupportedError: the result could not be computed exactly.
         """
         read = tuple(item.activation for item in inputs)
         if result is None:
@@ -207,10 +207,10 @@ class IntegerReader:
         return self._live(Activation(result.shape, operator, result.dtype), bound)
 
     def combine(self, node: Node, function: Function, a: Live, b: Live | Array) -> Live:
-        """A sum, difference or product of two tensors, or of one and constants; int32.
+        """Return the int32 sum, difference or product of two tensors, or of one and constants.
 
         Raises:
-            UnsupportedError: if their shapes do not fit together, or constants are too large.
+            UnsupportedError: their shapes do not fit together, or constants are too large.
         """
         try:
             np.broadcast_shapes(a.shape, b.shape)
@@ -223,13 +223,13 @@ class IntegerReader:
         return self.apply(node, Combine(function, np.asarray(b)), a, bound=bound)
 
     def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
-        """The same elements in another shape; nothing is written where it is the same."""
+        """Return the same elements in another shape; write nothing if it is the same."""
         if source.shape == shape:
             return source
         return self.apply(node, Reshape(shape), source, bound=source.bound)
 
     def _position(self, node: Node) -> tuple[int, int]:
-        # What a node consists of follows it in the order in which it is added.
+        # The operators of a node follow it in the order in which they are added.
         self._parts += 1
         return self._ranks[node], self._parts
 
@@ -242,10 +242,10 @@ Handler: TypeAlias = Callable[[IntegerReader, Node], "Value | Array"]
 
 
 def whole(node: Node, value: Array, what: str) -> Array:
-    """An array of integers as int64.
+    """Return an array of integers as int64.
 
     Raises:
-        UnsupportedError: if it holds anything else.
+        UnsupportedError: it holds anything else.
     """
     wide = np.rint(value).astype(np.int64) if np.isfinite(value).all() else None
     if wide is None or (wide != value).any():
@@ -257,7 +257,7 @@ def whole(node: Node, value: Array, what: str) -> Array:
 
 
 def unknown_operator(node: Node, known: Mapping[str, object], title: str) -> UnsupportedError:
-    """What to say about an operator no handler is for."""
+    """Return the error for an operator without a handler."""
     domain = f" of domain '{node.domain}'" if node.domain else ""
     near = difflib.get_close_matches(node.op, list(known), n=1, cutoff=0.4)
     nearest = _NEAREST.get(node.op, near[0] if near else "")
@@ -269,7 +269,7 @@ def unknown_operator(node: Node, known: Mapping[str, object], title: str) -> Uns
 
 
 def _handled(handler: Handler, reader: IntegerReader, node: Node) -> Value | Array:
-    """What a handler makes of a node; operators that cannot be are refused at the node."""
+    """A handler's result for a node; impossible operators are refused with the node's name."""
     try:
         return handler(reader, node)
     except HtvmError as error:

@@ -1,7 +1,7 @@
 """Standard operators on reals, computed in float32 as the file says; constants are folded.
 
-For networks that quantize and dequantize with plain arithmetic.  Everything runs on the host, whose
-floating point is software.
+For networks that quantize and dequantize with plain arithmetic.  Everything runs on the host, in
+software floating point.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Reader:
         *,
         stem: str = "",
     ) -> Activation:
-        """The result of an operator, applied to those of the values that are computed."""
+        """Return the result of an operator, applied to those values that are computed."""
         self._parts += 1
         position = (self._rank, self._parts)
         inputs = tuple(value for value in values if isinstance(value, Activation))
@@ -124,7 +124,7 @@ _Handler: TypeAlias = Callable[[_Reader, Node], Value]
 
 
 def _known(node: Node, value: Value) -> Array | None:
-    """The elements of an operand that is constant, with at least one axis."""
+    """Return the elements of a constant operand, with at least one axis."""
     if isinstance(value, Activation):
         return None
     if not np.isfinite(value).all():
@@ -242,13 +242,13 @@ HANDLERS = registered("ONNX, reals", _HANDLERS, Value)
 
 
 def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
-    """The first node, where all are standard operators and nothing says they hold integers."""
+    """Return the first node if all are standard operators and nothing says they hold integers."""
     plain = has_only(graph, HANDLERS) and not holds_integers(graph, options)
     return graph.nodes[:1] if plain else ()
 
 
 def read(graph: Graph, options: Options) -> Network:
-    """The network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
+    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     del options
     network = _Reader(graph).read()
     _log.warning(

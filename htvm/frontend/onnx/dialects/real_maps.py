@@ -23,7 +23,7 @@ __all__ = ["HANDLERS"]
 
 
 def _map(reader: Any, node: Node) -> Activation:
-    """The first input, which must be a computed tensor of two spatial axes."""
+    """Return the first input, which must be a computed tensor with two spatial axes."""
     value = reader.value(node, 0)
     if not isinstance(value, Activation):
         raise node.unsupported("its input is constant", "fold constants when exporting")
@@ -66,7 +66,7 @@ def _conv(reader: Any, node: Node) -> Activation:
 
 
 def _batch_norm(reader: Any, node: Node) -> Activation:
-    """Of an exported network: a factor and a summand per channel."""
+    """Apply an exported network's batch normalisation: a factor and a summand per channel."""
     source = _map(reader, node)
     if node.integer("training_mode", 0):
         raise node.unsupported("training_mode", "export the network for inference")
@@ -149,4 +149,4 @@ HANDLERS: Mapping[str, Any] = {
     "GlobalAveragePool": _global_average,
     "MaxPool": _max_pool,
 }
-"""What the nodes mean."""
+"""Handlers by operator."""

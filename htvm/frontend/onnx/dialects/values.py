@@ -1,7 +1,7 @@
-"""What a tensor is while an integer network is read.
+"""The values that a tensor can stand for while an integer network is read.
 
 Layers and their requantization are several nodes in the file and one operator in the integer form.
-So products, sums of two tensors and half-finished chains of scaling stay open until it is known
+So products, sums of two tensors and unfinished chains of scaling stay pending until it is known
 what follows them.
 """
 
@@ -38,7 +38,7 @@ class Live:
 
     Attributes:
         activation: the tensor.
-        bound: largest magnitude it can have.
+        bound: largest magnitude of its elements.
     """
 
     activation: Activation
@@ -46,21 +46,21 @@ class Live:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batch included."""
+        """Shape, including the batch."""
         return self.activation.shape
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Sums of products of an 8-bit tensor with known weights, not requantized yet.
+    """Sums of products of an 8-bit tensor with known weights, not yet requantized.
 
     Attributes:
         node: the convolution or product, for messages.
-        source: NCHW for a convolution, (rows, C) otherwise.
+        source: input, NCHW for a convolution, (rows, C) otherwise.
         weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
         bias: int64 ``[K]``.
-        window: of a convolution, ``None`` for a product of matrices.
-        shape: of the result in the file; the integer form's may have fewer or more axes.
+        window: window of a convolution, ``None`` for a product of matrices.
+        shape: shape of the result in the file; the integer form's may have fewer or more axes.
     """
 
     node: Node
@@ -72,12 +72,12 @@ class Products:
 
     @property
     def channel_axis(self) -> int:
-        """Axis of ``shape`` that output channels follow."""
+        """Axis of ``shape`` with the output channels."""
         return len(self.shape) - 1 if self.window is None else 1
 
     @property
     def written_shape(self) -> tuple[int, ...]:
-        """The shape in the integer form, where maps have two axes and rows one."""
+        """The shape in the integer form, in which maps have two axes and rows one."""
         channels = self.weight.shape[0]
         if self.window is None:
             return self.source.shape[0], channels
@@ -87,33 +87,33 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class Converted:
-    """``clip(products >> shift)`` to the range of an analog core's converter, not scaled yet."""
+    """``clip(products >> shift)`` to the range of an analog core's converter, not yet scaled."""
 
     products: Products
     shift: int
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batch included."""
+        """Shape, including the batch."""
         return self.products.shape
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """The sum of two 8-bit tensors of one shape, not requantized yet."""
+    """The sum of two 8-bit tensors of the same shape, not yet requantized."""
 
     node: Node
     operands: tuple[Live, Live]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batch included."""
+        """Shape, including the batch."""
         return self.operands[0].shape
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """``(base * mul + add) / divisor``, floored or not yet; mul and add broadcast."""
+    """``(base * mul + add) / divisor``, possibly floored; mul and add broadcast."""
 
     node: Node
     base: Live | Products | Converted | Sum
@@ -124,7 +124,7 @@ class Scaled:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batch included."""
+        """Shape, including the batch."""
         return self.base.shape
 
 
@@ -132,16 +132,16 @@ Value: TypeAlias = Live | Products | Converted | Sum | Scaled
 
 
 def limits_of(dtype: str) -> tuple[int, int]:
-    """Smallest and largest integer of a type."""
+    """Return the smallest and largest integer of a type."""
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
 class Writer(Protocol):
-    """Adds operators to the network that is read: the graph's reader, seen by what it calls."""
+    """The part of the graph's reader that adds operators to the network."""
 
     def live_value(self, value: Value) -> Live:
-        """Return the tensor, written if it was still open."""
+        """Return the tensor, writing it if it is still pending."""
 
     def apply(
         self,

@@ -1,4 +1,4 @@
-"""Writing what has been read: products, sums of two tensors, and their requantization."""
+"""Writing pending values: products, sums of two tensors, and their requantization."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def requantize(
     shift: int,
     clip: tuple[int, int],
 ) -> Live:
-    """Write ``clip((value * mul + add) >> shift)``, in one operator with the value where possible.
+    """Write ``clip((value * mul + add) >> shift)``, in one operator with the value if possible.
 
     Args:
-        reader: that reads the file.
-        node: the last one of the chain, for messages.
-        value: what is scaled.
+        reader: reader of the file.
+        node: last node of the chain, for messages.
+        value: the value to scale.
         mul, add: int64, broadcast over the value's shape.
-        shift: from 0 to 31.
-        clip: inclusive range of the result, which says its type.
+        shift: number of bits, 0 to 31.
+        clip: inclusive range of the result, which determines its type.
 
     Raises:
-        UnsupportedError: if constants do not fit.
+        UnsupportedError: constants do not fit.
     """
     dtype = _type_of(node, clip)
     bound = max(abs(clip[0]), abs(clip[1]))
@@ -91,12 +91,12 @@ def _check_broadcast(node: Node, part: Array, shape: tuple[int, ...]) -> None:
 
 
 def per_channel(part: Array, value: Products) -> Array | None:
-    """One integer, or one per output channel, as a vector; ``None`` if they vary otherwise."""
+    """Return one integer, or one per output channel, as a vector; ``None`` for other shapes."""
     if part.size == 1:
         return part.reshape(-1)
     rank, axis = len(value.shape), value.channel_axis
     channels = value.weight.shape[0]
-    # Convolutions over one axis keep the (C, 1, 1) of those over two.
+    # Convolutions over one axis keep the shape (C, 1, 1) used for two axes.
     allowed = {(1,) * (axis - lead) + (channels,) + (1,) * (rank - 1 - axis) for lead in (0, 1)}
     allowed |= {(channels, 1, 1)} if value.window is not None else {(channels,)}
     return part.reshape(-1) if part.shape in allowed else None
@@ -112,7 +112,7 @@ def _mul_shift(mul: Array, add: Array, shift: int) -> MulShift:
 
 
 def _power_of(mul: Array, shift: int) -> int | None:
-    """The exponent if all factors are one power of two, not above ``2**shift``."""
+    """Return the exponent if all factors are the same power of two, not above ``2**shift``."""
     first = int(mul[0])
     if (mul != first).any() or first < 1 or first & (first - 1) or first > 1 << shift:
         return None
@@ -149,7 +149,7 @@ def write_products(
     """Write a convolution or product of matrices, int32 without requantization.
 
     Raises:
-        UnsupportedError: if a bias or an accumulator does not fit int32.
+        UnsupportedError: a bias or an accumulator does not fit int32.
     """
     node, weight = value.node, value.weight
     worst = accumulator_bound(weight, value.bias, value.source.activation.dtype)
