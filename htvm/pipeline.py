@@ -133,7 +133,7 @@ def compile_model(
     from htvm.aot.cpu import compile_cpu
     from htvm.aot.parallel import cores_of
     from htvm.aot.program import Assembly, assemble
-    from htvm.aot.steps import Origin
+    from htvm.aot.steps import Provenance
     from htvm.frontend import load
     from htvm.placement.plan import place
     from htvm.quantization import retarget
@@ -173,7 +173,7 @@ def compile_model(
                 regions=generated.code,
                 constants=cpu.constants,
                 parameters=[str(parameter.name) for parameter in cpu.module["main"].params],
-                origin=Origin(__version__, source.source, source.sha256),
+                origin=Provenance(__version__, source.source, source.sha256),
             )
         )
     return Compiled(

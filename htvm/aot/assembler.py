@@ -19,11 +19,11 @@ from byoc_dory.region import Constant
 from byoc_dory.sharing import Sharing
 from htvm.aot.steps import (
     Alias,
-    Call,
     KernelCode,
-    Operand,
-    Origin,
+    ModelCall,
+    Provenance,
     Step,
+    StepOperand,
     TensorLike,
     Value,
     local_name,
@@ -60,7 +60,7 @@ class _Names:
 class _Storage:
     """The place of a tensor: fixed (the caller's, or a constant), or bytes in the arena."""
 
-    operand: Operand | None
+    operand: StepOperand | None
     bytes: int
     label: str
     first: int = -1
@@ -88,13 +88,13 @@ class Assembly:
     name: str
     inputs: Sequence[TensorLike]
     outputs: Sequence[TensorLike]
-    calls: Sequence[Call | Alias]
+    calls: Sequence[ModelCall | Alias]
     results: Sequence[str]
     cpu_kernels: Sequence[KernelCode] = ()
     regions: Mapping[str, RegionCode] = field(default_factory=dict[str, "RegionCode"])
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     parameters: Sequence[str] | None = None
-    origin: Origin | None = None
+    origin: Provenance | None = None
 
 
 class Assembler:
@@ -109,18 +109,18 @@ class Assembler:
         self.shapes: dict[str, Value] = {}
         self.aliases: dict[str, str] = {}
         self.constants: dict[str, Constant] = {}
-        self._pending: list[list[str | Operand]] = []
+        self._pending: list[list[str | StepOperand]] = []
         self._model_constants = given.constants
         self._results = tuple(given.results)
         names = given.parameters
         parameters = [info.name for info in self.inputs] if names is None else names
         for index, (info, parameter) in enumerate(zip(self.inputs, parameters, strict=True)):
             value = Value(parameter, tuple(info.shape), info.dtype)
-            self.define(value, Operand("input", f"input_{index}"))
+            self.define(value, StepOperand("input", f"input_{index}"))
 
     # --- tensors -------------------------------------------------------------------------
 
-    def define(self, value: Value, operand: Operand | None = None, label: str = "") -> None:
+    def define(self, value: Value, operand: StepOperand | None = None, label: str = "") -> None:
         """Enter a tensor; without an operand it is in the arena (or becomes an output)."""
         if value.name in self.storages or value.name in self.aliases:
             raise ModelError(f"tensor '{value.name}' is defined twice", where=self.name)
@@ -146,7 +146,7 @@ class Assembler:
                 Constant(symbol, constant.data, constant.comment, max(ALIGNMENT, constant.align))
             )
             value = Value(tensor, tuple(constant.data.shape), constant.data.dtype.name)
-            self.define(value, Operand("constant", symbol))
+            self.define(value, StepOperand("constant", symbol))
         return tensor
 
     def check_symbol(self, symbol: str, where: str) -> None:
@@ -200,7 +200,7 @@ class Assembler:
         self._pending.append([self.touch(tensor) for tensor in tensors])
         self.steps.append(step)
 
-    def cpu(self, call: Call, kernel: KernelCode) -> None:
+    def cpu(self, call: ModelCall, kernel: KernelCode) -> None:
         """Append a CPU kernel with its workspaces, which live only for this step."""
         sources = [self.root(name) for name in call.inputs]
         for value in call.outputs:
@@ -224,7 +224,7 @@ class Assembler:
         tensors = [*sources, *(value.name for value in call.outputs), *spaces]
         self.append(step, tensors, kernel.prototype)
 
-    def region(self, call: Call, code: RegionCode) -> None:
+    def region(self, call: ModelCall, code: RegionCode) -> None:
         """Append a region's kernels; its buffers become buffers of the arena."""
         if len(call.inputs) != len(code.inputs) or len(call.outputs) != len(code.outputs):
             raise ModelError(
@@ -282,7 +282,7 @@ class Assembler:
                     f"output '{info.name}' has {wanted} B, but '{result}' has {storage.bytes} B",
                     where=f"program '{self.name}'",
                 )
-            target = Operand("output", f"output_{index}")
+            target = StepOperand("output", f"output_{index}")
             if storage.operand is None:
                 storage.operand = target
                 continue
@@ -301,7 +301,7 @@ class Assembler:
             self._pending.append([self.touch(result), target])
             self.steps.append(step)
 
-    def arrow(self, call: Call) -> str:
+    def arrow(self, call: ModelCall) -> str:
         """Return the shapes of a call: activations in, activations out."""
         sources = [
             _shape(self.shapes[name]) for name in call.inputs if name not in self._model_constants
@@ -323,7 +323,7 @@ class Assembler:
         found = []
         for storage in sorted(waiting, key=lambda storage: storage.first):
             name = names.fresh(storage.label)
-            storage.operand = Operand("buffer", name)
+            storage.operand = StepOperand("buffer", name)
             found.append(BufferUse(name, storage.bytes, storage.first, storage.last))
         return tuple(found)
 
@@ -333,7 +333,9 @@ class Assembler:
         for step, tensors in zip(self.steps, self._pending, strict=True):
             args = []
             for tensor in tensors:
-                operand = tensor if isinstance(tensor, Operand) else self.storages[tensor].operand
+                operand = (
+                    tensor if isinstance(tensor, StepOperand) else self.storages[tensor].operand
+                )
                 assert operand is not None, tensor
                 args.append(operand)
             done.append(replace(step, args=tuple(args), **_called(step, sharing)))

@@ -25,12 +25,12 @@ from htvm.aot.constants import ConstantPool, distinct
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.float_product import spell_float_products
-from htvm.aot.fuse import Fused, Group, fuse
+from htvm.aot.fuse import Fused, FusedGroup, fuse
 from htvm.aot.lower import lower
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Scheduled, schedule
-from htvm.aot.steps import Alias, Call, Value
+from htvm.aot.steps import Alias, ModelCall, Value
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -94,7 +94,7 @@ class CpuCode:
 
     module: IRModule
     kernels: tuple[CpuKernel, ...]
-    calls: tuple[Call | Alias, ...]
+    calls: tuple[ModelCall | Alias, ...]
     results: tuple[str, ...]
     constants: Mapping[str, Constant]
 
@@ -133,7 +133,7 @@ class _Compiler:
         self.cores = cores if kernels == "scheduled" else None
         self.pool = ConstantPool()
         self.kernels: dict[str, CpuKernel] = {}
-        self.calls: list[Call | Alias] = []
+        self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
         self.taken: set[str] = set()
 
@@ -189,7 +189,7 @@ class _Compiler:
         elif operator == "relax.call_dps_packed":
             symbol = str(call.args[0].global_symbol)
             inputs = tuple(self._tensor(arg) for arg in call.args[1])
-            self.calls.append(Call(symbol, inputs, self._values(var, symbol)))
+            self.calls.append(ModelCall(symbol, inputs, self._values(var, symbol)))
         else:
             raise self._unsupported(f"'{operator or call.op}'", var)
 
@@ -245,9 +245,9 @@ class _Compiler:
             kernel = self._compile(func, base, group, names, len(outputs))
             self.kernels[callee.name_hint] = kernel
         symbol = self.kernels[callee.name_hint].symbol
-        self.calls.append(Call(symbol, tuple(inputs), outputs, _macs(func)))
+        self.calls.append(ModelCall(symbol, tuple(inputs), outputs, _macs(func)))
 
-    def _roles(self, group: Group, args: list[Any]) -> list[str]:
+    def _roles(self, group: FusedGroup, args: list[Any]) -> list[str]:
         """Return C names of a kernel's inputs and constants."""
         constants = sum(isinstance(arg, GenericConst) for arg in args)
         roles = iter(group.roles)
@@ -259,7 +259,7 @@ class _Compiler:
         )
 
     def _compile(
-        self, func: PrimFunc, base: str, group: Group, names: list[str], outputs: int
+        self, func: PrimFunc, base: str, group: FusedGroup, names: list[str], outputs: int
     ) -> CpuKernel:
         symbol = self._fresh(f"{self.prefix}_{base}")
         if self.mode == "scheduled":
@@ -295,7 +295,7 @@ def _shape_text(buffer: Any) -> str:
     return f"{buffer.ty.dtype} {'x'.join(str(int(size)) for size in buffer.ty.shape)}"
 
 
-def _base_name(group: Group) -> str:
+def _base_name(group: FusedGroup) -> str:
     base = c_identifier("_".join(group.layers))
     if group.operators == ("pad",) and not base.startswith("pad_"):
         base += "_pad"

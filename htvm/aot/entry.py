@@ -18,8 +18,8 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.region import Constant
-from htvm.aot.program import Operand, Program, Step
-from htvm.aot.steps import Origin, TensorLike, parameter_types
+from htvm.aot.program import Program, Step, StepOperand
+from htvm.aot.steps import Provenance, TensorLike, parameter_types
 
 __all__ = [
     "c_array",
@@ -156,7 +156,7 @@ def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any
     return groups[0], groups[1]
 
 
-def _argument(operand: Operand, declared: str, parameter: str) -> str:
+def _argument(operand: StepOperand, declared: str, parameter: str) -> str:
     """Return an argument, with a cast if the kernel's parameter has a less strict type.
 
     Kernels printed by TVM take ``int8_t *`` even for data that they only read.
@@ -219,7 +219,7 @@ def _passed(step: Step) -> str:
     return f"passed: {', '.join(name for name, _ in step.values)}" if step.values else ""
 
 
-def origin_lines(origin: Origin | None) -> str:
+def origin_lines(origin: Provenance | None) -> str:
     """Return the provenance for the comment at a file's head, each line after a newline."""
     if origin is None:
         return ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Function, Var
     from tvm.tirx import PrimFunc
 
-__all__ = ["Fused", "Group", "fuse"]
+__all__ = ["Fused", "FusedGroup", "fuse"]
 
 _SEPARATOR = "__of__"
 _LAYER, _OPERATOR, _ROLES = "htvm.layer", "htvm.operator", "htvm.roles"
@@ -40,7 +40,7 @@ _ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its produ
 
 
 @dataclass(frozen=True)
-class Group:
+class FusedGroup:
     """The content of one kernel.
 
     Attributes:
@@ -66,7 +66,7 @@ class Fused:
     """
 
     module: IRModule
-    groups: dict[str, Group]
+    groups: dict[str, FusedGroup]
 
 
 def fuse(module: IRModule, *, rewrite: bool) -> Fused:
@@ -271,7 +271,7 @@ def _own_copies(module: IRModule) -> IRModule:
     return _rebuild(module, emit)
 
 
-def _describe_groups(module: IRModule) -> dict[str, Group]:
+def _describe_groups(module: IRModule) -> dict[str, FusedGroup]:
     """Return the groups that FuseOps made, by the name that the PrimFunc will have."""
     groups = {}
     for var, func in module.functions.items():
@@ -280,7 +280,7 @@ def _describe_groups(module: IRModule) -> dict[str, Group]:
         layers = tuple(dict.fromkeys(str(part.attrs[_LAYER]) for part in named))
         operators = tuple(str(part.attrs[_OPERATOR]) for part in named)
         parts = tuple(str(role) for part in named for role in part.attrs[_ROLES])
-        groups[var.name_hint] = Group(layers, operators, parts)
+        groups[var.name_hint] = FusedGroup(layers, operators, parts)
     return groups
 
 

@@ -19,11 +19,11 @@ from byoc_dory.sharing import share
 from htvm.aot.assembler import Assembler, Assembly
 from htvm.aot.steps import (
     Alias,
-    Call,
     KernelCode,
-    Operand,
-    Origin,
+    ModelCall,
+    Provenance,
     Step,
+    StepOperand,
     TensorLike,
     Value,
 )
@@ -35,8 +35,8 @@ __all__ = [
     "Alias",
     "Assembly",
     "BufferUse",
-    "Call",
-    "Operand",
+    "ModelCall",
+    "StepOperand",
     "Program",
     "Step",
     "Value",
@@ -80,7 +80,7 @@ class Program:
     aliases: tuple[tuple[str, str], ...]
     files: Mapping[str, str] | None = None
     cpu_headers: tuple[str, ...] = ()
-    origin: Origin | None = None
+    origin: Provenance | None = None
 
     @property
     def constant_bytes(self) -> int:
@@ -140,7 +140,7 @@ def assemble(given: Assembly) -> Program:
 
 def _enter(
     work: Assembler,
-    calls: Sequence[Call | Alias],
+    calls: Sequence[ModelCall | Alias],
     kernels: Mapping[str, KernelCode],
     regions: Mapping[str, RegionCode],
 ) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The elements of programs: calls between tensors, and the C calls made from them.
 
-A :class:`Call` or :class:`Alias` is an operation of the model on its tensors; a :class:`Step` is
-one C call with its operands in their places (:func:`htvm.aot.program.assemble` makes steps from
+A :class:`ModelCall` or :class:`Alias` is an operation of the model on its tensors; a :class:`Step`
+is one C call with its operands in their places (:func:`htvm.aot.program.assemble` makes steps from
 calls).  Nothing here depends on the compiler IR.
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alias",
-    "Call",
+    "ModelCall",
     "KernelCode",
-    "Operand",
-    "Origin",
+    "StepOperand",
+    "Provenance",
     "Step",
     "TensorLike",
     "Value",
@@ -38,7 +38,7 @@ StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
 
 
 @dataclass(frozen=True)
-class Origin:
+class Provenance:
     """The provenance of a program, stated in the head of each of its files.
 
     Attributes:
@@ -110,7 +110,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Call:
+class ModelCall:
     """A call of a CPU kernel or a region by the model.
 
     Attributes:
@@ -135,7 +135,7 @@ class Alias:
 
 
 @dataclass(frozen=True)
-class Operand:
+class StepOperand:
     """One argument of a step.
 
     Attributes:
@@ -169,7 +169,7 @@ class Step:
     """
 
     symbol: str
-    args: tuple[Operand, ...]
+    args: tuple[StepOperand, ...]
     returns_code: bool
     layers: tuple[str, ...]
     accelerator: str

@@ -23,7 +23,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
-from htvm.aot.steps import Origin
+from htvm.aot.steps import Provenance
 from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
@@ -119,7 +119,7 @@ class Manifest:
     golden_inputs: tuple[StoredArray, ...] = field(repr=False)
     golden_outputs: tuple[StoredArray, ...] = field(repr=False)
     report: Report = field(repr=False)
-    origin: Origin | None = None
+    origin: Provenance | None = None
 
     @classmethod
     def of(

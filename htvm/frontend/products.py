@@ -19,7 +19,7 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point
 
-__all__ = ["BIAS_TOLERANCE", "Product", "folded_bias", "padded"]
+__all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "folded_bias", "padded"]
 
 BIAS_TOLERANCE = 0.02
 """How far the scale of a bias may be from s_in * s_w for its integers to be used unchanged."""
@@ -27,7 +27,7 @@ _INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class QuantizedProduct:
     """A layer with weights whose input and output are quantized.
 
     Attributes:

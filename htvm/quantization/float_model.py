@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from byoc_dory.soc.base import Target
-    from htvm.frontend.onnx.graph import Graph
+    from htvm.frontend.onnx.graph import OnnxGraph
     from htvm.model import Model
     from htvm.quantization.retarget import Retargeted
     from htvm.quantization.samples import Data
@@ -127,7 +127,7 @@ def _wanted(item: Any) -> tuple[str, tuple[int, ...], str]:
     return item.name, item.shape, item.dtype
 
 
-def _refuse_quantized(graph: Graph) -> None:
+def _refuse_quantized(graph: OnnxGraph) -> None:
     for node in graph.nodes:
         if node.op in _QUANTIZED:
             raise ModelError(

@@ -19,12 +19,12 @@ from byoc_dory.layers import Array
 from htvm.frontend.operators import Pads, Pair
 from htvm.frontend.tflite import read_tflite
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
-from htvm.frontend.tflite.flatbuffer import Table
+from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.pools import pool_window
 from htvm.frontend.tflite.products import check_depthwise, groups_of, window
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import check_reshape, joined
-from htvm.quantization.tflite_network import TO_NCHW, Network
+from htvm.quantization.tflite_network import TO_NCHW, OnnxBuilder
 
 __all__ = ["HANDLERS", "float_onnx"]
 
@@ -48,7 +48,7 @@ def float_onnx(path: Path) -> ModelProto:
     """
     file = read_tflite(path)
     _check(file)
-    network = Network(file)
+    network = OnnxBuilder(file)
     for operator in file.operators:
         HANDLERS[operator.kind](OperatorReader(operator, {}), network)
         network.finish(operator.outputs[0])
@@ -87,7 +87,7 @@ def _check(file: TfliteFile) -> None:
 # ------------------------------------------------------------------------------ products
 
 
-def _conv(op: OperatorReader, net: Network) -> None:
+def _conv(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((2, 3))
     source, weights = op.tensor(0), _weights(op, 4)
     op.batch(source, 4)
@@ -95,7 +95,7 @@ def _conv(op: OperatorReader, net: Network) -> None:
     _convolution(op, net, weights.transpose(0, 3, 1, 2), op.options(1), (4, 5), 3, groups)
 
 
-def _depthwise(op: OperatorReader, net: Network) -> None:
+def _depthwise(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((2, 3))
     source, weights = op.tensor(0), _weights(op, 4)
     op.batch(source, 4)
@@ -105,9 +105,9 @@ def _depthwise(op: OperatorReader, net: Network) -> None:
 
 def _convolution(
     op: OperatorReader,
-    net: Network,
+    net: OnnxBuilder,
     weights: Array,
-    options: Table,
+    options: FlatTable,
     dilation_fields: tuple[int, int],
     fused: int,
     groups: int,
@@ -123,7 +123,7 @@ def _convolution(
     _fused(op, net, options, fused, made)
 
 
-def _fully_connected(op: OperatorReader, net: Network) -> None:
+def _fully_connected(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((2, 3))
     source, weights, options = op.tensor(0), _weights(op, 2), op.options(8)
     if options.integer(1, "b"):
@@ -150,7 +150,7 @@ def _weights(op: OperatorReader, rank: int) -> Array:
     return array
 
 
-def _bias(op: OperatorReader, net: Network, channels: int) -> list[str]:
+def _bias(op: OperatorReader, net: OnnxBuilder, channels: int) -> list[str]:
     tensor = op.operator.inputs[2] if len(op.operator.inputs) > 2 else None
     if tensor is None:
         return []
@@ -170,7 +170,7 @@ def _constant(op: OperatorReader, tensor: TfliteTensor) -> Array:
 # ------------------------------------------------------------------------------ maps
 
 
-def _average_pool(op: OperatorReader, net: Network) -> None:
+def _average_pool(op: OperatorReader, net: OnnxBuilder) -> None:
     value, kernel, strides, pads = _pooled(op, net)
     window_of = {"kernel_shape": kernel, "strides": strides, "pads": pads}
     if any(pads):
@@ -195,20 +195,20 @@ def _counts(op: OperatorReader, kernel: Pair, strides: Pair, pads: Pads) -> Arra
     return np.outer(*inside)
 
 
-def _max_pool(op: OperatorReader, net: Network) -> None:
+def _max_pool(op: OperatorReader, net: OnnxBuilder) -> None:
     value, kernel, strides, pads = _pooled(op, net)
     made = net.node("MaxPool", [value], kernel_shape=kernel, strides=strides, pads=pads)
     _fused(op, net, op.options(5), 5, made)
 
 
-def _pooled(op: OperatorReader, net: Network) -> tuple[str, Pair, Pair, Pads]:
+def _pooled(op: OperatorReader, net: OnnxBuilder) -> tuple[str, Pair, Pair, Pads]:
     """Return a pool's input, kernel, strides and padding."""
     op.count((1,))
     geometry = pool_window(op, op.tensor(0))
     return net.value(op, op.tensor(0)), *geometry
 
 
-def _mean(op: OperatorReader, net: Network) -> None:
+def _mean(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((2,))
     source, rank = op.tensor(0), len(op.tensor(0).shape)
     axes = sorted({op.axis(axis, rank) for axis in op.constant(1, "axes")})
@@ -226,8 +226,8 @@ def _mean(op: OperatorReader, net: Network) -> None:
 # ------------------------------------------------------------------------------ elements
 
 
-def _binary(kind: str, options: int) -> Callable[[OperatorReader, Network], None]:
-    def binary(op: OperatorReader, net: Network) -> None:
+def _binary(kind: str, options: int) -> Callable[[OperatorReader, OnnxBuilder], None]:
+    def binary(op: OperatorReader, net: OnnxBuilder) -> None:
         op.count((2,))
         operands = [op.tensor(0), op.tensor(1)]
         if all(tensor.data is not None for tensor in operands):
@@ -242,7 +242,7 @@ def _binary(kind: str, options: int) -> Callable[[OperatorReader, Network], None
     return binary
 
 
-def _operand(op: OperatorReader, net: Network, tensor: TfliteTensor) -> str:
+def _operand(op: OperatorReader, net: OnnxBuilder, tensor: TfliteTensor) -> str:
     """Return an operand that is broadcast to the result, constant or not."""
     rank = len(op.operator.outputs[0].shape)
     if tensor.data is not None:
@@ -254,8 +254,8 @@ def _operand(op: OperatorReader, net: Network, tensor: TfliteTensor) -> str:
     return net.value(op, tensor)
 
 
-def _unary(kind: str) -> Callable[[OperatorReader, Network], None]:
-    def unary(op: OperatorReader, net: Network) -> None:
+def _unary(kind: str) -> Callable[[OperatorReader, OnnxBuilder], None]:
+    def unary(op: OperatorReader, net: OnnxBuilder) -> None:
         op.count((1,))
         op.result_shape(op.tensor(0).shape)
         net.node(kind, [net.value(op, op.tensor(0))])
@@ -263,18 +263,18 @@ def _unary(kind: str) -> Callable[[OperatorReader, Network], None]:
     return unary
 
 
-def _relu_6(op: OperatorReader, net: Network) -> None:
+def _relu_6(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((1,))
     op.result_shape(op.tensor(0).shape)
     _clip(net, net.value(op, op.tensor(0)), 3)
 
 
-def _clip(net: Network, value: str, code: int) -> str:
+def _clip(net: OnnxBuilder, value: str, code: int) -> str:
     bounds = [net.constant(np.asarray(bound, np.float32)) for bound in _CLIPS[code]]
     return net.node("Clip", [value, *bounds])
 
 
-def _fused(op: OperatorReader, net: Network, options: Table, field: int, value: str) -> str:
+def _fused(op: OperatorReader, net: OnnxBuilder, options: FlatTable, field: int, value: str) -> str:
     """Append the operator's fused activation function to a value."""
     code = options.integer(field, "b")
     if code in _CLIPS:
@@ -286,7 +286,7 @@ def _fused(op: OperatorReader, net: Network, options: Table, field: int, value: 
     return net.node("Relu", [value]) if code else value
 
 
-def _softmax(op: OperatorReader, net: Network) -> None:
+def _softmax(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((1,))
     source = op.tensor(0)
     op.result_shape(source.shape)
@@ -299,14 +299,14 @@ def _softmax(op: OperatorReader, net: Network) -> None:
 # ------------------------------------------------------------------------------ shapes
 
 
-def _reshape(op: OperatorReader, net: Network) -> None:
+def _reshape(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((1, 2))
     source, result = op.tensor(0), op.operator.outputs[0]
     check_reshape(op, source, result)
     net.shaped(net.flat(op, source), result.shape)
 
 
-def _pad(op: OperatorReader, net: Network) -> None:
+def _pad(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((2,))
     source = op.tensor(0)
     rank, flat = len(source.shape), op.constant(1, "widths")
@@ -320,7 +320,7 @@ def _pad(op: OperatorReader, net: Network) -> None:
     net.node("Pad", [net.value(op, source), net.constant(widths.T.reshape(-1))])
 
 
-def _concatenation(op: OperatorReader, net: Network) -> None:
+def _concatenation(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count(range(1, len(op.operator.inputs) + 1))
     parts = [op.tensor(at) for at in range(len(op.operator.inputs))]
     options, axis = joined(op, parts)
@@ -330,7 +330,7 @@ def _concatenation(op: OperatorReader, net: Network) -> None:
     _fused(op, net, options, 1, made)
 
 
-HANDLERS: Mapping[str, Callable[[OperatorReader, Network], None]] = {
+HANDLERS: Mapping[str, Callable[[OperatorReader, OnnxBuilder], None]] = {
     "ADD": _binary("Add", 11),
     "AVERAGE_POOL_2D": _average_pool,
     "CONCATENATION": _concatenation,

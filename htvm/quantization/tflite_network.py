@@ -12,13 +12,13 @@ from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader
 
-__all__ = ["TO_NCHW", "Network"]
+__all__ = ["TO_NCHW", "OnnxBuilder"]
 
 TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 _OPSET, _IR_VERSION = 17, 8
 
 
-class Network:
+class OnnxBuilder:
     """Nodes, constants, and the value for each tensor of the file.
 
     Args:

@@ -20,7 +20,7 @@ from htvm.sim.rv32 import run_rv32
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
-    from htvm.aot.program import Operand, Program
+    from htvm.aot.program import Program, StepOperand
     from htvm.firmware.build import Built
     from htvm.firmware.rv32 import Firmware
     from htvm.sim.rv32 import FirmwareRun
@@ -77,7 +77,7 @@ class ObservableMachine:
         """Return the device address of a tensor's first byte."""
         return result.address if result.operand is None else self._place(result.operand)
 
-    def _place(self, operand: Operand) -> int:
+    def _place(self, operand: StepOperand) -> int:
         symbols, name = self.firmware.symbols, self.program.name
         if operand.kind == "buffer":
             return symbols[f"{name}_arena"].address + dict(self.program.plan.offsets)[operand.name]

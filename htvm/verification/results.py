@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Tensor
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.tileloop.program import TileProgram
-    from htvm.aot.program import Operand, Step
+    from htvm.aot.program import Step, StepOperand
     from htvm.compiled import Compiled
 
 __all__ = ["Result", "step_results"]
@@ -50,7 +50,7 @@ class Result:
     tensor: str
     expected: Array
     axes: tuple[str, ...]
-    operand: Operand | None
+    operand: StepOperand | None
     address: int
     memory: str
     offsets: Array
@@ -132,7 +132,7 @@ class _Finder:
         self,
         index: int,
         tensor: str,
-        operand: Operand,
+        operand: StepOperand,
         dtype: str | None = None,
         shape: tuple[int, ...] = (),
     ) -> Result | None:

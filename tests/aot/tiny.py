@@ -13,7 +13,7 @@ import numpy as np
 
 from byoc_dory.layers import Tensor
 from byoc_dory.region import Buffer, Constant, Kernel, RegionCode
-from htvm.aot.program import Alias, Assembly, Call, Program, Value, assemble
+from htvm.aot.program import Alias, Assembly, ModelCall, Program, Value, assemble
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ def program(name: str = "tiny", fail_with: int = 0) -> Program:
             inputs=[Info("serving/x:0", (1, 4, 8))],
             outputs=[Info("c", (32,)), Info("sum", (1, 4, 8))],
             calls=[
-                Call(
+                ModelCall(
                     f"{name}_scale", ("serving/x:0", "gain"), (Value("a", (1, 4, 8), "int8"),), 32
                 ),
-                Call("region_r", ("a",), (Value("b", (4, 8), "int8"),)),
+                ModelCall("region_r", ("a",), (Value("b", (4, 8), "int8"),)),
                 Alias("b", Value("c", (32,), "int8")),
-                Call(f"{name}_add", ("a", "c"), (Value("sum", (1, 4, 8), "int8"),)),
+                ModelCall(f"{name}_add", ("a", "c"), (Value("sum", (1, 4, 8), "int8"),)),
             ],
             results=["c", "sum"],
             cpu_kernels=kernels(name),

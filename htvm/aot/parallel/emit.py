@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from byoc_dory.definition import Definition
 from htvm.aot.codegen_c import About, body_of, c_type_of, definition
 from htvm.aot.entry import render
-from htvm.aot.parallel.phases import Part, Phases, cut
-from htvm.aot.parallel.staging import Place, stage
+from htvm.aot.parallel.phases import KernelPart, Phases, cut
+from htvm.aot.parallel.staging import StagedOperand, stage
 
 if TYPE_CHECKING:
     from htvm.aot.lower import Parameter, PointerFunc
@@ -68,7 +68,7 @@ def share(lowered: PointerFunc, symbol: str, about: About, cores: Cores) -> Shar
 
 
 def _fields(
-    lowered: PointerFunc, phases: Phases, places: tuple[Place, ...], symbol: str
+    lowered: PointerFunc, phases: Phases, places: tuple[StagedOperand, ...], symbol: str
 ) -> dict[str, object]:
     offsets = {place.parameter.name: place.offset for place in places}
     operands = {
@@ -101,13 +101,13 @@ def _fields(
     }
 
 
-def _inner(part: Part, symbol: str) -> str:
+def _inner(part: KernelPart, symbol: str) -> str:
     """Return the statements of a part, without the braces around them."""
     text = body_of(part.func.with_attr("global_symbol", symbol), symbol)
     return text.removeprefix("{\n").removesuffix("}\n")
 
 
-def _note(phases: Phases, places: tuple[Place, ...], operands: int) -> str:
+def _note(phases: Phases, places: tuple[StagedOperand, ...], operands: int) -> str:
     shared = [count for part in phases.parts for count in part.counts]
     if not shared:
         text = "on one core"

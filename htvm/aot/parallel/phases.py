@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from htvm.aot.lower import PointerFunc
     from htvm.aot.parallel.cores import Cores
 
-__all__ = ["Part", "Phases", "cut"]
+__all__ = ["KernelPart", "Phases", "cut"]
 
 # Loops are merged until this share of the cores' time would be used.
 _ENOUGH = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class KernelPart:
     """Loops that run without waiting in between.
 
     Attributes:
@@ -60,7 +60,7 @@ class Phases:
         traffic: number of loads and stores of each parameter over all iterations, by name.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[KernelPart, ...]
     locals: tuple[Parameter, ...]
     traffic: dict[str, int]
 
@@ -221,7 +221,7 @@ class _Cutter:
             locals_.append(Parameter(name, dtype, (self.sizes[buffer],), False))
         return views, locals_
 
-    def _part(self, group: Sequence[_Piece], views: Sequence[tuple[Any, Any, str]]) -> Part:
+    def _part(self, group: Sequence[_Piece], views: Sequence[tuple[Any, Any, str]]) -> KernelPart:
         touched = {access.buffer for piece in group for access in piece.accesses}
         used = [(view, pointer, name) for view, pointer, name in views if view.buffer in touched]
         body: list[Any] = [self.allocated[buffer] for piece in group for buffer in piece.private]
@@ -241,7 +241,7 @@ class _Cutter:
             counts.append(count)
         parameters = [*(pointer for _, pointer, _ in used), *bounds]
         func = tirx.PrimFunc(parameters, _sequence(body), attrs=self.func.attrs)
-        return Part(func, tuple(name for _, _, name in used), tuple(counts))
+        return KernelPart(func, tuple(name for _, _, name in used), tuple(counts))
 
     def _traffic(self, pieces: Sequence[_Piece]) -> dict[str, int]:
         total: dict[str, int] = {}

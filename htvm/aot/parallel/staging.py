@@ -12,11 +12,11 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.aot.lower import Parameter
 
-__all__ = ["Place", "stage"]
+__all__ = ["StagedOperand", "stage"]
 
 
 @dataclass(frozen=True)
-class Place:
+class StagedOperand:
     """The place of an operand while the kernel runs.
 
     Attributes:
@@ -38,7 +38,7 @@ def stage(
     workspaces: int,
     traffic: Mapping[str, int],
     near_bytes: int,
-) -> tuple[Place, ...]:
+) -> tuple[StagedOperand, ...]:
     """Choose the operands to copy: those with the most accesses per byte, as far as they fit.
 
     Args:
@@ -65,6 +65,6 @@ def stage(
         role = "in" if parameter.const else "out"
         if index >= len(parameters) - workspaces:
             role = "workspace"
-        chosen[index] = Place(parameter, used, size, role)
+        chosen[index] = StagedOperand(parameter, used, size, role)
         used += round_up(size, ALIGNMENT)
     return tuple(chosen[index] for index in sorted(chosen))

@@ -28,7 +28,7 @@ def schedule(func: PrimFunc, operators: Sequence[str]) -> Scheduled:
 
     Args:
         func: function with the blocks that legalization and fusion made.
-        operators: names of its operators; see `htvm.aot.fuse.Group`.
+        operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
     """
     for operator in operators:
         if operator in _SPECIAL:

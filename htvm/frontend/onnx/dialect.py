@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from byoc_dory.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Graph, Node
+    from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
 __all__ = ["READERS", "Reader", "ReaderEntry", "reader_of"]
@@ -22,10 +22,10 @@ _log = logging.getLogger(__name__)
 class Reader(Protocol):
     """A module that reads one dialect."""
 
-    def marks(self, graph: Graph, options: Options) -> tuple[Node, ...]:
+    def marks(self, graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
         """Return the nodes that only this dialect has, or that distinguish it; may be empty."""
 
-    def read(self, graph: Graph, options: Options) -> Network:
+    def read(self, graph: OnnxGraph, options: Options) -> Network:
         """Return the network.
 
         Raises:
@@ -68,7 +68,7 @@ READERS: Mapping[str, ReaderEntry] = {
 """Name of the dialect -> its reader.  ``dialect=`` of `htvm.load` takes these names."""
 
 
-def reader_of(graph: Graph, options: Options, dialect: str | None = None) -> Reader:
+def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) -> Reader:
     """Return the reader for a file, recognised by its nodes or forced.
 
     Raises:
@@ -104,7 +104,7 @@ def reader_of(graph: Graph, options: Options, dialect: str | None = None) -> Rea
     return readers[name]
 
 
-def _unknown(graph: Graph) -> UnsupportedError:
+def _unknown(graph: OnnxGraph) -> UnsupportedError:
     kinds = ", ".join(sorted({node.op for node in graph.nodes})) or "no operator at all"
     return UnsupportedError(
         f"operators of no known dialect: {kinds}",

@@ -1,4 +1,4 @@
-"""Reading and checking the bytes of an ONNX file; the result is a `Graph`."""
+"""Reading and checking the bytes of an ONNX file; the result is a `OnnxGraph`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from htvm.frontend.onnx.graph import Attribute, Graph, Node, TensorType
+from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode, OnnxTensor
 from htvm.frontend.onnx.order import needed, ordered
 from htvm.frontend.onnx.tensors import array_of, dtype_name, is_external
 
@@ -27,7 +27,7 @@ _OLDEST_OPSET = 7
 _DAMAGED = "the file is damaged, or no ONNX model; fetch or export it again"
 
 
-def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
+def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> OnnxGraph:
     """Read and check an ONNX file.
 
     Args:
@@ -70,7 +70,7 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> Graph:
     _check_dimensions(graph, dimensions or {}, source)
     known = {item.name for item in inputs} | set(constants)
     kept = needed(ordered(nodes, known, source), [item.name for item in outputs], known, source)
-    return Graph(
+    return OnnxGraph(
         source,
         _opset(model, source),
         inputs,
@@ -132,9 +132,9 @@ def _constants(graph: GraphProto, path: Path) -> dict[str, Array]:
 # ------------------------------------------------------------------------------ nodes
 
 
-def _nodes(graph: GraphProto, source: str) -> tuple[list[Node], dict[str, Array]]:
+def _nodes(graph: GraphProto, source: str) -> tuple[list[OnnxNode], dict[str, Array]]:
     """Return the nodes in the order of the file, and the values of nodes ``Constant``."""
-    nodes: list[Node] = []
+    nodes: list[OnnxNode] = []
     constants: dict[str, Array] = {}
     for index, proto in enumerate(graph.node):
         place = f"{index + 1} of {len(graph.node)} in {source}"
@@ -146,7 +146,7 @@ def _nodes(graph: GraphProto, source: str) -> tuple[list[Node], dict[str, Array]
     return nodes, constants
 
 
-def _node(proto: NodeProto, index: int, place: str) -> Node:
+def _node(proto: NodeProto, index: int, place: str) -> OnnxNode:
     for text in (proto.name, proto.op_type, proto.domain, *proto.input, *proto.output):
         _text(text, f"node {place}")
     where = f"node '{proto.name}' ({proto.op_type}), {place}"
@@ -155,7 +155,7 @@ def _node(proto: NodeProto, index: int, place: str) -> Node:
         raise ModelError("a node without operator or output", where=where, hint=_DAMAGED)
     attributes = {_text(item.name, where): _attribute(item, where) for item in proto.attribute}
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    return Node(
+    return OnnxNode(
         proto.op_type, domain, proto.name, index, tuple(proto.input), outputs, attributes, place
     )
 
@@ -191,7 +191,7 @@ def _attribute(proto: AttributeProto, where: str) -> Attribute:
     )
 
 
-def _constant(node: Node) -> Array:
+def _constant(node: OnnxNode) -> Array:
     for name, value in node.attributes.items():
         if name == "value" and isinstance(value, np.ndarray):
             return value
@@ -212,7 +212,7 @@ def _type(
     dimensions: Mapping[str, int],
     *,
     needs_shape: bool,
-) -> TensorType:
+) -> OnnxTensor:
     where = f"{kind} '{_text(value.name, f'an {kind} of {source}')}' of {source}"
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type"):
@@ -232,14 +232,14 @@ def _type(
                 hint = f'give its size: htvm.load(..., dimensions={{"{name}": 1}})'
             raise UnsupportedError(f"dimension {axis}, {label}, is dynamic", where=where, hint=hint)
         else:
-            return TensorType(value.name, None, dtype)
+            return OnnxTensor(value.name, None, dtype)
     if not tensor.HasField("shape"):
         if needs_shape:
             raise UnsupportedError(
                 "the file does not say its shape", where=where, hint="export it with static shapes"
             )
-        return TensorType(value.name, None, dtype)
-    return TensorType(value.name, tuple(sizes), dtype)
+        return OnnxTensor(value.name, None, dtype)
+    return OnnxTensor(value.name, tuple(sizes), dtype)
 
 
 def _check_names(kind: str, names: Sequence[str], source: str) -> None:

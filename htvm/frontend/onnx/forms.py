@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from patterns.ops.moves.slice import Slice
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = [
     "Given",
@@ -30,7 +30,7 @@ Given: TypeAlias = Callable[[int, str], tuple[int, ...]]
 """Returns the integers of a constant input, given its number and its role."""
 
 
-def axis_of(node: Node, axis: int, rank: int) -> int:
+def axis_of(node: OnnxNode, axis: int, rank: int) -> int:
     """Return an axis, which may count from the end.
 
     Raises:
@@ -41,14 +41,14 @@ def axis_of(node: Node, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def axes_of(node: Node, given: Given, index: int) -> tuple[int, ...] | None:
+def axes_of(node: OnnxNode, given: Given, index: int) -> tuple[int, ...] | None:
     """Return axes from an attribute, or an input since opset 13; ``None`` if there are none."""
     if "axes" in node.attributes:
         return node.integers("axes")
     return given(index, "axes") if node.input(index) else None
 
 
-def reshaped(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def reshaped(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
     """Return the shape of a Reshape, an input, or an attribute before opset 5.
 
     Raises:
@@ -67,7 +67,7 @@ def reshaped(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]
     return tuple(elements // known if size == -1 else size for size in wanted)
 
 
-def flattened(node: Node, source: Sequence[int]) -> tuple[int, int]:
+def flattened(node: OnnxNode, source: Sequence[int]) -> tuple[int, int]:
     """Return the two sizes of a Flatten.
 
     Raises:
@@ -78,7 +78,7 @@ def flattened(node: Node, source: Sequence[int]) -> tuple[int, int]:
     return math.prod(source[:axis]), math.prod(source[axis:])
 
 
-def squeezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def squeezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
     """Return the shape without some axes of size 1, or without all if none are named.
 
     Raises:
@@ -93,7 +93,7 @@ def squeezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]
     return tuple(size for axis, size in enumerate(source) if axis not in axes)
 
 
-def unsqueezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def unsqueezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
     """Return the shape with further axes of size 1.
 
     Raises:
@@ -111,7 +111,7 @@ def unsqueezed(node: Node, source: Sequence[int], given: Given) -> tuple[int, ..
     return tuple(shape)
 
 
-def permuted(node: Node, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:
+def permuted(node: OnnxNode, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:
     """Return the axes of a Transpose, and whether it moves any element.
 
     Raises:
@@ -125,7 +125,7 @@ def permuted(node: Node, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:
     return axes, order != sorted(order)
 
 
-def sliced(node: Node, source: Sequence[int], given: Given) -> Slice:
+def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
     """Return the elements of a Slice, from inputs or, before opset 10, from attributes.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 
-__all__ = ["Attribute", "Graph", "Node", "TensorType"]
+__all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor"]
 
 Attribute: TypeAlias = (
     "int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array"
@@ -19,7 +19,7 @@ Attribute: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class TensorType:
+class OnnxTensor:
     """A tensor as the file declares it.
 
     Attributes:
@@ -34,7 +34,7 @@ class TensorType:
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class OnnxNode:
     """A node of the graph.
 
     Attributes:
@@ -135,7 +135,7 @@ def _brief(value: object) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class OnnxGraph:
     """A checked graph.
 
     Attributes:
@@ -151,8 +151,8 @@ class Graph:
 
     source: str
     opset: int
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
-    nodes: tuple[Node, ...]
+    inputs: tuple[OnnxTensor, ...]
+    outputs: tuple[OnnxTensor, ...]
+    nodes: tuple[OnnxNode, ...]
     constants: Mapping[str, Array]
     alone: bool = True

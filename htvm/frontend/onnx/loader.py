@@ -21,7 +21,7 @@ from htvm.frontend.operators import info_of
 from htvm.model import Model, model_name
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Graph
+    from htvm.frontend.onnx.graph import OnnxGraph
     from htvm.frontend.onnx.network import Network
     from htvm.frontend.operators import Activation
 
@@ -75,7 +75,7 @@ def load_onnx(
     )
 
 
-def _check_outputs(graph: Graph, network: Network) -> None:
+def _check_outputs(graph: OnnxGraph, network: Network) -> None:
     """Compare the outputs with the file's declarations, if there are any.
 
     Files of research flows declare reals whatever a tensor holds.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from byoc_dory.errors import ModelError
-from htvm.frontend.onnx.graph import Node
+from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["needed", "ordered"]
 
 
-def ordered(nodes: Sequence[Node], known: Collection[str], source: str) -> list[Node]:
+def ordered(nodes: Sequence[OnnxNode], known: Collection[str], source: str) -> list[OnnxNode]:
     """Return the nodes, each after those it reads, otherwise in the order of the file.
 
     Args:
@@ -21,25 +21,25 @@ def ordered(nodes: Sequence[Node], known: Collection[str], source: str) -> list[
     Raises:
         ModelError: a tensor is computed twice or by no node, or nodes form a cycle.
     """
-    makers: dict[str, Node] = {}
+    makers: dict[str, OnnxNode] = {}
     for node in nodes:
         for name in filter(None, node.outputs):
             if name in makers or name in known:
                 raise ModelError(f"tensor '{name}' is computed twice", where=node.where)
             makers[name] = node
-    result: list[Node] = []
-    done: set[Node] = set()
+    result: list[OnnxNode] = []
+    done: set[OnnxNode] = set()
     for start in nodes:
         _visit(start, makers, known, done, result, source)
     return result
 
 
 def _visit(
-    start: Node,
-    makers: dict[str, Node],
+    start: OnnxNode,
+    makers: dict[str, OnnxNode],
     known: Collection[str],
-    done: set[Node],
-    result: list[Node],
+    done: set[OnnxNode],
+    result: list[OnnxNode],
     source: str,
 ) -> None:
     """Append a node after everything it needs, with an explicit stack for files of any depth."""
@@ -73,15 +73,15 @@ def _visit(
 
 
 def needed(
-    nodes: Sequence[Node], outputs: Sequence[str], known: Collection[str], source: str
-) -> tuple[Node, ...]:
+    nodes: Sequence[OnnxNode], outputs: Sequence[str], known: Collection[str], source: str
+) -> tuple[OnnxNode, ...]:
     """Return those of the ordered nodes that the outputs need.
 
     Raises:
         ModelError: an output is computed by no node.
     """
     wanted = set(outputs)
-    kept: list[Node] = []
+    kept: list[OnnxNode] = []
     for node in reversed(nodes):
         if wanted & set(node.outputs):
             kept.append(node)

@@ -19,20 +19,20 @@ from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.registration import registered
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Graph, Node
+    from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
 __all__ = ["HANDLERS", "marks", "read"]
 
 
-def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
+def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
     """Return QuantizeLinear and DequantizeLinear, in a file without quantized operators."""
     if any(node.op in QOPERATOR for node in graph.nodes):
         return ()
     return tuple(node for node in graph.nodes if node.op in quantization.HANDLERS)
 
 
-def read(graph: Graph, _: Options) -> Network:
+def read(graph: OnnxGraph, _: Options) -> Network:
     """Return the network.
 
     Raises:
@@ -42,7 +42,7 @@ def read(graph: Graph, _: Options) -> Network:
     return Reader(graph, HANDLERS).read()
 
 
-def _bias(reader: Reader, node: Node, index: int) -> Constant | None:
+def _bias(reader: Reader, node: OnnxNode, index: int) -> Constant | None:
     if not node.input(index):
         return None
     value = reader.value(node, index)
@@ -51,7 +51,7 @@ def _bias(reader: Reader, node: Node, index: int) -> Constant | None:
     return value
 
 
-def _weights(reader: Reader, node: Node, index: int) -> Constant:
+def _weights(reader: Reader, node: OnnxNode, index: int) -> Constant:
     value = reader.value(node, index)
     if not isinstance(value, Constant):
         raise node.unsupported(
@@ -61,14 +61,14 @@ def _weights(reader: Reader, node: Node, index: int) -> Constant:
     return value
 
 
-def _conv(reader: Reader, node: Node) -> Pending:
+def _conv(reader: Reader, node: OnnxNode) -> Pending:
     view = reader.view(node, 0, "input")
     weight = weight_of(node, _weights(reader, node, 1), 0)
     windows = windows_of(node, view.shape[2:], weight.data.shape[2:])
     return convolution(reader, node, view, weight, windows, _bias(reader, node, 2))
 
 
-def _matmul(reader: Reader, node: Node) -> Value:
+def _matmul(reader: Reader, node: OnnxNode) -> Value:
     view, constant = (reader.value(node, index) for index in (0, 1))
     weights = isinstance(constant, Constant) and constant.scale is not None
     if not isinstance(view, View) or not weights:
@@ -79,7 +79,7 @@ def _matmul(reader: Reader, node: Node) -> Value:
     return matrix_product(reader, node, view, weight_of(node, constant, 1), None)
 
 
-def _gemm(reader: Reader, node: Node) -> Value:
+def _gemm(reader: Reader, node: OnnxNode) -> Value:
     view, constant = reader.view(node, 0, "input"), _weights(reader, node, 1)
     if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
         raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")

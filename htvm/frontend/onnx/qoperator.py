@@ -36,18 +36,18 @@ from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Graph, Node
+    from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
 __all__ = ["HANDLERS", "OWN", "marks", "read"]
 
 
-def marks(graph: Graph, _: Options) -> tuple[Node, ...]:
+def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
     """Return operators that take integers and scales."""
     return tuple(node for node in graph.nodes if node.op in OWN)
 
 
-def read(graph: Graph, _: Options) -> Network:
+def read(graph: OnnxGraph, _: Options) -> Network:
     """Return the network.
 
     Raises:
@@ -60,7 +60,7 @@ def read(graph: Graph, _: Options) -> Network:
 # ------------------------------------------------------------------------------ operands
 
 
-def _view(reader: Reader, node: Node, index: int) -> View:
+def _view(reader: Reader, node: OnnxNode, index: int) -> View:
     """Return an 8-bit tensor (input ``index``), its scale and zero point (the next inputs)."""
     value = reader.value(node, index)
     if not isinstance(value, Quantized):
@@ -76,13 +76,13 @@ def _view(reader: Reader, node: Node, index: int) -> View:
     return View(value.activation, step)
 
 
-def _operand(reader: Reader, node: Node, index: int) -> pointwise.Operand:
+def _operand(reader: Reader, node: OnnxNode, index: int) -> pointwise.Operand:
     if isinstance(reader.value(node, index), Constant):
         return pointwise.quantized_constant(node, constant_of(reader, node, index))
     return _view(reader, node, index)
 
 
-def _finished(reader: Reader, node: Node, pending: Pending, index: int) -> Quantized:
+def _finished(reader: Reader, node: OnnxNode, pending: Pending, index: int) -> Quantized:
     """Return the result, quantized as inputs ``index`` and the next one specify."""
     step, dtype = step_of(reader, node, index)
     activation = pending.finish(step, INT8, pending.bias)
@@ -91,7 +91,7 @@ def _finished(reader: Reader, node: Node, pending: Pending, index: int) -> Quant
 
 
 def _plain_bias(
-    reader: Reader, node: Node, index: int, view: View, weight: Weight
+    reader: Reader, node: OnnxNode, index: int, view: View, weight: Weight
 ) -> Constant | None:
     """Return an int32 bias in steps of s_in * s_w."""
     data = reader.optional(node, index, "bias")
@@ -108,7 +108,7 @@ def _plain_bias(
 # ------------------------------------------------------------------------------ products
 
 
-def _conv(reader: Reader, node: Node) -> Value:
+def _conv(reader: Reader, node: OnnxNode) -> Value:
     view = _view(reader, node, 0)
     weight = weight_of(node, constant_of(reader, node, 3, 0), 0)
     windows = windows_of(node, view.shape[2:], weight.data.shape[2:])
@@ -116,7 +116,7 @@ def _conv(reader: Reader, node: Node) -> Value:
     return _finished(reader, node, convolution(reader, node, view, weight, windows, bias), 6)
 
 
-def _matmul(reader: Reader, node: Node) -> Value:
+def _matmul(reader: Reader, node: OnnxNode) -> Value:
     view, constant = _view(reader, node, 0), constant_of(reader, node, 3, -1)
     if constant.data.ndim != 2:
         raise node.unsupported(
@@ -126,7 +126,7 @@ def _matmul(reader: Reader, node: Node) -> Value:
     return _finished(reader, node, pending, 6)
 
 
-def _gemm(reader: Reader, node: Node) -> Value:
+def _gemm(reader: Reader, node: OnnxNode) -> Value:
     if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
         raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")
     axis = 0 if node.integer("transB", 0) else 1
@@ -144,7 +144,7 @@ def _gemm(reader: Reader, node: Node) -> Value:
 # ------------------------------------------------------------------------------ integers
 
 
-def _centred(reader: Reader, node: Node, index: int, zero_index: int) -> tuple[Quantized, int]:
+def _centred(reader: Reader, node: OnnxNode, index: int, zero_index: int) -> tuple[Quantized, int]:
     """Return an 8-bit tensor and the int8 zero point of ConvInteger and MatMulInteger."""
     value = reader.value(node, index)
     if not isinstance(value, Quantized):
@@ -156,7 +156,7 @@ def _centred(reader: Reader, node: Node, index: int, zero_index: int) -> tuple[Q
     return value, zero - offset_of(value.dtype)
 
 
-def _integer_weight(reader: Reader, node: Node, axis: int) -> Weight:
+def _integer_weight(reader: Reader, node: OnnxNode, axis: int) -> Weight:
     data = reader.array(node, 1, "weights")
     zeros = reader.optional(node, 3, "zero point")
     zeros = np.zeros(1, data.dtype) if zeros is None else zeros.reshape(-1)
@@ -169,7 +169,7 @@ def _bias_of(weight: Weight, zero: int) -> Array:
     return folded_bias(weight.data, none, zero).astype("int32")
 
 
-def _conv_integer(reader: Reader, node: Node) -> Value:
+def _conv_integer(reader: Reader, node: OnnxNode) -> Value:
     value, zero = _centred(reader, node, 0, 2)
     source, weight = value.activation, _integer_weight(reader, node, 0)
     windows = windows_of(node, source.shape[2:], weight.data.shape[2:])
@@ -183,7 +183,7 @@ def _conv_integer(reader: Reader, node: Node) -> Value:
     return Sums(reader.write(node, op, (source,), out, dtype="int32"))
 
 
-def _matmul_integer(reader: Reader, node: Node) -> Value:
+def _matmul_integer(reader: Reader, node: OnnxNode) -> Value:
     value, zero = _centred(reader, node, 0, 2)
     weight = _integer_weight(reader, node, 1)
     source = value.activation
@@ -201,7 +201,7 @@ def _matmul_integer(reader: Reader, node: Node) -> Value:
 
 
 def _binary(function: Any) -> Handler:
-    def handler(reader: Reader, node: Node) -> Value:
+    def handler(reader: Reader, node: OnnxNode) -> Value:
         a, b = _operand(reader, node, 0), _operand(reader, node, 3)
         if not isinstance(a, View) and not isinstance(b, View):
             raise node.unsupported("both operands are constant", "fold constants when exporting")
@@ -210,7 +210,7 @@ def _binary(function: Any) -> Handler:
     return handler
 
 
-def _concat(reader: Reader, node: Node) -> Value:
+def _concat(reader: Reader, node: OnnxNode) -> Value:
     count = (len(node.inputs) - 2) // 3
     if count < 1 or len(node.inputs) != 2 + 3 * count:
         raise node.damaged(f"{len(node.inputs)} inputs", "two, and three for each part")
@@ -219,19 +219,19 @@ def _concat(reader: Reader, node: Node) -> Value:
     return _finished(reader, node, pending, 0)
 
 
-def _first_channels(node: Node) -> None:
+def _first_channels(node: OnnxNode) -> None:
     if node.integer("channels_last", 0):
         raise node.unsupported("channels_last", "channels first (NCHW)")
 
 
-def _global_average(reader: Reader, node: Node) -> Value:
+def _global_average(reader: Reader, node: OnnxNode) -> Value:
     _first_channels(node)
     view = _view(reader, node, 0)
     pending = pools.average(reader, node, view, pools.global_windows(node, view))
     return _finished(reader, node, pending, 3)
 
 
-def _average(reader: Reader, node: Node) -> Value:
+def _average(reader: Reader, node: OnnxNode) -> Value:
     _first_channels(node)
     view = _view(reader, node, 0)
     pending = pools.average(reader, node, view, pools.average_windows(node, view))
@@ -239,7 +239,7 @@ def _average(reader: Reader, node: Node) -> Value:
 
 
 def _unary(function: Any) -> Handler:
-    def handler(reader: Reader, node: Node) -> Value:
+    def handler(reader: Reader, node: OnnxNode) -> Value:
         view, (step, dtype) = _view(reader, node, 0), step_of(reader, node, 3)
         made: Function = function(node)
         return Quantized(mapped(reader, node, view, step, made), dtype)
@@ -247,7 +247,7 @@ def _unary(function: Any) -> Handler:
     return handler
 
 
-def _softmax(reader: Reader, node: Node) -> Value:
+def _softmax(reader: Reader, node: OnnxNode) -> Value:
     view = _view(reader, node, 0)
     pending = pointwise.softmax(reader, node, view, node.integer("axis", -1))
     return _finished(reader, node, pending, 3)

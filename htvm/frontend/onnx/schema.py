@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["check_node"]
 
@@ -48,7 +48,7 @@ def _form(op: str) -> _Form | None:
     )
 
 
-def check_node(node: Node) -> None:
+def check_node(node: OnnxNode) -> None:
     """Compare a node with its operator in the standard; operators beyond it are the readers'.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.graph import Graph
+from htvm.frontend.onnx.graph import OnnxGraph
 from htvm.frontend.onnx.network import Options
 
 __all__ = ["INTEGERS", "input_types_of", "narrowest"]
@@ -26,7 +26,7 @@ INTEGERS = ("int8", "uint8", "int16", "int32")
 """Types from narrow to wide; signed ones first."""
 
 
-def input_types_of(graph: Graph, path: Path, given: Mapping[str, str] | None) -> Options:
+def input_types_of(graph: OnnxGraph, path: Path, given: Mapping[str, str] | None) -> Options:
     """Return the integer types of inputs declared as reals, as far as they are known.
 
     Args:
@@ -62,7 +62,7 @@ def input_types_of(graph: Graph, path: Path, given: Mapping[str, str] | None) ->
     return Options(types)
 
 
-def _beside(graph: Graph, path: Path) -> dict[str, str]:
+def _beside(graph: OnnxGraph, path: Path) -> dict[str, str]:
     file = path.with_name("inputs.npz")
     if not file.is_file():
         return {}

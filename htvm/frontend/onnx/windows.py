@@ -10,7 +10,7 @@ from htvm.frontend.operators import Pads, Pair
 from patterns.ops.convolution import Window
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["Windows", "windows_of"]
 
@@ -39,7 +39,7 @@ class Windows:
 
 
 def windows_of(
-    node: Node,
+    node: OnnxNode,
     sizes: Sequence[int],
     kernel: Sequence[int] | None = None,
     *,
@@ -86,7 +86,7 @@ def windows_of(
     return Windows(window, strides, padding, dilation, (outputs[0], outputs[1]))
 
 
-def _pair(node: Node, name: str, values: tuple[int, ...], count: int) -> Pair:
+def _pair(node: OnnxNode, name: str, values: tuple[int, ...], count: int) -> Pair:
     if len(values) != count or min(values) < 1 or max(values) > _INT32_MAX:
         number = {1: "one positive integer", 2: "two positive integers"}[count]
         raise node.damaged(f"attribute '{name}' is {values}", f"{number} of 32 bits")
@@ -94,7 +94,7 @@ def _pair(node: Node, name: str, values: tuple[int, ...], count: int) -> Pair:
 
 
 def _padding(
-    node: Node, sizes: Sequence[int], kernel: Pair, strides: Pair, dilation: Pair, count: int
+    node: OnnxNode, sizes: Sequence[int], kernel: Pair, strides: Pair, dilation: Pair, count: int
 ) -> Pads:
     mode = node.text("auto_pad", "NOTSET")
     if mode == "VALID":

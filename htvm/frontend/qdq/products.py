@@ -10,7 +10,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
-from htvm.frontend.products import BIAS_TOLERANCE, Product
+from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct
 from htvm.frontend.qdq.reader import Constant, Pending, Value, pads, pair
 from patterns.ops.convolution import Window
 from patterns.ops.moves.reshape import Reshape
@@ -165,9 +165,9 @@ def _product(
     steps: tuple[Quantization, Quantization],
     clip: Pair,
     where: str,
-) -> Product:
+) -> QuantizedProduct:
     first, last = steps
-    return Product(
+    return QuantizedProduct(
         weight=weight.data,
         bias=bias,
         ratios=tuple(first.scale * float(scale) / last.scale for scale in scales),

@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.tflite.flatbuffer import Buffer, Table
+from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 
 __all__ = ["TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
@@ -85,7 +85,7 @@ class TfliteOperator:
     kind: str
     inputs: tuple[TfliteTensor | None, ...]
     outputs: tuple[TfliteTensor, ...]
-    options: Table | None
+    options: FlatTable | None
     options_type: int
 
     @property
@@ -128,13 +128,13 @@ def read_file(data: bytes, source: str) -> TfliteFile:
             where=f"bytes 4 to 7 of {source} ({len(data)} bytes)",
             hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
-    return _FileReader(Buffer(data, source)).read()
+    return _FileReader(FlatBuffer(data, source)).read()
 
 
 class _FileReader:
     """Reads tensors and operators of the graph."""
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: FlatBuffer) -> None:
         self._root = buffer.root()
         self._source = buffer.source
 
@@ -178,7 +178,7 @@ class _FileReader:
             raise self._corrupt("inputs or outputs of the graph are missing")
         return given
 
-    def _code(self, table: Table) -> str:
+    def _code(self, table: FlatTable) -> str:
         # Older files keep the code in eight bits, newer ones in both fields.
         short, code = table.integer(0, "b"), table.integer(3, "i")
         if code and short != min(code, 127):
@@ -188,7 +188,7 @@ class _FileReader:
             raise self._corrupt(f"operator code {code} does not exist")
         return OPERATOR_NAMES[code]
 
-    def _tensor(self, index: int, table: Table, buffers: tuple[Table, ...]) -> TfliteTensor:
+    def _tensor(self, index: int, table: FlatTable, buffers: tuple[FlatTable, ...]) -> TfliteTensor:
         name = table.string(3)
         where = f"tensor {index} '{name}'"
         shape = self._integers(table.vector(0, "int32"))
@@ -207,7 +207,9 @@ class _FileReader:
         data = self._data(buffers[number], dtype, shape, where)
         return TfliteTensor(index, name, shape, dtype, data, scales, zero_points, axis)
 
-    def _data(self, table: Table, dtype: str, shape: tuple[int, ...], where: str) -> Array | None:
+    def _data(
+        self, table: FlatTable, dtype: str, shape: tuple[int, ...], where: str
+    ) -> Array | None:
         if table.integer(1, "Q") > 1:
             raise UnsupportedError(
                 "constants stored behind the flatbuffer", where=where, hint="export below 2 GB"
@@ -223,7 +225,7 @@ class _FileReader:
         return raw.view(dtype) if raw.flags.aligned else np.frombuffer(raw.tobytes(), dtype)
 
     def _quantization(
-        self, table: Table | None, shape: tuple[int, ...], where: str
+        self, table: FlatTable | None, shape: tuple[int, ...], where: str
     ) -> tuple[tuple[float, ...], tuple[int, ...], int]:
         if table is None:
             return (), (), 0
@@ -258,7 +260,7 @@ class _FileReader:
     def _operator(
         self,
         index: int,
-        table: Table,
+        table: FlatTable,
         codes: list[str],
         tensors: tuple[TfliteTensor, ...],
     ) -> TfliteOperator:
@@ -279,7 +281,7 @@ class _FileReader:
         )
 
     def _tensors(
-        self, table: Table, field: int, tensors: tuple[TfliteTensor, ...], where: str
+        self, table: FlatTable, field: int, tensors: tuple[TfliteTensor, ...], where: str
     ) -> tuple[TfliteTensor | None, ...]:
         indices = self._integers(table.vector(field, "int32"))
         for index in indices:

@@ -15,14 +15,14 @@ import numpy as np
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import Array
 
-__all__ = ["Buffer", "Table"]
+__all__ = ["FlatBuffer", "FlatTable"]
 
 _HINT = "the file is truncated or damaged; fetch or export it again"
 _LONGEST_NAME = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Buffer:
+class FlatBuffer:
     """The bytes of a file.
 
     Attributes:
@@ -57,13 +57,13 @@ class Buffer:
         """Return the target of the relative offset stored at ``offset``."""
         return offset + self.integer("I", offset)
 
-    def root(self) -> Table:
+    def root(self) -> FlatTable:
         """Return the table at the root of the file."""
-        return Table.at(self, self.follow(0))
+        return FlatTable.at(self, self.follow(0))
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FlatTable:
     """A table of the file, with a checked virtual table.
 
     Attributes:
@@ -72,12 +72,12 @@ class Table:
         fields: offset of each field inside the table; 0 if it is absent.
     """
 
-    buffer: Buffer
+    buffer: FlatBuffer
     position: int
     fields: tuple[int, ...]
 
     @classmethod
-    def at(cls, buffer: Buffer, position: int) -> Table:
+    def at(cls, buffer: FlatBuffer, position: int) -> FlatTable:
         """Return the table at a position."""
         vtable = position - buffer.integer("i", position)
         vtable_bytes = buffer.integer("H", vtable)
@@ -106,10 +106,10 @@ class Table:
         at = self._field(index)
         return float(self.buffer.read("f", at)) if at else default
 
-    def table(self, index: int) -> Table | None:
+    def table(self, index: int) -> FlatTable | None:
         """Return a field that is a table."""
         at = self._field(index)
-        return Table.at(self.buffer, self.buffer.follow(at)) if at else None
+        return FlatTable.at(self.buffer, self.buffer.follow(at)) if at else None
 
     def vector(self, index: int, dtype: str) -> Array | None:
         """Return a field that is a vector of numbers, read-only, or ``None`` if it is absent."""
@@ -119,14 +119,14 @@ class Table:
         start, count = found
         return np.frombuffer(self.buffer.data, np.dtype(dtype).newbyteorder("<"), count, start)
 
-    def tables(self, index: int) -> tuple[Table, ...]:
+    def tables(self, index: int) -> tuple[FlatTable, ...]:
         """Return a field that is a vector of tables; empty if it is absent."""
         found = self._vector(index, 4)
         if found is None:
             return ()
         start, count = found
         buffer = self.buffer
-        return tuple(Table.at(buffer, buffer.follow(start + 4 * item)) for item in range(count))
+        return tuple(FlatTable.at(buffer, buffer.follow(start + 4 * item)) for item in range(count))
 
     def string(self, index: int) -> str:
         """Return a field that is a string; empty if it is absent."""

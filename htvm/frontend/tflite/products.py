@@ -10,9 +10,9 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pads, Pair
-from htvm.frontend.products import BIAS_TOLERANCE, Product
+from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct
 from htvm.frontend.tflite.file import TfliteTensor
-from htvm.frontend.tflite.flatbuffer import Table
+from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
 from patterns.ops.convolution import Window
 from patterns.ops.moves.interleave import Interleave
@@ -50,7 +50,9 @@ def groups_of(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]
     return channels // weights[3]
 
 
-def check_depthwise(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> Table:
+def check_depthwise(
+    op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]
+) -> FlatTable:
     """Return the options of a DEPTHWISE_CONV_2D with weights of this shape."""
     options = op.options(2)
     multiplier = op.positive(options, 3, "depth multiplier")
@@ -74,7 +76,7 @@ def depthwise(op: OperatorReader) -> Sequence[Applied]:
 
 def _geometry(
     op: OperatorReader,
-    options: Table,
+    options: FlatTable,
     weights: TfliteTensor,
     dilation_fields: Pair,
     channels: int,
@@ -91,10 +93,10 @@ def _product(
     source: TfliteTensor,
     weights: TfliteTensor,
     axes: tuple[int, ...],
-    options: Table,
+    options: FlatTable,
     fused: int,
     bias: int = 2,
-) -> Product:
+) -> QuantizedProduct:
     """Return the layer of an operator.
 
     Args:
@@ -107,7 +109,7 @@ def _product(
     """
     weight = constant_array(weights).transpose(axes)
     first, last = op.step(source), op.step(op.result())
-    return Product(
+    return QuantizedProduct(
         weight=weight,
         bias=_bias(op, bias, source, weights, len(weight)),
         ratios=tuple(first.scale * scale / last.scale for scale in weights.scales),
@@ -221,7 +223,7 @@ def _bias(
 
 def window(
     op: OperatorReader,
-    options: Table,
+    options: FlatTable,
     kernel: Sequence[int],
     stride_fields: Pair,
     dilation_fields: Pair | None,

@@ -16,7 +16,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
-from htvm.frontend.tflite.flatbuffer import Table
+from htvm.frontend.tflite.flatbuffer import FlatTable
 
 __all__ = [
     "FULL_INT8",
@@ -180,20 +180,20 @@ class OperatorReader:
 
     # ------------------------------------------------------------------------ options
 
-    def options(self, kind: int) -> Table:
+    def options(self, kind: int) -> FlatTable:
         """Return the operator's options, which must be of this kind."""
         if self.operator.options is None or self.operator.options_type != kind:
             raise self.corrupt(f"options of type {self.operator.options_type} instead of {kind}")
         return self.operator.options
 
-    def positive(self, table: Table, field: int, name: str, default: int = 0) -> int:
+    def positive(self, table: FlatTable, field: int, name: str, default: int = 0) -> int:
         """Return a field that must be a sensible positive number."""
         value = table.integer(field, "i", default)
         if not 1 <= value <= _LARGEST:
             raise self.corrupt(f"{name} {value}")
         return value
 
-    def clip(self, table: Table, field: int, tensor: TfliteTensor | None = None) -> Pair:
+    def clip(self, table: FlatTable, field: int, tensor: TfliteTensor | None = None) -> Pair:
         """Return the fused activation function as bounds of the output."""
         code = table.integer(field, "b")
         if code not in _BOUNDS:

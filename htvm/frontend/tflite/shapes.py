@@ -9,7 +9,7 @@ from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
-from htvm.frontend.tflite.flatbuffer import Table
+from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import INT8, OperatorReader
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
@@ -170,7 +170,7 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     return [clipped(op, Activation(result.shape, whole), clip, sub=len(parts) + 1)]
 
 
-def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[Table, int]:
+def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[FlatTable, int]:
     """Return the options of a CONCATENATION and its axis; check the shapes."""
     options, rank = op.options(10), len(op.operator.outputs[0].shape)
     axis = op.axis(options.integer(0, "i"), rank)

@@ -9,7 +9,7 @@ import pytest
 
 from byoc_dory.errors import ModelError
 from byoc_dory.region import Constant, RegionCode
-from htvm.aot.program import Alias, Assembly, Call, Operand, Program, Value, assemble
+from htvm.aot.program import Alias, Assembly, ModelCall, Program, StepOperand, Value, assemble
 from htvm.aot.steps import local_name, parameter_types
 from tests.aot import tiny
 from tests.aot.tiny import Info
@@ -34,14 +34,17 @@ def test_steps_are_the_kernels_in_order() -> None:
 def test_operands() -> None:
     steps = tiny.program().steps
     assert steps[0].args == (
-        Operand("input", "input_0"),
-        Operand("constant", "tiny_gain"),
-        Operand("buffer", "a"),
-        Operand("buffer", "tiny_scale_workspace_0"),
+        StepOperand("input", "input_0"),
+        StepOperand("constant", "tiny_gain"),
+        StepOperand("buffer", "a"),
+        StepOperand("buffer", "tiny_scale_workspace_0"),
     )
     # The reshape makes output 0 the place of the region's result, and the add reads it back.
-    assert steps[2].args == (Operand("buffer", "x_packed"), Operand("output", "output_0"))
-    assert steps[3].args[1:] == (Operand("output", "output_0"), Operand("output", "output_1"))
+    assert steps[2].args == (StepOperand("buffer", "x_packed"), StepOperand("output", "output_0"))
+    assert steps[3].args[1:] == (
+        StepOperand("output", "output_0"),
+        StepOperand("output", "output_1"),
+    )
 
 
 def test_lifetimes() -> None:
@@ -62,7 +65,7 @@ def test_constants_are_sorted_and_prefixed() -> None:
     assert program.aliases == (("c", "b"),)
 
 
-def _copying(results: list[str], calls: list[Call | Alias] | None = None) -> list[str]:
+def _copying(results: list[str], calls: list[ModelCall | Alias] | None = None) -> list[str]:
     program = assemble(
         Assembly(
             name="m",
@@ -94,7 +97,7 @@ def test_calls_may_have_their_own_names_for_the_inputs() -> None:
             parameters=["x"],
         )
     )
-    assert program.steps[0].args[0] == Operand("input", "input_0")
+    assert program.steps[0].args[0] == StepOperand("input", "input_0")
     assert program.inputs[0].name == "serving/x:0"
 
 
@@ -102,8 +105,8 @@ def test_two_regions_may_share_a_conversion() -> None:
     """Both read the model's input, so both bring the same prologue."""
     first, second = tiny.region("m"), tiny.region("m")
     calls = [
-        Call("r", ("x",), (Value("y", (32,), "int8"),)),
-        Call("s", ("x",), (Value("z", (32,), "int8"),)),
+        ModelCall("r", ("x",), (Value("y", (32,), "int8"),)),
+        ModelCall("s", ("x",), (Value("z", (32,), "int8"),)),
     ]
 
     def make(second: RegionCode) -> Program:
@@ -133,13 +136,16 @@ def test_the_same_result_twice() -> None:
             name="m",
             inputs=[Info("x", (4,))],
             outputs=[Info("o", (4,)), Info("p", (4,))],
-            calls=[Call("m_f", ("x",), (Value("y", (4,), "int8"),))],
+            calls=[ModelCall("m_f", ("x",), (Value("y", (4,), "int8"),))],
             results=["y", "y"],
             cpu_kernels=[kernel],
         )
     )
     assert [step.kind for step in program.steps] == ["cpu", "copy"]
-    assert program.steps[1].args == (Operand("output", "output_0"), Operand("output", "output_1"))
+    assert program.steps[1].args == (
+        StepOperand("output", "output_0"),
+        StepOperand("output", "output_1"),
+    )
     assert program.steps[0].layer == "m_f"
 
 
@@ -147,7 +153,7 @@ def test_names_of_locals_never_clash() -> None:
     kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     names = ["int", "a/b", "a:b", "input_0", "7"]
     calls = [
-        Call("m_f", (source,), (Value(target, (4,), "int8"),))
+        ModelCall("m_f", (source,), (Value(target, (4,), "int8"),))
         for source, target in zip(["x", *names], [*names, "end"], strict=True)
     ]
     program = assemble(
@@ -167,9 +173,9 @@ def test_names_of_locals_are_short() -> None:
     """A region's results are called as the region calls them, whatever the caller says."""
     long = "fused_" * 100
     calls = [
-        Call("r", ("x",), (Value(long, (32,), "int8"),)),
-        Call("m_f", (long,), (Value(long + "2", (32,), "int8"),)),
-        Call("m_f", (long + "2",), (Value("end", (32,), "int8"),)),
+        ModelCall("r", ("x",), (Value(long, (32,), "int8"),)),
+        ModelCall("m_f", (long,), (Value(long + "2", (32,), "int8"),)),
+        ModelCall("m_f", (long + "2",), (Value("end", (32,), "int8"),)),
     ]
     kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     program = assemble(
@@ -189,16 +195,22 @@ def test_names_of_locals_are_short() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"calls": [Call("nobody", (), ())]}, "neither a kernel nor a region called 'nobody'"),
-        ({"calls": [Call("m_f", ("z",), (Value("y", (4,), "int8"),))]}, "'z' is used, but"),
+        ({"calls": [ModelCall("nobody", (), ())]}, "neither a kernel nor a region called 'nobody'"),
+        ({"calls": [ModelCall("m_f", ("z",), (Value("y", (4,), "int8"),))]}, "'z' is used, but"),
         (
-            {"calls": [Call("m_f", ("x", "x"), (Value("y", (4,), "int8"),))]},
+            {"calls": [ModelCall("m_f", ("x", "x"), (Value("y", (4,), "int8"),))]},
             "3 pointers, but takes 2",
         ),
-        ({"calls": [Call("m_f", ("x",), (Value("x", (4,), "int8"),))]}, "'x' is defined twice"),
+        (
+            {"calls": [ModelCall("m_f", ("x",), (Value("x", (4,), "int8"),))]},
+            "'x' is defined twice",
+        ),
         ({"calls": [Alias("x", Value("y", (5,), "int8"))]}, "'y' has 5 B, but 'x'"),
-        ({"calls": [Call("r", ("x",), (Value("y", (4,), "int8"),))] * 2}, "'r' is called twice"),
-        ({"calls": [Call("r", (), (Value("y", (4,), "int8"),))]}, "called with 0 and 1"),
+        (
+            {"calls": [ModelCall("r", ("x",), (Value("y", (4,), "int8"),))] * 2},
+            "'r' is called twice",
+        ),
+        ({"calls": [ModelCall("r", (), (Value("y", (4,), "int8"),))]}, "called with 0 and 1"),
         ({"results": ["y"]}, "'y' is used, but"),
         ({"outputs": [Info("o", (5,))]}, "output 'o' has 5 B, but 'x' has 4 B"),
         ({"name": "a-b"}, "not usable as a C identifier"),

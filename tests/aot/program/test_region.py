@@ -12,7 +12,7 @@ import pytest
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
-from htvm.aot.program import Assembly, Call, Program, Value, assemble
+from htvm.aot.program import Assembly, ModelCall, Program, Value, assemble
 from htvm.firmware.build import build_host, build_rv32
 from htvm.firmware.export import export
 from htvm.firmware.socs import machine_of
@@ -25,7 +25,7 @@ from tests.byoc_dory.test_emit_native import residual_region
 
 def _program(case: Case) -> Program:
     names = [f"out{i}" for i in range(len(case.outputs))]
-    call = Call(
+    call = ModelCall(
         case.code.name,
         tuple(f"in{i}" for i in range(len(case.inputs))),
         tuple(Value(name, o.shape, "int8") for name, o in zip(names, case.outputs, strict=True)),

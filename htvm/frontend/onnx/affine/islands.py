@@ -17,7 +17,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
-from htvm.frontend.onnx.affine.real_forms import FORMS, Form, Writer
+from htvm.frontend.onnx.affine.real_forms import FORMS, Form, RealWriter
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
@@ -28,15 +28,15 @@ from patterns.ops.onnxruntime.quantize import OnnxQuantize
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import Handler, Reader
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["HANDLERS", "product"]
 
-Reduced: TypeAlias = Callable[[Writer, Activation, tuple[int, ...]], Activation]
+Reduced: TypeAlias = Callable[[RealWriter, Activation, tuple[int, ...]], Activation]
 """Writes what is left of a tensor over some axes."""
 
 
-def _operand(reader: Reader, node: Node, index: int) -> Activation | Array:
+def _operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
     value = reader.value(node, index)
     if isinstance(value, Constant):
         if not np.isfinite(value.real).all():
@@ -45,14 +45,14 @@ def _operand(reader: Reader, node: Node, index: int) -> Activation | Array:
     return reader.realised(value, node.where)
 
 
-def _tensor(reader: Reader, node: Node) -> Activation:
+def _tensor(reader: Reader, node: OnnxNode) -> Activation:
     source = _operand(reader, node, 0)
     if not isinstance(source, Activation):
         raise node.unsupported("its input is constant", "fold constants when exporting")
     return source
 
 
-def _axes(node: Node, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+def _axes(node: OnnxNode, axes: Sequence[int], rank: int) -> tuple[int, ...]:
     if not axes:
         raise node.damaged(f"axes {list(axes)} of a tensor of {rank} axes")
     return tuple(sorted({forms.axis_of(node, axis, rank) for axis in axes}))
@@ -71,7 +71,7 @@ def _curve(value: Value) -> tuple[View, Function] | None:
 
 
 def _table(
-    reader: Reader, node: Node, view: View, function: Function, make: Callable[[], Activation]
+    reader: Reader, node: OnnxNode, view: View, function: Function, make: Callable[[], Activation]
 ) -> Pending:
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         return mapped(reader, node, view, step, function, clip)
@@ -82,7 +82,7 @@ def _table(
     return Pending(view.shape, finish, real_form, of=(view, function))
 
 
-def _mapped(reader: Reader, node: Node, outer: Function, form: Form | None) -> Value:
+def _mapped(reader: Reader, node: OnnxNode, outer: Function, form: Form | None) -> Value:
     value = reader.value(node, 0)
     curve = _curve(value)
     if curve is not None and form is None:
@@ -97,7 +97,7 @@ def _mapped(reader: Reader, node: Node, outer: Function, form: Form | None) -> V
         )
 
     def make() -> Activation:
-        return form(Writer(reader, node), _tensor(reader, node))
+        return form(RealWriter(reader, node), _tensor(reader, node))
 
     if curve is None:
         return Real(make())
@@ -105,11 +105,11 @@ def _mapped(reader: Reader, node: Node, outer: Function, form: Form | None) -> V
     return _table(reader, node, view, lambda x: outer(inner(x)), make)
 
 
-def _function(reader: Reader, node: Node) -> Value:
+def _function(reader: Reader, node: OnnxNode) -> Value:
     return _mapped(reader, node, unary.FUNCTIONS[node.op](node), FORMS.get(node.op))
 
 
-def _pow(reader: Reader, node: Node) -> Value:
+def _pow(reader: Reader, node: OnnxNode) -> Value:
     exponents = reader.value(node, 1)
     if not isinstance(exponents, Constant) or exponents.data.size != 1:
         raise node.unsupported("exponents that are not one constant", "one number")
@@ -131,12 +131,12 @@ _POWERS: dict[float, Form] = {
 }
 
 
-def _arithmetic(reader: Reader, node: Node) -> Value:
+def _arithmetic(reader: Reader, node: OnnxNode) -> Value:
     values = [reader.value(node, index) for index in (0, 1)]
     return _composed(reader, node, values) or pointwise.arithmetic(reader, node)
 
 
-def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | None:
+def _composed(reader: Reader, node: OnnxNode, values: Sequence[Value]) -> Value | None:
     """Combine operands that are functions of one tensor; return ``None`` if they are not."""
     functions: list[Function] = []
     views: list[View] = []
@@ -165,12 +165,12 @@ def _composed(reader: Reader, node: Node, values: Sequence[Value]) -> Value | No
 
     def make() -> Activation:
         a, b = (_operand(reader, node, index) for index in (0, 1))
-        return Writer(reader, node).combine(pointwise.REAL[node.op], a, b)
+        return RealWriter(reader, node).combine(pointwise.REAL[node.op], a, b)
 
     return _table(reader, node, first, function, make)
 
 
-def _is_number(node: Node, constant: Constant) -> bool:
+def _is_number(node: OnnxNode, constant: Constant) -> bool:
     """Whether a constant is a number rather than an 8-bit tensor beside another one."""
     return constant.scale is None or node.op not in pointwise.FUNCTIONS
 
@@ -183,7 +183,7 @@ def _constant(number: Array) -> Function:
 # ------------------------------------------------------------------ products of two tensors
 
 
-def product(reader: Reader, node: Node) -> Value:
+def product(reader: Reader, node: OnnxNode) -> Value:
     """Return a MatMul of two computed tensors, or of reals."""
     values = [reader.value(node, index) for index in (0, 1)]
     shapes = [item.shape for item in (_shape(value) for value in values)]
@@ -210,7 +210,7 @@ def _shape(value: Value) -> Any:
 
 
 def _integer_product(
-    reader: Reader, node: Node, a: View, b: View, shape: tuple[int, ...]
+    reader: Reader, node: OnnxNode, a: View, b: View, shape: tuple[int, ...]
 ) -> Pending:
     def sums() -> Activation:
         parts = (_centred(reader, node, a), _centred(reader, node, b))
@@ -235,7 +235,7 @@ def _integer_product(
     return Pending(shape, finish, real_form)
 
 
-def _centred(reader: Reader, node: Node, view: View) -> Activation:
+def _centred(reader: Reader, node: OnnxNode, view: View) -> Activation:
     """Return the integers minus their zero point, int16; unchanged if it is 0."""
     zero = view.step.zero_point
     if zero == 0:
@@ -247,11 +247,11 @@ def _centred(reader: Reader, node: Node, view: View) -> Activation:
 # ------------------------------------------------------------------ rows
 
 
-def _softmax(reader: Reader, node: Node) -> Value:
+def _softmax(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
 
     def make() -> Activation:
-        out, source = Writer(reader, node), _tensor(reader, node)
+        out, source = RealWriter(reader, node), _tensor(reader, node)
         (axis,) = _axes(node, [_softmax_axis(reader, node)], len(source.shape))
         if reader.graph.opset < 13 and axis != len(source.shape) - 1:
             raise node.unsupported(f"a softmax over axis {axis} and those after it", "the last")
@@ -269,14 +269,14 @@ def _softmax(reader: Reader, node: Node) -> Value:
     )
 
 
-def _softmax_axis(reader: Reader, node: Node) -> int:
+def _softmax_axis(reader: Reader, node: OnnxNode) -> int:
     return node.integer("axis", -1 if reader.graph.opset >= 13 else 1)
 
 
-def _layer_norm(reader: Reader, node: Node) -> Value:
+def _layer_norm(reader: Reader, node: OnnxNode) -> Value:
     if len([name for name in node.outputs if name]) > 1:
         raise node.unsupported("its mean and deviation as outputs", "only the normalised tensor")
-    out, source = Writer(reader, node), _tensor(reader, node)
+    out, source = RealWriter(reader, node), _tensor(reader, node)
     rank = len(source.shape)
     (first,) = _axes(node, [node.integer("axis", -1)], rank)
     axes = tuple(range(first, rank))
@@ -292,9 +292,9 @@ def _layer_norm(reader: Reader, node: Node) -> Value:
     return Real(result)
 
 
-def _reduced(reader: Reader, node: Node, make: Reduced) -> Value:
+def _reduced(reader: Reader, node: OnnxNode, make: Reduced) -> Value:
     given = forms.axes_of(node, reader.given(node), 1) or ()
-    out, source = Writer(reader, node), _tensor(reader, node)
+    out, source = RealWriter(reader, node), _tensor(reader, node)
     if not given and node.integer("noop_with_empty_axes", 0):
         return Real(source)
     rank = len(source.shape)
@@ -306,13 +306,13 @@ def _reduced(reader: Reader, node: Node, make: Reduced) -> Value:
     return Real(out.reshape(made, shape))
 
 
-def _mean(reader: Reader, node: Node) -> Value:
+def _mean(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     axes = forms.axes_of(node, reader.given(node), 1) or ()
     if isinstance(value, View) and len(value.shape) == 4:
         if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
             return pools.mean(reader, node)
-    return _reduced(reader, node, Writer.mean)
+    return _reduced(reader, node, RealWriter.mean)
 
 
 HANDLERS: dict[str, Handler] = {

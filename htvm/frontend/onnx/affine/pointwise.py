@@ -20,7 +20,7 @@ from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = [
     "FOLDED",
@@ -47,7 +47,7 @@ REAL: dict[str, combine.Function] = {**FUNCTIONS, "Div": "divide"}
 """Function of reals by operator."""
 
 
-def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Quantization]:
+def quantized_constant(node: OnnxNode, constant: Constant) -> tuple[Array, Quantization]:
     """Return a dequantized 8-bit constant as int8, and its quantization.
 
     Raises:
@@ -66,7 +66,7 @@ def quantized_constant(node: Node, constant: Constant) -> tuple[Array, Quantizat
     return moved, Quantization(float(constant.scale.reshape(-1)[0]), zero)
 
 
-def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operand) -> Pending:
+def binary(reader: Reader, node: OnnxNode, function: Function, a: Operand, b: Operand) -> Pending:
     """Return a function of two 8-bit tensors, pending until it is quantized."""
     parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
@@ -102,7 +102,7 @@ def binary(reader: Reader, node: Node, function: Function, a: Operand, b: Operan
     return Pending(shape, finish, real_form)
 
 
-def _broadcast(node: Node, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast(node: OnnxNode, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return tuple(int(size) for size in np.broadcast_shapes(a, b))
     except ValueError as error:
@@ -111,7 +111,7 @@ def _broadcast(node: Node, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int,
 
 def combined(
     reader: Reader,
-    node: Node,
+    node: OnnxNode,
     function: combine.Function,
     operands: Sequence[Activation | Array],
     shape: tuple[int, ...],
@@ -137,7 +137,7 @@ def split(
     return tensors, tuple(constants)
 
 
-def arithmetic(reader: Reader, node: Node) -> Value:
+def arithmetic(reader: Reader, node: OnnxNode) -> Value:
     """Return a sum, difference, product or quotient of two tensors or constants."""
     first, second = reader.value(node, 0), reader.value(node, 1)
     if isinstance(first, Constant) and isinstance(second, Constant):
@@ -173,7 +173,7 @@ FOLDED: dict[str, Any] = {
 }
 
 
-def _operand(node: Node, value: Value) -> Operand | None:
+def _operand(node: OnnxNode, value: Value) -> Operand | None:
     if isinstance(value, View):
         return value
     if isinstance(value, Constant) and value.scale is not None:
@@ -196,7 +196,7 @@ def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
     return Pending(pending.shape, pending.finish, pending.real, axis, bias)
 
 
-def _check_number(node: Node, first: Value, second: Value) -> None:
+def _check_number(node: OnnxNode, first: Value, second: Value) -> None:
     """Check that a number beside an 8-bit tensor leaves something to compute.
 
     Raises:
@@ -216,7 +216,7 @@ def _check_number(node: Node, first: Value, second: Value) -> None:
 # ------------------------------------------------------------------------------ softmax
 
 
-def softmax(reader: Reader, node: Node, view: View, axis: int) -> Pending:
+def softmax(reader: Reader, node: OnnxNode, view: View, axis: int) -> Pending:
     """Return a softmax over the last axis, pending until it is quantized."""
     rank = len(view.shape)
     if not -rank <= axis < rank:

@@ -20,12 +20,12 @@ from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.rounding import float_scale
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["HANDLERS", "average", "average_windows", "global_windows", "mean"]
 
 
-def _max_pool(reader: Reader, node: Node) -> Value:
+def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if not isinstance(value, View | Quantized):
         raise node.unsupported("a maximum of what is not quantized", "quantize its input")
@@ -41,7 +41,7 @@ def _max_pool(reader: Reader, node: Node) -> Value:
     return Quantized(made, value.dtype)
 
 
-def global_windows(node: Node, view: View) -> Windows:
+def global_windows(node: OnnxNode, view: View) -> Windows:
     """Return a single window: the whole map."""
     if len(view.shape) != 4:
         raise node.unsupported(f"an average of shape {list(view.shape)}", "two spatial axes")
@@ -49,7 +49,7 @@ def global_windows(node: Node, view: View) -> Windows:
     return Windows((y, x), (1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
 
-def average_windows(node: Node, view: View) -> Windows:
+def average_windows(node: OnnxNode, view: View) -> Windows:
     """Return the windows of AveragePool.
 
     Raises:
@@ -66,7 +66,11 @@ def average_windows(node: Node, view: View) -> Windows:
 
 
 def average(
-    reader: Reader, node: Node, view: View, windows: Windows, shape: tuple[int, ...] | None = None
+    reader: Reader,
+    node: OnnxNode,
+    view: View,
+    windows: Windows,
+    shape: tuple[int, ...] | None = None,
 ) -> Pending:
     """Return an average, pending until it is quantized.
 
@@ -89,17 +93,17 @@ def average(
     return Pending(result, finish)
 
 
-def _global_average(reader: Reader, node: Node) -> Value:
+def _global_average(reader: Reader, node: OnnxNode) -> Value:
     view = reader.view(node, 0, "input")
     return average(reader, node, view, global_windows(node, view))
 
 
-def _average(reader: Reader, node: Node) -> Value:
+def _average(reader: Reader, node: OnnxNode) -> Value:
     view = reader.view(node, 0, "input")
     return average(reader, node, view, average_windows(node, view))
 
 
-def mean(reader: Reader, node: Node) -> Value:
+def mean(reader: Reader, node: OnnxNode) -> Value:
     """Return ReduceMean of an 8-bit map over height and width, pending until it is quantized."""
     view = reader.view(node, 0, "input")
     rank = len(view.shape)

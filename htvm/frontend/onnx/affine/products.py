@@ -15,13 +15,13 @@ from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.windows import Windows
 from htvm.frontend.operators import Activation, Clip, Quantization
-from htvm.frontend.products import BIAS_TOLERANCE, Product, folded_bias, padded
+from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct, folded_bias, padded
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["Weight", "convolution", "matrix_product", "weight_of"]
 
@@ -41,7 +41,7 @@ class Weight:
     scale: Array
 
 
-def weight_of(node: Node, constant: Constant, channel_axis: int) -> Weight:
+def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
     """Return the weights minus their zero point, with output channels moved to the front.
 
     Raises:
@@ -72,7 +72,7 @@ def weight_of(node: Node, constant: Constant, channel_axis: int) -> Weight:
 
 
 def _bias(
-    node: Node, bias: Constant | None, channels: int, step: Quantization, weight: Weight
+    node: OnnxNode, bias: Constant | None, channels: int, step: Quantization, weight: Weight
 ) -> Array:
     """Return the bias per output channel in steps of s_in * s_w, int32 [K].
 
@@ -94,7 +94,7 @@ def _bias(
     return _int32(node, np.broadcast_to(values / product, (channels,)))
 
 
-def _int32(node: Node, values: Array) -> Array:
+def _int32(node: OnnxNode, values: Array) -> Array:
     rounded = np.rint(values)
     if not np.all(np.isfinite(rounded)) or np.abs(rounded).max(initial=0) > _INT32_MAX:
         raise node.unsupported("a bias that does not fit int32", "use a larger weight scale")
@@ -110,14 +110,14 @@ def _ratios(step: Quantization, weight: Weight, output: Quantization) -> tuple[f
 
 
 def _product(
-    node: Node,
+    node: OnnxNode,
     bias: Constant | None,
     step: Quantization,
     weight: Weight,
     output: Quantization,
     clip: Clip,
-) -> Product:
-    return Product(
+) -> QuantizedProduct:
+    return QuantizedProduct(
         weight=weight.data,
         bias=_bias(node, bias, len(weight.data), step, weight),
         ratios=_ratios(step, weight, output),
@@ -132,7 +132,12 @@ def _product(
 
 
 def convolution(
-    reader: Reader, node: Node, view: View, weight: Weight, windows: Windows, bias: Constant | None
+    reader: Reader,
+    node: OnnxNode,
+    view: View,
+    weight: Weight,
+    windows: Windows,
+    bias: Constant | None,
 ) -> Pending:
     """Return a convolution of a tensor (1, C, y, x), pending until it is quantized."""
     source, step = view.activation, view.step
@@ -169,14 +174,14 @@ def convolution(
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
 
 
-def _folded(node: Node, bias: Array, weight: Array, step: Quantization) -> Array:
+def _folded(node: OnnxNode, bias: Array, weight: Array, step: Quantization) -> Array:
     """Return the bias with the input's zero point folded in."""
     return _int32(node, folded_bias(weight, bias, step.zero_point))
 
 
 def _real(
     reader: Reader,
-    node: Node,
+    node: OnnxNode,
     sums: Activation,
     view: View,
     weight: Weight,
@@ -191,7 +196,7 @@ def _real(
 
 
 def matrix_product(
-    reader: Reader, node: Node, view: View, weight: Weight, bias: Constant | None, rank: int = 0
+    reader: Reader, node: OnnxNode, view: View, weight: Weight, bias: Constant | None, rank: int = 0
 ) -> Pending:
     """A product of a tensor (..., C) and constant weights [K, C], pending until quantized."""
     shape, step = view.shape, view.step
@@ -222,7 +227,7 @@ def matrix_product(
 
 def _reshaped(
     reader: Reader,
-    node: Node,
+    node: OnnxNode,
     source: Activation,
     shape: tuple[int, ...],
     step: Quantization | None = None,

@@ -23,12 +23,12 @@ from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.real import OnnxReal
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["HANDLERS", "constant_of", "dequantized", "learn", "real_of_sums", "scale_of", "step_of"]
 
 
-def scale_of(reader: Reader, node: Node, index: int) -> Array:
+def scale_of(reader: Reader, node: OnnxNode, index: int) -> Array:
     """Return a scale, or one per channel, float32 [n].
 
     Raises:
@@ -46,7 +46,7 @@ def scale_of(reader: Reader, node: Node, index: int) -> Array:
     return scales.reshape(-1)
 
 
-def step_of(reader: Reader, node: Node, index: int) -> tuple[Quantization, str]:
+def step_of(reader: Reader, node: OnnxNode, index: int) -> tuple[Quantization, str]:
     """Return an activation's scale (input ``index``) and zero point (the next input).
 
     Returns:
@@ -69,7 +69,7 @@ def step_of(reader: Reader, node: Node, index: int) -> tuple[Quantization, str]:
     return Quantization(float(scales[0]), int(zeros[0]) - offset_of(dtype)), dtype
 
 
-def constant_of(reader: Reader, node: Node, index: int, axis: int | None = None) -> Constant:
+def constant_of(reader: Reader, node: OnnxNode, index: int, axis: int | None = None) -> Constant:
     """Return a constant (input ``index``), its scale and zero point (the next inputs).
 
     Args:
@@ -89,7 +89,9 @@ def constant_of(reader: Reader, node: Node, index: int, axis: int | None = None)
     return dequantized(node, data, scale, zeros, axis)
 
 
-def dequantized(node: Node, data: Array, scale: Array, zeros: Array, axis: int | None) -> Constant:
+def dequantized(
+    node: OnnxNode, data: Array, scale: Array, zeros: Array, axis: int | None
+) -> Constant:
     """Return a constant from integers, with scales and zero points spread along ``axis``."""
     if data.dtype.kind not in "iu":
         raise node.damaged(f"dequantized data of type {data.dtype}")
@@ -110,7 +112,7 @@ def dequantized(node: Node, data: Array, scale: Array, zeros: Array, axis: int |
     return Constant(data, scale.reshape(shape), zeros.astype("int64").reshape(shape))
 
 
-def _dequantize(reader: Reader, node: Node) -> Value:
+def _dequantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if isinstance(value, Constant):
         if value.scale is not None:
@@ -140,7 +142,7 @@ def learn(reader: Reader, activation: Activation, step: Quantization) -> None:
             reader.steps.setdefault(origin.inputs[0], outer)
 
 
-def _dequantized_sums(reader: Reader, node: Node, value: Sums) -> Real:
+def _dequantized_sums(reader: Reader, node: OnnxNode, value: Sums) -> Real:
     scale = scale_of(reader, node, 1)
     zeros = reader.optional(node, 2, "zero point")
     if scale.size != 1 or (zeros is not None and zeros.any()):
@@ -149,7 +151,7 @@ def _dequantized_sums(reader: Reader, node: Node, value: Sums) -> Real:
 
 
 def real_of_sums(
-    reader: Reader, node: Node, sums: Activation, scale: Array, axis: int
+    reader: Reader, node: OnnxNode, sums: Activation, scale: Array, axis: int
 ) -> Activation:
     """Return int32 sums as reals; there is one scale, or they are along ``axis``."""
     shape = [1] * len(sums.shape)
@@ -159,7 +161,7 @@ def real_of_sums(
     return reader.write(node, OnnxReal(factors), (sums,), sums.shape, dtype="float32")
 
 
-def _quantize(reader: Reader, node: Node) -> Value:
+def _quantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     step, dtype = step_of(reader, node, 1)
     if isinstance(value, View):
@@ -175,7 +177,7 @@ def _quantize(reader: Reader, node: Node) -> Value:
     return Quantized(reader.write(node, op, (source,), source.shape, step=step), dtype)
 
 
-def _requantized(reader: Reader, node: Node, view: View, step: Quantization) -> Activation:
+def _requantized(reader: Reader, node: OnnxNode, view: View, step: Quantization) -> Activation:
     if view.step == step:
         return view.activation
     from htvm.frontend.onnx.affine.unary import mapped

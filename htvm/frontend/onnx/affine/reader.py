@@ -26,7 +26,7 @@ from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.integer.rescale import Rescale
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Graph, Node, TensorType
+    from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
     from patterns.op import Op
 
 __all__ = ["Handler", "Reader", "offset_of"]
@@ -46,7 +46,7 @@ class Reader:
             output.
     """
 
-    def __init__(self, graph: Graph, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, graph: OnnxGraph, handlers: Mapping[str, Handler]) -> None:
         self.graph = graph
         self._handlers = handlers
         self._values: dict[str, Value] = {}
@@ -78,7 +78,7 @@ class Reader:
         outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
         return Network(tuple(inputs), tuple(outputs), self.steps, self.sources)
 
-    def _unknown(self, node: Node) -> UnsupportedError:
+    def _unknown(self, node: OnnxNode) -> UnsupportedError:
         near = difflib.get_close_matches(node.op, list(self._handlers), n=1, cutoff=0.4)
         hint = f"the nearest supported form is {near[0]}; " if near else ""
         return node.unsupported(
@@ -86,7 +86,7 @@ class Reader:
             f"{hint}supported are {', '.join(sorted(self._handlers))}",
         )
 
-    def _enter(self, item: TensorType) -> Activation:
+    def _enter(self, item: OnnxTensor) -> Activation:
         assert item.shape is not None
         activation = Activation(item.shape, item.name, item.dtype)
         where = f"input '{item.name}' of {self.graph.source}"
@@ -103,7 +103,7 @@ class Reader:
             )
         return activation
 
-    def _leave(self, item: TensorType) -> Activation:
+    def _leave(self, item: OnnxTensor) -> Activation:
         where = f"output '{item.name}' of {self.graph.source}"
         value = self._values.get(item.name)
         if value is None and item.name in self.graph.constants:
@@ -132,7 +132,7 @@ class Reader:
         self._count += 1
         return (self._count, 0)
 
-    def value(self, node: Node, index: int) -> Value:
+    def value(self, node: OnnxNode, index: int) -> Value:
         """Return the value that an input stands for.
 
         Raises:
@@ -145,22 +145,22 @@ class Reader:
             return self._values[name]
         return Constant(self.graph.constants[name])
 
-    def array(self, node: Node, index: int, role: str) -> Array:
+    def array(self, node: OnnxNode, index: int, role: str) -> Array:
         """Return the elements of an input that must be a plain constant."""
         value = self.value(node, index)
         if not isinstance(value, Constant) or value.scale is not None:
             raise node.unsupported(f"its {role} is computed at run time", "make it constant")
         return value.data
 
-    def given(self, node: Node) -> Given:
+    def given(self, node: OnnxNode) -> Given:
         """Return the same as integers, for `htvm.frontend.onnx.forms`."""
         return lambda index, role: tuple(int(n) for n in self.array(node, index, role).reshape(-1))
 
-    def optional(self, node: Node, index: int, role: str) -> Array | None:
+    def optional(self, node: OnnxNode, index: int, role: str) -> Array | None:
         """Return the same, or ``None`` if the input is omitted."""
         return self.array(node, index, role) if node.input(index) else None
 
-    def view(self, node: Node, index: int, role: str) -> View:
+    def view(self, node: OnnxNode, index: int, role: str) -> View:
         """Return an input that must be a dequantized 8-bit tensor."""
         value = self.value(node, index)
         if not isinstance(value, View):
@@ -174,7 +174,7 @@ class Reader:
 
     def write(
         self,
-        node: Node,
+        node: OnnxNode,
         op: Op,
         inputs: Sequence[Activation],
         shape: tuple[int, ...],
@@ -240,4 +240,4 @@ class Reader:
         return Activation(view.shape, applied, "float32")
 
 
-Handler: TypeAlias = "Callable[[Reader, Node], Value | list[Value]]"
+Handler: TypeAlias = "Callable[[Reader, OnnxNode], Value | list[Value]]"

@@ -20,16 +20,16 @@ from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
     from patterns.op import Op
 
-__all__ = ["FORMS", "Form", "Writer"]
+__all__ = ["FORMS", "Form", "RealWriter"]
 
 
-class Writer:
+class RealWriter:
     """Writes the float operators for a node."""
 
-    def __init__(self, reader: Reader, node: Node) -> None:
+    def __init__(self, reader: Reader, node: OnnxNode) -> None:
         self._reader = reader
         self.node = node
 
@@ -86,14 +86,14 @@ class Writer:
         return self._written(Reshape(shape), x, shape)
 
 
-Form: TypeAlias = Callable[[Writer, Activation], Activation]
+Form: TypeAlias = Callable[[RealWriter, Activation], Activation]
 
 
-def _sigmoid(out: Writer, x: Activation) -> Activation:
+def _sigmoid(out: RealWriter, x: Activation) -> Activation:
     return out.divided(1.0, out.combine("add", out.exp(out.combine("multiply", x, -1.0)), 1.0))
 
 
-def _gelu(out: Writer, x: Activation) -> Activation:
+def _gelu(out: RealWriter, x: Activation) -> Activation:
     half = out.combine("multiply", x, 0.5)
     if out.node.attributes.get("approximate", "none") == "tanh":
         cube = out.combine("multiply", out.combine("multiply", x, x), x)
@@ -104,7 +104,7 @@ def _gelu(out: Writer, x: Activation) -> Activation:
     return out.combine("multiply", half, out.combine("add", flat, 1.0))
 
 
-def _leaky(out: Writer, x: Activation) -> Activation:
+def _leaky(out: RealWriter, x: Activation) -> Activation:
     slope = out.node.number("alpha", 0.01)
     below = out.combine("multiply", out.combine("minimum", x, 0.0), slope)
     return out.combine("add", out.combine("maximum", x, 0.0), below)

@@ -14,7 +14,7 @@ from patterns.ops.moves.nearest import Nearest
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import Reader
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["resize"]
 
@@ -23,7 +23,7 @@ _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _LARGEST = 1 << 12
 
 
-def resize(reader: Reader, node: Node) -> Value:
+def resize(reader: Reader, node: OnnxNode) -> Value:
     """Height and width of maps, by constant sizes or scales; nearest and linear."""
     value = reader.value(node, 0)
     mode, rounding = node.text("mode", "nearest"), node.text("nearest_mode", "round_prefer_floor")
@@ -52,7 +52,7 @@ def resize(reader: Reader, node: Node) -> Value:
     return Real(reader.write(node, linear, (source,), shape, dtype="float32"))
 
 
-def _axes(reader: Reader, node: Node, shape: tuple[int, ...]) -> list[tuple[int, int, float]]:
+def _axes(reader: Reader, node: OnnxNode, shape: tuple[int, ...]) -> list[tuple[int, int, float]]:
     """(source's size, result's size, ratio) of height and width."""
     if len(shape) != 4 or "axes" in node.attributes:
         raise node.unsupported(f"a tensor of {list(shape)}, or axes", "all of (N, C, y, x)")
@@ -72,7 +72,7 @@ def _axes(reader: Reader, node: Node, shape: tuple[int, ...]) -> list[tuple[int,
     return [(shape[axis], sizes[axis], ratios[axis]) for axis in (2, 3)]
 
 
-def _places(node: Node, before: int, after: int, ratio: float) -> tuple[Array, int]:
+def _places(node: OnnxNode, before: int, after: int, ratio: float) -> tuple[Array, int]:
     """Where the elements of an axis lie in the source, float32, and the source's size."""
     kind = node.text("coordinate_transformation_mode", "half_pixel")
     if kind not in _COORDINATES:
@@ -89,7 +89,7 @@ def _places(node: Node, before: int, after: int, ratio: float) -> tuple[Array, i
     return (at + half) / scale - half, before
 
 
-def _nearest(node: Node, rounding: str, places: Array, size: int) -> tuple[int, ...]:
+def _nearest(node: OnnxNode, rounding: str, places: Array, size: int) -> tuple[int, ...]:
     """The elements that are nearest."""
     if rounding not in _ROUNDINGS:
         raise node.unsupported(f"nearest_mode '{rounding}'", f"one of {', '.join(_ROUNDINGS)}")

@@ -29,13 +29,13 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
     from patterns.ops.moves.base import Move
 
 __all__ = ["HANDLERS", "concat"]
 
 
-def _tensor(reader: Reader, node: Node, index: int) -> Quantized | View | Real | Sums:
+def _tensor(reader: Reader, node: OnnxNode, index: int) -> Quantized | View | Real | Sums:
     """Return an input that is a tensor; a value pending quantization becomes a real."""
     value = reader.value(node, index)
     if isinstance(value, Constant):
@@ -57,7 +57,7 @@ def _like(value: Quantized | View | Real | Sums, activation: Activation) -> Valu
     return Real(activation)
 
 
-def _reshaped(reader: Reader, node: Node, shape: Sequence[int]) -> Value:
+def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
     wanted = tuple(int(size) for size in shape)
     value = reader.value(node, 0)
     if isinstance(value, Constant):
@@ -76,7 +76,7 @@ def _reshaped(reader: Reader, node: Node, shape: Sequence[int]) -> Value:
 
 
 def _pending_reshape(
-    reader: Reader, node: Node, pending: Pending, shape: tuple[int, ...]
+    reader: Reader, node: OnnxNode, pending: Pending, shape: tuple[int, ...]
 ) -> Pending:
     def finish(step: Quantization, clip: Clip, bias: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
@@ -108,33 +108,33 @@ def _folded(value: Constant, move: Callable[[Array], Array]) -> Constant:
     return Constant(move(value.data), move(scale), move(zeros))
 
 
-def _shape_of(reader: Reader, node: Node) -> tuple[int, ...]:
+def _shape_of(reader: Reader, node: OnnxNode) -> tuple[int, ...]:
     value = reader.value(node, 0)
     if isinstance(value, Constant):
         return tuple(value.data.shape)
     return value.shape if isinstance(value, Pending | View) else value.activation.shape
 
 
-def _reshape(reader: Reader, node: Node) -> Value:
+def _reshape(reader: Reader, node: OnnxNode) -> Value:
     source = _shape_of(reader, node)
     return _reshaped(reader, node, forms.reshaped(node, source, reader.given(node)))
 
 
-def _flatten(reader: Reader, node: Node) -> Value:
+def _flatten(reader: Reader, node: OnnxNode) -> Value:
     return _reshaped(reader, node, forms.flattened(node, _shape_of(reader, node)))
 
 
-def _squeeze(reader: Reader, node: Node) -> Value:
+def _squeeze(reader: Reader, node: OnnxNode) -> Value:
     source = _shape_of(reader, node)
     return _reshaped(reader, node, forms.squeezed(node, source, reader.given(node)))
 
 
-def _unsqueeze(reader: Reader, node: Node) -> Value:
+def _unsqueeze(reader: Reader, node: OnnxNode) -> Value:
     source = _shape_of(reader, node)
     return _reshaped(reader, node, forms.unsqueezed(node, source, reader.given(node)))
 
 
-def _transpose(reader: Reader, node: Node) -> Value:
+def _transpose(reader: Reader, node: OnnxNode) -> Value:
     source = _shape_of(reader, node)
     axes, moves = forms.permuted(node, source)
     value = reader.value(node, 0)
@@ -144,7 +144,7 @@ def _transpose(reader: Reader, node: Node) -> Value:
     return _moved(reader, node, Transpose(axes), shape) if moves else _reshaped(reader, node, shape)
 
 
-def _moved(reader: Reader, node: Node, op: Move, shape: tuple[int, ...]) -> Value:
+def _moved(reader: Reader, node: OnnxNode, op: Move, shape: tuple[int, ...]) -> Value:
     tensor = _tensor(reader, node, 0)
     source = tensor.activation
     step = reader.steps.get(source)
@@ -152,14 +152,14 @@ def _moved(reader: Reader, node: Node, op: Move, shape: tuple[int, ...]) -> Valu
     return _like(tensor, made)
 
 
-def _slice(reader: Reader, node: Node) -> Value:
+def _slice(reader: Reader, node: OnnxNode) -> Value:
     op = forms.sliced(node, _shape_of(reader, node), reader.given(node))
     if min(op.strides) < 1:
         raise node.unsupported(f"a slice in steps of {min(op.strides)}", "positive steps")
     return _moved(reader, node, op, op.sizes)
 
 
-def _pad(reader: Reader, node: Node) -> Value:
+def _pad(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     mode = node.text("mode", "constant")
     if mode != "constant" or not isinstance(value, View | Quantized):
@@ -191,7 +191,7 @@ def _pad(reader: Reader, node: Node) -> Value:
     return _moved(reader, node, PadAxes(number, tuple(widths)), shape)
 
 
-def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pending:
+def concat(reader: Reader, node: OnnxNode, views: Sequence[View], axis: int) -> Pending:
     """Return the tensors concatenated, each converted to the result's quantization."""
     shapes = [view.shape for view in views]
     rank = len(shapes[0])
@@ -214,16 +214,16 @@ def concat(reader: Reader, node: Node, views: Sequence[View], axis: int) -> Pend
     return Pending(result, finish)
 
 
-def _concat(reader: Reader, node: Node) -> Value:
+def _concat(reader: Reader, node: OnnxNode) -> Value:
     views = [reader.view(node, index, f"part {index}") for index in range(len(node.inputs))]
     return concat(reader, node, views, node.integer("axis"))
 
 
-def _identity(reader: Reader, node: Node) -> Value:
+def _identity(reader: Reader, node: OnnxNode) -> Value:
     return reader.value(node, 0)
 
 
-def _cast(reader: Reader, node: Node) -> Value:
+def _cast(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if not isinstance(value, Sums) or node.integer("to") != 1:
         raise node.unsupported("a cast other than of int32 sums to float32")

@@ -23,7 +23,7 @@ from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.table_map import TableLookup
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["FUNCTIONS", "HANDLERS", "Function", "bounded", "mapped", "pending_map"]
 
@@ -44,7 +44,7 @@ def _table(view_step: Quantization, step: Quantization, clip: Clip, function: Fu
 
 def mapped(
     reader: Reader,
-    node: Node,
+    node: OnnxNode,
     view: View,
     step: Quantization,
     function: Function,
@@ -76,7 +76,7 @@ def _conversion(
     return OnnxRequant((multiplier,), (shift,), after.zero_point)
 
 
-def pending_map(reader: Reader, node: Node, view: View, function: Function) -> Pending:
+def pending_map(reader: Reader, node: OnnxNode, view: View, function: Function) -> Pending:
     """Return a function of an 8-bit tensor, pending until it is quantized."""
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
@@ -88,7 +88,7 @@ def pending_map(reader: Reader, node: Node, view: View, function: Function) -> P
 # ------------------------------------------------------------------------------ bounds
 
 
-def bounded(reader: Reader, node: Node, value: Value, low: float, high: float) -> Value:
+def bounded(reader: Reader, node: OnnxNode, value: Value, low: float, high: float) -> Value:
     """Apply bounds to the reals that a value stands for."""
     if isinstance(value, Pending):
         bound = value.bound.within(low, high)
@@ -106,7 +106,7 @@ def bounded(reader: Reader, node: Node, value: Value, low: float, high: float) -
     raise node.unsupported(f"it bounds a {type(value).__name__.lower()}")
 
 
-def limited(reader: Reader, node: Node, source: Activation, bound: Bound) -> Activation:
+def limited(reader: Reader, node: OnnxNode, source: Activation, bound: Bound) -> Activation:
     """Return a float tensor within bounds."""
     limits: tuple[tuple[Combination, float], ...] = (
         ("maximum", bound.low), ("minimum", bound.high),
@@ -118,18 +118,18 @@ def limited(reader: Reader, node: Node, source: Activation, bound: Bound) -> Act
 
 
 def _with_limit(
-    reader: Reader, node: Node, source: Activation, function: Combination, limit: float
+    reader: Reader, node: OnnxNode, source: Activation, function: Combination, limit: float
 ) -> Activation:
     constant = np.full((1,) * len(source.shape), limit, "float32")
     op = RealCombine(function, b=constant)
     return reader.write(node, op, (source,), source.shape, stem=function, dtype="float32")
 
 
-def _relu(reader: Reader, node: Node) -> Value:
+def _relu(reader: Reader, node: OnnxNode) -> Value:
     return bounded(reader, node, reader.value(node, 0), 0.0, math.inf)
 
 
-def _clip(reader: Reader, node: Node) -> Value:
+def _clip(reader: Reader, node: OnnxNode) -> Value:
     limits = []
     for index, (name, default) in enumerate((("min", -math.inf), ("max", math.inf)), start=1):
         limit = default
@@ -158,29 +158,29 @@ def _erf(x: Array) -> Array:
     return np.asarray([math.erf(float(value)) for value in x], "float32")
 
 
-def _elu(node: Node) -> Function:
+def _elu(node: OnnxNode) -> Function:
     alpha = np.float32(node.number("alpha", 1.0))
     return lambda x: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
-def _leaky(node: Node) -> Function:
+def _leaky(node: OnnxNode) -> Function:
     alpha = np.float32(node.number("alpha", 0.01))
     return lambda x: np.where(x >= 0, x, alpha * x)
 
 
-def _hard_sigmoid(node: Node) -> Function:
+def _hard_sigmoid(node: OnnxNode) -> Function:
     alpha, beta = np.float32(node.number("alpha", 0.2)), np.float32(node.number("beta", 0.5))
     return lambda x: np.clip(alpha * x + beta, 0, 1)
 
 
-def _gelu(node: Node) -> Function:
+def _gelu(node: OnnxNode) -> Function:
     if node.attributes.get("approximate", "none") == "tanh":
         root = np.float32(math.sqrt(2 / math.pi))
         return lambda x: x * 0.5 * (1 + np.tanh(root * (x + np.float32(0.044715) * x**3)))
     return lambda x: x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
 
 
-FUNCTIONS: dict[str, Callable[[Node], Function]] = {
+FUNCTIONS: dict[str, Callable[[OnnxNode], Function]] = {
     "Abs": lambda _: np.abs,
     "Elu": _elu,
     "Erf": lambda _: _erf,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Array, Shift
-from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Scaled, Writer
+from htvm.frontend.onnx.dialects.values import Converted, Live, NetworkWriter, Products, Scaled
 from htvm.frontend.onnx.dialects.write import per_channel, write_products
 from patterns.op import Op, TensorType
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["converted", "write_analog", "write_converted"]
 
@@ -43,14 +43,14 @@ def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | N
     return Converted(base, shift) if plain and ternary and simple and rows and signed else None
 
 
-def write_converted(reader: Writer, value: Converted) -> Live:
+def write_converted(reader: NetworkWriter, value: Converted) -> Live:
     """Write the layer as one with a right shift."""
     return write_products(reader, value.products, Shift(value.shift), _CONVERTER, "int8")
 
 
 def write_analog(
-    reader: Writer,
-    node: Node,
+    reader: NetworkWriter,
+    node: OnnxNode,
     value: Converted,
     mul: Array,
     add: Array,

@@ -13,14 +13,14 @@ from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import (
     Converted,
     Live,
+    PendingSum,
     Products,
     Scaled,
-    Sum,
     Value,
     limits_of,
 )
 from htvm.frontend.onnx.dialects.write import per_channel, requantize
-from htvm.frontend.onnx.graph import Node
+from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["CHAINS", "exponent_of"]
 
@@ -28,7 +28,7 @@ _CASTS = {1: "", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "", 10: "", 1
 """ONNX's number of a type -> the integers it holds; other types hold all integers that occur."""
 
 
-def exponent_of(node: Node, divisor: int) -> int:
+def exponent_of(node: OnnxNode, divisor: int) -> int:
     """Return the exponent of a divisor that is a power of two.
 
     Raises:
@@ -42,7 +42,7 @@ def exponent_of(node: Node, divisor: int) -> int:
     return divisor.bit_length() - 1
 
 
-def _known(reader: IntegerReader, node: Node) -> tuple[int, Array] | None:
+def _known(reader: IntegerReader, node: OnnxNode) -> tuple[int, Array] | None:
     """Return (index of the computed operand, the other one) if one operand is known."""
     for index in (0, 1):
         if reader.constant(node, index) is not None:
@@ -50,7 +50,7 @@ def _known(reader: IntegerReader, node: Node) -> tuple[int, Array] | None:
     return None
 
 
-def _add(reader: IntegerReader, node: Node) -> Value:
+def _add(reader: IntegerReader, node: OnnxNode) -> Value:
     known = _known(reader, node)
     if known is None:
         return _sum(reader, node)
@@ -66,15 +66,15 @@ def _add(reader: IntegerReader, node: Node) -> Value:
     return reader.combine(node, "add", reader.live_value(value), summand)
 
 
-def _sum(reader: IntegerReader, node: Node) -> Value:
+def _sum(reader: IntegerReader, node: OnnxNode) -> Value:
     a, b = reader.live(node, 0), reader.live(node, 1)
     narrow = {a.activation.dtype, b.activation.dtype} <= {"int8", "uint8"}
     if narrow and a.shape == b.shape:
-        return Sum(node, (a, b))
+        return PendingSum(node, (a, b))
     return reader.combine(node, "add", a, b)
 
 
-def _multiply(reader: IntegerReader, node: Node) -> Value:
+def _multiply(reader: IntegerReader, node: OnnxNode) -> Value:
     known = _known(reader, node)
     if known is None:
         return reader.combine(node, "multiply", reader.live(node, 0), reader.live(node, 1))
@@ -86,7 +86,7 @@ def _multiply(reader: IntegerReader, node: Node) -> Value:
     return Scaled(node, value, factor, np.zeros(1, np.int64))
 
 
-def _divide(reader: IntegerReader, node: Node) -> Value:
+def _divide(reader: IntegerReader, node: OnnxNode) -> Value:
     divisors = reader.integers(node, 1).reshape(-1)
     if (divisors != divisors[0]).any():
         raise node.unsupported("a division by several numbers", "one divisor for all channels")
@@ -100,14 +100,14 @@ def _divide(reader: IntegerReader, node: Node) -> Value:
     return Scaled(node, value, one, zero, int(divisors[0]))
 
 
-def _floor(reader: IntegerReader, node: Node) -> Value:
+def _floor(reader: IntegerReader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if isinstance(value, Scaled):
         return replace(value, node=node, floored=True)
     return value
 
 
-def _clip(reader: IntegerReader, node: Node) -> Value:
+def _clip(reader: IntegerReader, node: OnnxNode) -> Value:
     low, high = _bounds(reader, node)
     value = reader.value(node, 0)
     if not isinstance(value, Scaled):
@@ -125,7 +125,7 @@ def _clip(reader: IntegerReader, node: Node) -> Value:
     return requantize(reader, node, value.base, value.mul, value.add, shift, (low, high))
 
 
-def _bounds(reader: IntegerReader, node: Node) -> tuple[int, int]:
+def _bounds(reader: IntegerReader, node: OnnxNode) -> tuple[int, int]:
     if node.input(1) or node.input(2):
         if not node.input(1) or not node.input(2):
             raise node.unsupported("a clip with one bound", "give both")
@@ -137,7 +137,7 @@ def _bounds(reader: IntegerReader, node: Node) -> tuple[int, int]:
     return low, high
 
 
-def _cast(reader: IntegerReader, node: Node) -> Value:
+def _cast(reader: IntegerReader, node: OnnxNode) -> Value:
     value, to = reader.value(node, 0), node.integer("to")
     if to not in _CASTS:
         raise node.unsupported(f"a cast to type {to}", "integers of up to 32 bits, or FLOAT")

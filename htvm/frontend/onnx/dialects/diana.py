@@ -14,7 +14,7 @@ from htvm.frontend.onnx.dialects.movement import MOVEMENT
 from htvm.frontend.onnx.dialects.products import PRODUCTS
 from htvm.frontend.onnx.dialects.reader import IntegerReader
 from htvm.frontend.onnx.dialects.values import Value
-from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 
@@ -23,11 +23,11 @@ __all__ = ["HANDLERS", "marks", "read"]
 HANDLERS = registered("ONNX, DIANA", {**MOVEMENT, **PRODUCTS, **CHAINS}, Value | Array)
 
 
-def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     """Return the floors after a division whose dividend has not been multiplied."""
     return bare_chains(graph) if holds_integers(graph, options) else ()
 
 
-def read(graph: Graph, options: Options) -> Network:
+def read(graph: OnnxGraph, options: Options) -> Network:
     """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return IntegerReader(graph, options, HANDLERS, "DIANA's integers").read()

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Options
 
 __all__ = ["bare_chains", "floor_chains", "has_only", "holds_integers"]
@@ -14,12 +14,12 @@ __all__ = ["bare_chains", "floor_chains", "has_only", "holds_integers"]
 _SHAPES = ("Reshape", "Slice", "Gather", "Squeeze", "Unsqueeze", "Pad", "ReduceMean", "ReduceSum")
 
 
-def has_only(graph: Graph, operators: Collection[str]) -> bool:
+def has_only(graph: OnnxGraph, operators: Collection[str]) -> bool:
     """Whether all nodes are among these standard operators."""
     return all(node.op in operators and not node.domain for node in graph.nodes)
 
 
-def holds_integers(graph: Graph, options: Options) -> bool:
+def holds_integers(graph: OnnxGraph, options: Options) -> bool:
     """Whether tensors declared as reals hold integers, judging by the file and the user's options.
 
     No constant has a fraction, and a weight or an input is known to be an integer.
@@ -40,11 +40,11 @@ def holds_integers(graph: Graph, options: Options) -> bool:
     return weights > 0 or all(kinds)
 
 
-def _makers(graph: Graph) -> dict[str, Node]:
+def _makers(graph: OnnxGraph) -> dict[str, OnnxNode]:
     return {name: node for node in graph.nodes for name in node.outputs}
 
 
-def _floored_divisions(graph: Graph) -> list[tuple[Node, Node]]:
+def _floored_divisions(graph: OnnxGraph) -> list[tuple[OnnxNode, OnnxNode]]:
     makers = _makers(graph)
     found = []
     for node in graph.nodes:
@@ -54,7 +54,7 @@ def _floored_divisions(graph: Graph) -> list[tuple[Node, Node]]:
     return found
 
 
-def floor_chains(graph: Graph) -> tuple[Node, ...]:
+def floor_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
     """Return the floors after a division of a value that was multiplied or added to."""
     makers, found = _makers(graph), []
     for floor, division in _floored_divisions(graph):
@@ -69,7 +69,7 @@ def floor_chains(graph: Graph) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def bare_chains(graph: Graph) -> tuple[Node, ...]:
+def bare_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
     """Return the floors after a division of plain sums of products, possibly with a bias."""
     scaled = floor_chains(graph)
     return tuple(floor for floor, _ in _floored_divisions(graph) if floor not in scaled)

@@ -10,7 +10,7 @@ import numpy as np
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Value
-from htvm.frontend.onnx.graph import Node
+from htvm.frontend.onnx.graph import OnnxNode
 from htvm.frontend.onnx.windows import windows_of
 from patterns.ops.integer.mean import IntegerMean
 from patterns.ops.integer.total import Total
@@ -23,35 +23,35 @@ from patterns.ops.moves.transpose import Transpose
 __all__ = ["MOVEMENT"]
 
 
-def _given(reader: IntegerReader, node: Node) -> forms.Given:
+def _given(reader: IntegerReader, node: OnnxNode) -> forms.Given:
     return lambda index, _: tuple(int(n) for n in reader.integers(node, index).reshape(-1))
 
 
-def _identity(reader: IntegerReader, node: Node) -> Value:
+def _identity(reader: IntegerReader, node: OnnxNode) -> Value:
     return reader.value(node, 0)
 
 
-def _reshape(reader: IntegerReader, node: Node) -> Live:
+def _reshape(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     return reader.reshape(node, source, forms.reshaped(node, source.shape, _given(reader, node)))
 
 
-def _flatten(reader: IntegerReader, node: Node) -> Live:
+def _flatten(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     return reader.reshape(node, source, forms.flattened(node, source.shape))
 
 
-def _squeeze(reader: IntegerReader, node: Node) -> Live:
+def _squeeze(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     return reader.reshape(node, source, forms.squeezed(node, source.shape, _given(reader, node)))
 
 
-def _unsqueeze(reader: IntegerReader, node: Node) -> Live:
+def _unsqueeze(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     return reader.reshape(node, source, forms.unsqueezed(node, source.shape, _given(reader, node)))
 
 
-def _transpose(reader: IntegerReader, node: Node) -> Live:
+def _transpose(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     axes, moves = forms.permuted(node, source.shape)
     if not moves:  # only axes of one element change places
@@ -59,7 +59,7 @@ def _transpose(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, Transpose(axes), source, bound=source.bound)
 
 
-def _concat(reader: IntegerReader, node: Node) -> Live:
+def _concat(reader: IntegerReader, node: OnnxNode) -> Live:
     parts = tuple(reader.live(node, index) for index in range(len(node.inputs)))
     rank = len(parts[0].shape)
     axis = forms.axis_of(node, node.integer("axis"), rank)
@@ -75,18 +75,18 @@ def _concat(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, Concat(axis), *parts, bound=max(part.bound for part in parts))
 
 
-def _slice(reader: IntegerReader, node: Node) -> Live:
+def _slice(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     return _part(reader, node, source, forms.sliced(node, source.shape, _given(reader, node)))
 
 
-def _part(reader: IntegerReader, node: Node, source: Live, part: Slice) -> Live:
+def _part(reader: IntegerReader, node: OnnxNode, source: Live, part: Slice) -> Live:
     if part.sizes == source.shape and all(step == 1 for step in part.strides):
         return source
     return reader.apply(node, part, source, bound=source.bound)
 
 
-def _gather(reader: IntegerReader, node: Node) -> Live:
+def _gather(reader: IntegerReader, node: OnnxNode) -> Live:
     source, indices = reader.live(node, 0), reader.integers(node, 1)
     axis = forms.axis_of(node, node.integer("axis", 0), len(source.shape))
     size = source.shape[axis]
@@ -106,7 +106,7 @@ def _gather(reader: IntegerReader, node: Node) -> Live:
     return reader.reshape(node, part, out)
 
 
-def _pad(reader: IntegerReader, node: Node) -> Live:
+def _pad(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     rank = len(source.shape)
     pads = reader.integers(node, 1).reshape(-1).tolist() if node.input(1) else None
@@ -129,7 +129,7 @@ def _pad(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, op, source, bound=max(source.bound, abs(value)))
 
 
-def _max_pool(reader: IntegerReader, node: Node) -> Live:
+def _max_pool(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     if len(source.shape) != 4:
         raise node.unsupported(f"a pool over a tensor of shape {list(source.shape)}", "NCHW maps")
@@ -143,7 +143,7 @@ def _max_pool(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, op, source, bound=source.bound)
 
 
-def _reduced(reader: IntegerReader, node: Node, *, mean: bool) -> Live:
+def _reduced(reader: IntegerReader, node: OnnxNode, *, mean: bool) -> Live:
     source = reader.live(node, 0)
     rank = len(source.shape)
     named = forms.axes_of(node, _given(reader, node), 1)

@@ -9,7 +9,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Products
-from htvm.frontend.onnx.graph import Node
+from htvm.frontend.onnx.graph import OnnxNode
 from htvm.frontend.onnx.windows import windows_of
 from patterns.ops.integer.matmul import IntegerMatmul
 
@@ -20,7 +20,7 @@ __all__ = ["PRODUCTS"]
 _NARROW = ("int8", "uint8")
 
 
-def _weights(reader: IntegerReader, node: Node) -> Array:
+def _weights(reader: IntegerReader, node: OnnxNode) -> Array:
     """Return input 1 as int8.  Eight-bit initialisers are two's complement, whatever their type.
 
     Raises:
@@ -38,7 +38,7 @@ def _weights(reader: IntegerReader, node: Node) -> Array:
     return values.astype(np.int8)
 
 
-def _source(reader: IntegerReader, node: Node) -> Live:
+def _source(reader: IntegerReader, node: OnnxNode) -> Live:
     live = reader.live(node, 0)
     if live.activation.dtype not in _NARROW:
         raise node.unsupported(
@@ -49,7 +49,7 @@ def _source(reader: IntegerReader, node: Node) -> Live:
     return live
 
 
-def _bias(reader: IntegerReader, node: Node, index: int, channels: int) -> Array:
+def _bias(reader: IntegerReader, node: OnnxNode, index: int, channels: int) -> Array:
     if not node.input(index):
         return np.zeros(channels, np.int64)
     values = reader.integers(node, index).reshape(-1)
@@ -58,7 +58,7 @@ def _bias(reader: IntegerReader, node: Node, index: int, channels: int) -> Array
     return np.broadcast_to(values, channels).copy()
 
 
-def _conv(reader: IntegerReader, node: Node) -> Products:
+def _conv(reader: IntegerReader, node: OnnxNode) -> Products:
     source, weight = _source(reader, node), _weights(reader, node)
     shape = source.shape
     if len(shape) not in (3, 4) or weight.ndim != len(shape):
@@ -81,7 +81,7 @@ def _conv(reader: IntegerReader, node: Node) -> Products:
 
 
 def _linear(
-    reader: IntegerReader, node: Node, source: Live, weight: Array, bias: Array
+    reader: IntegerReader, node: OnnxNode, source: Live, weight: Array, bias: Array
 ) -> Products:
     shape = source.shape
     if shape[-1] != weight.shape[1]:
@@ -92,7 +92,7 @@ def _linear(
     return Products(node, rows, weight, bias, None, (*shape[:-1], weight.shape[0]))
 
 
-def _gemm(reader: IntegerReader, node: Node) -> Live | Products:
+def _gemm(reader: IntegerReader, node: OnnxNode) -> Live | Products:
     source, weight = _source(reader, node), _weights(reader, node)
     if node.integer("transA", 0) or len(source.shape) != 2 or weight.ndim != 2:
         raise node.unsupported("a transposed first operand", "transpose it before")
@@ -112,7 +112,7 @@ def _gemm(reader: IntegerReader, node: Node) -> Live | Products:
     return reader.combine(node, "add", sums, offset)
 
 
-def _matmul(reader: IntegerReader, node: Node) -> Live | Products:
+def _matmul(reader: IntegerReader, node: OnnxNode) -> Live | Products:
     if reader.constant(node, 1) is not None:
         weight = _weights(reader, node)
         if weight.ndim != 2:

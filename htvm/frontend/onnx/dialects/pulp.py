@@ -17,7 +17,7 @@ from htvm.frontend.onnx.dialects.products import PRODUCTS
 from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import requantize
-from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 from patterns.ops.pulp.affine_norm import PulpAffineNorm
@@ -33,7 +33,7 @@ from patterns.ops.pulp.softmax import PulpSoftmax
 __all__ = ["HANDLERS", "marks", "read"]
 
 
-def _levels(node: Node) -> int:
+def _levels(node: OnnxNode) -> int:
     name = "n_levels_out" if "n_levels_out" in node.attributes else "n_levels"
     levels = node.integer(name)
     if not 2 <= levels <= 2**16 or levels & (levels - 1):
@@ -41,7 +41,7 @@ def _levels(node: Node) -> int:
     return levels
 
 
-def _requant_shift(reader: IntegerReader, node: Node) -> Value:
+def _requant_shift(reader: IntegerReader, node: OnnxNode) -> Value:
     """``clip((x * mul + add + D / 2) // D)``: the half rounds."""
     value = reader.value(node, 0)
     if isinstance(value, Scaled):
@@ -53,26 +53,26 @@ def _requant_shift(reader: IntegerReader, node: Node) -> Value:
     return requantize(reader, node, value, mul, add + divisor // 2, shift, clip)
 
 
-def _softmax(reader: IntegerReader, node: Node) -> Live:
+def _softmax(reader: IntegerReader, node: OnnxNode) -> Live:
     coefficients = (node.integer("coeffA"), node.integer("coeffB"), node.integer("coeffC"))
     op = PulpSoftmax(coefficients, node.integer("log2"), node.integer("n_levels"))
     return reader.apply(node, op, _bytes(reader, node), bound=op.levels - 1)
 
 
-def _softmax_levels(node: Node) -> int:
+def _softmax_levels(node: OnnxNode) -> int:
     levels = node.integer("n_levels")
     if not 2 <= levels <= 256:
         raise node.unsupported(f"{levels} levels", "2 to 256")
     return levels
 
 
-def _ita_max(reader: IntegerReader, node: Node) -> Live:
+def _ita_max(reader: IntegerReader, node: OnnxNode) -> Live:
     source, levels = _bytes(reader, node), _softmax_levels(node)
     op = ItaMax(ItaSoftmax(group=0, numerator=(levels - 1) * 256))
     return reader.apply(node, op, source, bound=levels - 1, stem="ita_max")
 
 
-def _ita_partial_max(reader: IntegerReader, node: Node) -> Live:
+def _ita_partial_max(reader: IntegerReader, node: OnnxNode) -> Live:
     source, levels = _bytes(reader, node), _softmax_levels(node)
     width = node.integer("group_width")
     if width < 1 or source.shape[-1] % width:
@@ -83,7 +83,7 @@ def _ita_partial_max(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, op, source, bound=levels // 2, stem="ita_partial_max")
 
 
-def _bytes(reader: IntegerReader, node: Node) -> Live:
+def _bytes(reader: IntegerReader, node: OnnxNode) -> Live:
     live = reader.live(node, 0)
     if live.activation.dtype not in ("int8", "uint8"):
         raise node.unsupported(
@@ -92,36 +92,36 @@ def _bytes(reader: IntegerReader, node: Node) -> Live:
     return live
 
 
-def _layer_norm(reader: IntegerReader, node: Node) -> Live:
+def _layer_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
     return reader.apply(node, PulpLayerNorm.of(weight, bias, node.integer("D")), source)
 
 
-def _rms_norm(reader: IntegerReader, node: Node) -> Live:
+def _rms_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     source, weight = _bytes(reader, node), reader.integers(node, 1)
     return reader.apply(node, PulpRmsNorm.of(weight, node.integer("D")), source)
 
 
-def _no_norm(reader: IntegerReader, node: Node) -> Live:
+def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
     op = PulpAffineNorm.of(weight, bias, node.integer("mul"), node.integer("D"))
     return reader.apply(node, op, source)
 
 
-def _gelu(reader: IntegerReader, node: Node) -> Live:
+def _gelu(reader: IntegerReader, node: OnnxNode) -> Live:
     source, op = reader.live(node, 0), PulpGelu(node.integer("b"), node.integer("one"))
     bound = _bound(node, source.bound * (abs(op.one) + op.b * op.b))
     return reader.apply(node, op, source, bound=bound)
 
 
-def _hard_swish(reader: IntegerReader, node: Node) -> Live:
+def _hard_swish(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     op = PulpHardSwish(*(node.integer(name) for name in ("three", "six", "one_over_six")))
     bound = _bound(node, source.bound * max(op.six, 1) * max(abs(op.sixth), 1))
     return reader.apply(node, op, source, bound=bound)
 
 
-def _true_division(reader: IntegerReader, node: Node) -> Live:
+def _true_division(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     delta, eps, eta, y = (node.integer(name) for name in ("Delta", "eps", "eta", "y"))
     op = PulpDivide(delta * eta, eta * y + eps)
@@ -131,13 +131,13 @@ def _true_division(reader: IntegerReader, node: Node) -> Live:
     return reader.apply(node, op, source, bound=bound)
 
 
-def _quotient(reader: IntegerReader, node: Node) -> Live:
+def _quotient(reader: IntegerReader, node: OnnxNode) -> Live:
     delta, eps, eta = (node.integer(name) for name in ("Delta", "eps", "eta"))
     a, b = reader.live(node, 0), reader.live(node, 1)
     return reader.apply(node, PulpQuotient(delta * eta, eta, eps), a, b)
 
 
-def _bound(node: Node, bound: int) -> int:
+def _bound(node: OnnxNode, bound: int) -> int:
     if bound > limits_of("int32")[1]:
         raise node.unsupported(
             f"a result that may reach {bound}", "it must fit 32 bits; requantize before"
@@ -167,7 +167,7 @@ HANDLERS = registered("ONNX, PULP", {**_STANDARD, **_OWN}, Value | Array)
 """Handlers by operator."""
 
 
-def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     """Return PULP's own operators; without any, the nodes of a standard graph with integers."""
     own = tuple(node for node in graph.nodes if node.op in (*_OWN, "IntegerMean"))
     if own or not graph.nodes:
@@ -176,6 +176,6 @@ def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
     return graph.nodes[:1] if standard and not (floor_chains(graph) + bare_chains(graph)) else ()
 
 
-def read(graph: Graph, options: Options) -> Network:
+def read(graph: OnnxGraph, options: Options) -> Network:
     """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return IntegerReader(graph, options, HANDLERS, "PULP's integers").read()

@@ -13,7 +13,7 @@ from htvm.frontend.onnx.dialects.movement import MOVEMENT
 from htvm.frontend.onnx.dialects.products import PRODUCTS
 from htvm.frontend.onnx.dialects.reader import IntegerReader
 from htvm.frontend.onnx.dialects.values import Value
-from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 
@@ -22,13 +22,13 @@ __all__ = ["HANDLERS", "marks", "read"]
 HANDLERS = registered("ONNX, quantlib", {**MOVEMENT, **PRODUCTS, **CHAINS}, Value | Array)
 
 
-def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     """Return the floors after a scaled division; none if there is a bare one, which is DIANA's."""
     if bare_chains(graph) or not holds_integers(graph, options):
         return ()
     return floor_chains(graph)
 
 
-def read(graph: Graph, options: Options) -> Network:
+def read(graph: OnnxGraph, options: Options) -> Network:
     """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return IntegerReader(graph, options, HANDLERS, "quantlib's integers", "uint8").read()

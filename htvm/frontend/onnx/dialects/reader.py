@@ -12,9 +12,9 @@ import numpy as np
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import write_converted
-from htvm.frontend.onnx.dialects.values import Live, Products, Scaled, Sum, Value, limits_of
+from htvm.frontend.onnx.dialects.values import Live, PendingSum, Products, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
-from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.operators import Activation, Applied
 from patterns.op import TensorType
@@ -43,7 +43,7 @@ class IntegerReader:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: OnnxGraph,
         options: Options,
         handlers: Mapping[str, Handler],
         title: str,
@@ -125,7 +125,7 @@ class IntegerReader:
 
     # ------------------------------------------------------------------ for handlers
 
-    def value(self, node: Node, index: int) -> Value:
+    def value(self, node: OnnxNode, index: int) -> Value:
         """Return an input that is computed.
 
         Raises:
@@ -138,16 +138,16 @@ class IntegerReader:
             )
         return value
 
-    def live(self, node: Node, index: int) -> Live:
+    def live(self, node: OnnxNode, index: int) -> Live:
         """Return the same as a written tensor."""
         return self.live_value(self.value(node, index))
 
-    def constant(self, node: Node, index: int) -> Array | None:
+    def constant(self, node: OnnxNode, index: int) -> Array | None:
         """Return a known input, or ``None`` if it is computed or omitted."""
         value = self._values.get(node.input(index))
         return value if isinstance(value, np.ndarray) else None
 
-    def integers(self, node: Node, index: int) -> Array:
+    def integers(self, node: OnnxNode, index: int) -> Array:
         """Return a known input that holds integers, int64.
 
         Raises:
@@ -169,17 +169,17 @@ class IntegerReader:
             )
         if isinstance(value, Products):
             live = write_products(self, value)
-        elif isinstance(value, Sum):
+        elif isinstance(value, PendingSum):
             live = write_sum(self, value)
         else:
             live = write_converted(self, value)
-        if isinstance(value, Products | Sum):
+        if isinstance(value, Products | PendingSum):
             self._sources.setdefault(live.activation, value.node.outputs[0])
         return live
 
     def apply(
         self,
-        node: Node,
+        node: OnnxNode,
         op: Op,
         *inputs: Live,
         result: TensorType | None = None,
@@ -206,7 +206,7 @@ class IntegerReader:
         operator = Applied(self._position(node), node.where, read, op, stem)
         return self._live(Activation(result.shape, operator, result.dtype), bound)
 
-    def combine(self, node: Node, function: Function, a: Live, b: Live | Array) -> Live:
+    def combine(self, node: OnnxNode, function: Function, a: Live, b: Live | Array) -> Live:
         """Return the int32 sum, difference or product of two tensors, or of one and constants.
 
         Raises:
@@ -222,13 +222,13 @@ class IntegerReader:
             return self.apply(node, Combine(function), a, b, bound=bound)
         return self.apply(node, Combine(function, np.asarray(b)), a, bound=bound)
 
-    def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
+    def reshape(self, node: OnnxNode, source: Live, shape: tuple[int, ...]) -> Live:
         """Return the same elements in another shape; write nothing if it is the same."""
         if source.shape == shape:
             return source
         return self.apply(node, Reshape(shape), source, bound=source.bound)
 
-    def _position(self, node: Node) -> tuple[int, int]:
+    def _position(self, node: OnnxNode) -> tuple[int, int]:
         # The operators of a node follow it in the order in which they are added.
         self._parts += 1
         return self._ranks[node], self._parts
@@ -238,10 +238,10 @@ class IntegerReader:
         return Live(activation, max(-low, high) if bound is None else bound)
 
 
-Handler: TypeAlias = Callable[[IntegerReader, Node], "Value | Array"]
+Handler: TypeAlias = Callable[[IntegerReader, OnnxNode], "Value | Array"]
 
 
-def whole(node: Node, value: Array, what: str) -> Array:
+def whole(node: OnnxNode, value: Array, what: str) -> Array:
     """Return an array of integers as int64.
 
     Raises:
@@ -256,7 +256,7 @@ def whole(node: Node, value: Array, what: str) -> Array:
     return wide
 
 
-def unknown_operator(node: Node, known: Mapping[str, object], title: str) -> UnsupportedError:
+def unknown_operator(node: OnnxNode, known: Mapping[str, object], title: str) -> UnsupportedError:
     """Return the error for an operator without a handler."""
     domain = f" of domain '{node.domain}'" if node.domain else ""
     near = difflib.get_close_matches(node.op, list(known), n=1, cutoff=0.4)
@@ -268,7 +268,7 @@ def unknown_operator(node: Node, known: Mapping[str, object], title: str) -> Uns
     )
 
 
-def _handled(handler: Handler, reader: IntegerReader, node: Node) -> Value | Array:
+def _handled(handler: Handler, reader: IntegerReader, node: OnnxNode) -> Value | Array:
     """A handler's result for a node; impossible operators are refused with the node's name."""
     try:
         return handler(reader, node)

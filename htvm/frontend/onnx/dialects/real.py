@@ -18,7 +18,7 @@ from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.dialects import real_maps
 from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
-from htvm.frontend.onnx.graph import Graph, Node
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.registration import registered
@@ -40,7 +40,7 @@ _REAL = 1  # ONNX's number of FLOAT
 
 
 class _Reader:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self._values: dict[str, Value] = dict(graph.constants)
         self._rank = 0
@@ -79,19 +79,19 @@ class _Reader:
 
     # ------------------------------------------------------------------ for handlers
 
-    def value(self, node: Node, index: int) -> Value:
+    def value(self, node: OnnxNode, index: int) -> Value:
         name = node.input(index)
         if not name:
             raise node.damaged(f"input {index} is missing")
         return self._values[name]
 
-    def constant(self, node: Node, index: int) -> Array:
+    def constant(self, node: OnnxNode, index: int) -> Array:
         value = self.value(node, index)
         if isinstance(value, Activation):
             raise node.unsupported(f"input {index} is computed", "it must be constant")
         return value
 
-    def combine(self, node: Node, function: Function, a: Value, b: Value) -> Value:
+    def combine(self, node: OnnxNode, function: Function, a: Value, b: Value) -> Value:
         try:
             shape = np.broadcast_shapes(a.shape, b.shape)
         except ValueError:
@@ -100,13 +100,13 @@ class _Reader:
         op = RealCombine(function, a=first, b=second)
         return self.write(node, op, (a, b), shape, stem=op.kind)
 
-    def matmul(self, node: Node, a: Value, b: Value, shape: tuple[int, ...]) -> Activation:
+    def matmul(self, node: OnnxNode, a: Value, b: Value, shape: tuple[int, ...]) -> Activation:
         first, second = (_known(node, value) for value in (a, b))
         return self.write(node, RealMatmul(a=first, b=second), (a, b), shape)
 
     def write(
         self,
-        node: Node,
+        node: OnnxNode,
         op: Op,
         values: Sequence[Value],
         shape: tuple[int, ...],
@@ -120,10 +120,10 @@ class _Reader:
         return Activation(shape, Applied(position, node.where, inputs, op, stem), "float32")
 
 
-_Handler: TypeAlias = Callable[[_Reader, Node], Value]
+_Handler: TypeAlias = Callable[[_Reader, OnnxNode], Value]
 
 
-def _known(node: Node, value: Value) -> Array | None:
+def _known(node: OnnxNode, value: Value) -> Array | None:
     """Return the elements of a constant operand, with at least one axis."""
     if isinstance(value, Activation):
         return None
@@ -134,7 +134,7 @@ def _known(node: Node, value: Value) -> Array | None:
 
 
 def _binary(function: Function, fold: Callable[[Array, Array], Array]) -> _Handler:
-    def handle(reader: _Reader, node: Node) -> Value:
+    def handle(reader: _Reader, node: OnnxNode) -> Value:
         a, b = reader.value(node, 0), reader.value(node, 1)
         if isinstance(a, Activation) or isinstance(b, Activation):
             return reader.combine(node, function, a, b)
@@ -145,7 +145,7 @@ def _binary(function: Function, fold: Callable[[Array, Array], Array]) -> _Handl
     return handle
 
 
-def _round(reader: _Reader, node: Node) -> Value:
+def _round(reader: _Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if not isinstance(value, Activation):
         rounded: Array = np.rint(value)
@@ -153,7 +153,7 @@ def _round(reader: _Reader, node: Node) -> Value:
     return reader.write(node, RealRound(), (value,), value.shape)
 
 
-def _clip(reader: _Reader, node: Node) -> Value:
+def _clip(reader: _Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     bounds = {
         key: reader.constant(node, index)
@@ -172,23 +172,23 @@ def _clip(reader: _Reader, node: Node) -> Value:
     return result
 
 
-def _relu(reader: _Reader, node: Node) -> Value:
+def _relu(reader: _Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     return reader.combine(node, "maximum", value, np.zeros(1, np.float32))
 
 
-def _cast(reader: _Reader, node: Node) -> Value:
+def _cast(reader: _Reader, node: OnnxNode) -> Value:
     value, to = reader.value(node, 0), node.integer("to")
     if to != _REAL:
         raise node.unsupported(f"a cast to type {to}", "networks of reals keep FLOAT")
     return value if isinstance(value, Activation) else value.astype(np.float32)
 
 
-def _identity(reader: _Reader, node: Node) -> Value:
+def _identity(reader: _Reader, node: OnnxNode) -> Value:
     return reader.value(node, 0)
 
 
-def _transpose(reader: _Reader, node: Node) -> Value:
+def _transpose(reader: _Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     perm, _ = forms.permuted(node, value.shape)
     if not isinstance(value, Activation):
@@ -197,7 +197,7 @@ def _transpose(reader: _Reader, node: Node) -> Value:
     return reader.write(node, Transpose(perm), (value,), shape)
 
 
-def _matmul(reader: _Reader, node: Node) -> Value:
+def _matmul(reader: _Reader, node: OnnxNode) -> Value:
     a, b = reader.value(node, 0), reader.value(node, 1)
     if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
         raise node.damaged(f"a product of shapes {a.shape} and {b.shape}")
@@ -208,7 +208,7 @@ def _matmul(reader: _Reader, node: Node) -> Value:
     return reader.matmul(node, a, b, shape)
 
 
-def _reshape(reader: _Reader, node: Node) -> Value:
+def _reshape(reader: _Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     shape = forms.reshaped(
         node,
@@ -241,13 +241,13 @@ _HANDLERS: Mapping[str, _Handler] = {
 HANDLERS = registered("ONNX, reals", _HANDLERS, Value)
 
 
-def marks(graph: Graph, options: Options) -> tuple[Node, ...]:
+def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     """Return the first node if all are standard operators and nothing says they hold integers."""
     plain = has_only(graph, HANDLERS) and not holds_integers(graph, options)
     return graph.nodes[:1] if plain else ()
 
 
-def read(graph: Graph, options: Options) -> Network:
+def read(graph: OnnxGraph, options: Options) -> Network:
     """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     del options
     network = _Reader(graph).read()

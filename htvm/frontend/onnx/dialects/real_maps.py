@@ -17,12 +17,12 @@ from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["HANDLERS"]
 
 
-def _map(reader: Any, node: Node) -> Activation:
+def _map(reader: Any, node: OnnxNode) -> Activation:
     """Return the first input, which must be a computed tensor with two spatial axes."""
     value = reader.value(node, 0)
     if not isinstance(value, Activation):
@@ -34,7 +34,7 @@ def _map(reader: Any, node: Node) -> Activation:
     return value
 
 
-def _vector(reader: Any, node: Node, index: int, size: int, role: str) -> Array:
+def _vector(reader: Any, node: OnnxNode, index: int, size: int, role: str) -> Array:
     values: Array = reader.constant(node, index).reshape(-1)
     if values.size != size:
         raise node.damaged(f"{values.size} values of {role} for {size} channels")
@@ -43,7 +43,7 @@ def _vector(reader: Any, node: Node, index: int, size: int, role: str) -> Array:
     return values.astype("float32")
 
 
-def _conv(reader: Any, node: Node) -> Activation:
+def _conv(reader: Any, node: OnnxNode) -> Activation:
     source, weight = _map(reader, node), reader.constant(node, 1)
     if weight.ndim != 4 or not np.isfinite(weight).all():
         raise node.unsupported(f"weights of shape {list(weight.shape)}, or not finite")
@@ -65,7 +65,7 @@ def _conv(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _batch_norm(reader: Any, node: Node) -> Activation:
+def _batch_norm(reader: Any, node: OnnxNode) -> Activation:
     """Apply an exported network's batch normalisation: a factor and a summand per channel."""
     source = _map(reader, node)
     if node.integer("training_mode", 0):
@@ -85,7 +85,7 @@ def _batch_norm(reader: Any, node: Node) -> Activation:
     return shifted
 
 
-def _average(reader: Any, node: Node) -> Activation:
+def _average(reader: Any, node: OnnxNode) -> Activation:
     source = _map(reader, node)
     windows = windows_of(node, source.shape[2:])
     if any(windows.padding) or windows.dilation != (1, 1):
@@ -95,7 +95,7 @@ def _average(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _global_average(reader: Any, node: Node) -> Activation:
+def _global_average(reader: Any, node: OnnxNode) -> Activation:
     source = _map(reader, node)
     batch, channels, *maps = source.shape
     op = RealAverage((maps[0], maps[1]), (1, 1))
@@ -103,7 +103,7 @@ def _global_average(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _max_pool(reader: Any, node: Node) -> Activation:
+def _max_pool(reader: Any, node: OnnxNode) -> Activation:
     source = _map(reader, node)
     windows = windows_of(node, source.shape[2:])
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
@@ -113,7 +113,7 @@ def _max_pool(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _flatten(reader: Any, node: Node) -> Activation:
+def _flatten(reader: Any, node: OnnxNode) -> Activation:
     value = reader.value(node, 0)
     if not isinstance(value, Activation):
         raise node.unsupported("its input is constant", "fold constants when exporting")
@@ -122,7 +122,7 @@ def _flatten(reader: Any, node: Node) -> Activation:
     return result
 
 
-def _gemm(reader: Any, node: Node) -> Activation:
+def _gemm(reader: Any, node: OnnxNode) -> Activation:
     source, weight = reader.value(node, 0), reader.constant(node, 1)
     if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
         raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.graph import Node
+from htvm.frontend.onnx.graph import OnnxNode
 from htvm.frontend.operators import Activation
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ __all__ = [
     "Live",
     "Products",
     "Scaled",
-    "Sum",
+    "PendingSum",
     "Value",
-    "Writer",
+    "NetworkWriter",
     "limits_of",
 ]
 
@@ -63,7 +63,7 @@ class Products:
         shape: shape of the result in the file; the integer form's may have fewer or more axes.
     """
 
-    node: Node
+    node: OnnxNode
     source: Live
     weight: Array
     bias: Array
@@ -99,10 +99,10 @@ class Converted:
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class PendingSum:
     """The sum of two 8-bit tensors of the same shape, not yet requantized."""
 
-    node: Node
+    node: OnnxNode
     operands: tuple[Live, Live]
 
     @property
@@ -115,8 +115,8 @@ class Sum:
 class Scaled:
     """``(base * mul + add) / divisor``, possibly floored; mul and add broadcast."""
 
-    node: Node
-    base: Live | Products | Converted | Sum
+    node: OnnxNode
+    base: Live | Products | Converted | PendingSum
     mul: Array
     add: Array
     divisor: int = 1
@@ -128,7 +128,7 @@ class Scaled:
         return self.base.shape
 
 
-Value: TypeAlias = Live | Products | Converted | Sum | Scaled
+Value: TypeAlias = Live | Products | Converted | PendingSum | Scaled
 
 
 def limits_of(dtype: str) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def limits_of(dtype: str) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-class Writer(Protocol):
+class NetworkWriter(Protocol):
     """The part of the graph's reader that adds operators to the network."""
 
     def live_value(self, value: Value) -> Live:
@@ -145,7 +145,7 @@ class Writer(Protocol):
 
     def apply(
         self,
-        node: Node,
+        node: OnnxNode,
         op: Op,
         *inputs: Live,
         result: TensorType | None = None,
@@ -154,5 +154,5 @@ class Writer(Protocol):
     ) -> Live:
         """Return the result of an operator applied to tensors."""
 
-    def reshape(self, node: Node, source: Live, shape: tuple[int, ...]) -> Live:
+    def reshape(self, node: OnnxNode, source: Live, shape: tuple[int, ...]) -> Live:
         """Return the same elements in another shape."""

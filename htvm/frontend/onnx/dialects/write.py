@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers.layer import Array, MulShift, Shift
-from htvm.frontend.onnx.dialects.values import Converted, Live, Products, Sum, Writer
+from htvm.frontend.onnx.dialects.values import Converted, Live, NetworkWriter, PendingSum, Products
 from patterns.op import Op, TensorType
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
@@ -19,7 +19,7 @@ from patterns.ops.integer.rescale import Rescale
 from patterns.ops.weighted import accumulator_bound
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import Node
+    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["per_channel", "requantize", "write_products", "write_sum"]
 
@@ -27,9 +27,9 @@ _INT32_MAX = 2**31 - 1
 
 
 def requantize(
-    reader: Writer,
-    node: Node,
-    value: Live | Products | Converted | Sum,
+    reader: NetworkWriter,
+    node: OnnxNode,
+    value: Live | Products | Converted | PendingSum,
     mul: Array,
     add: Array,
     shift: int,
@@ -57,7 +57,7 @@ def requantize(
         if factors is not None and summands is not None:
             live = _scaled_products(reader, value, factors, summands, shift, clip, dtype)
             return Live(live.activation, bound)
-    elif isinstance(value, Sum) and mul.size == add.size == 1 and value.shape[0] == 1:
+    elif isinstance(value, PendingSum) and mul.size == add.size == 1 and value.shape[0] == 1:
         requant = _mul_shift(mul.reshape(-1), add.reshape(-1), shift)
         return _scaled_sum(reader, value, requant, clip, dtype, bound)
     live = reader.live_value(value)
@@ -70,7 +70,7 @@ def requantize(
     return reader.apply(node, op, live, bound=bound)
 
 
-def _type_of(node: Node, clip: tuple[int, int]) -> str:
+def _type_of(node: OnnxNode, clip: tuple[int, int]) -> str:
     for dtype in ("int8", "uint8", "int16", "int32"):
         limits = np.iinfo(dtype)
         if limits.min <= clip[0] <= clip[1] <= limits.max:
@@ -78,7 +78,7 @@ def _type_of(node: Node, clip: tuple[int, int]) -> str:
     raise node.unsupported(f"a clip to {clip}", "inside 32 bits, from low to high")
 
 
-def _check_broadcast(node: Node, part: Array, shape: tuple[int, ...]) -> None:
+def _check_broadcast(node: OnnxNode, part: Array, shape: tuple[int, ...]) -> None:
     try:
         fits = np.broadcast_shapes(part.shape, shape) == shape
     except ValueError:
@@ -123,7 +123,7 @@ def _power_of(mul: Array, shift: int) -> int | None:
 
 
 def _scaled_products(
-    reader: Writer,
+    reader: NetworkWriter,
     value: Products,
     mul: Array,
     add: Array,
@@ -140,7 +140,7 @@ def _scaled_products(
 
 
 def write_products(
-    reader: Writer,
+    reader: NetworkWriter,
     value: Products,
     requant: Shift | MulShift | None = None,
     clip: tuple[int, int] = (-128, 127),
@@ -187,15 +187,15 @@ def _product(
 # ------------------------------------------------------------------------------ sums, conversions
 
 
-def write_sum(reader: Writer, value: Sum) -> Live:
+def write_sum(reader: NetworkWriter, value: PendingSum) -> Live:
     """Write the sum of two tensors, int32."""
     bound = sum(operand.bound for operand in value.operands)
     return reader.apply(value.node, Combine("add"), *value.operands, bound=bound)
 
 
 def _scaled_sum(
-    reader: Writer,
-    value: Sum,
+    reader: NetworkWriter,
+    value: PendingSum,
     requant: MulShift,
     clip: tuple[int, int],
     dtype: str,
@@ -210,8 +210,8 @@ def _scaled_sum(
 
 
 def _converted(
-    reader: Writer,
-    node: Node,
+    reader: NetworkWriter,
+    node: OnnxNode,
     live: Live,
     mul: Array,
     add: Array,
