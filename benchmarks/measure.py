@@ -26,6 +26,7 @@ from byoc_dory.tileloop.steps import Load, Store
 from byoc_dory.tileloop.unroll import steps_of
 from htvm import zoo
 from htvm.inputs import seeded_inputs
+from patterns.ops.convert import Convert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -321,7 +322,7 @@ def _kernel_cycles(node: Node) -> float:
         return elements * cost.add_element
     if node.kind == "depthwise" and node.layer is not None:
         return node.layer.macs * cost.depthwise_mac
-    if node.layer is not None:
+    if node.layer is not None and not isinstance(node.op, Convert):
         raise ValueError(f"{node.name}: the fit has no cost for a {node.kind} on the host")
     return 0.0
 

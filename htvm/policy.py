@@ -192,7 +192,7 @@ def check_policy(policy: object) -> None:
         if policy in POLICIES:
             return
         raise PolicyError(
-            f"there is not a policy {policy!r}",
+            f"there is no policy {policy!r}",
             where="option 'policy'",
             hint=f"one of {', '.join(POLICIES)}, a function, or a dict from layer to accelerator",
         )

@@ -171,7 +171,7 @@ def test_output_files_are_whole_or_absent(tmp_path: Path) -> None:
     with pytest.raises(htvm.errors.ExportError, match="absent"):
         save_arrays(tmp_path / "absent" / "results", {"a": np.arange(3)})
     assert [entry.name for entry in tmp_path.iterdir()] == ["results"]
-    for name, words in (("results/below", "results"), ("", "no file"), ("x" * 300, "too long")):
+    for name, words in (("results/below", "results"), ("", "not a file"), ("x" * 300, "too long")):
         with pytest.raises(htvm.errors.ExportError, match=words):
             save_arrays(tmp_path / name, {"a": np.arange(3)})
     assert [entry.name for entry in tmp_path.iterdir()] == ["results"]

@@ -160,7 +160,7 @@ ITA = ItaAccelerator(
     softmax_numerator=65280,  # public code: 255 * 256
     # derived: measured on our simulator, for our drivers and the code around them.
     program_cycles=75,
-    constant_cycles=160,
+    constant_cycles=98,
     order_cycles=53,
     latency_cycles=32,
     wait_cycles=8,
