@@ -1,6 +1,6 @@
 /* mha.head0.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -56,7 +56,7 @@ int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
 
 /* mha.head0.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -112,7 +112,7 @@ int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
 
 /* mha.head0.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -168,7 +168,7 @@ int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
 
 /* mha.head0.context: attend 128 queries, 128 keys, head size 64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 4903 cycles */
+ * predicted: 4841 cycles */
 int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
 {
     enum { L1_QUERY = 0, L1_KEY = 8192, L1_VALUE = 16384, L1_OUT = 24576, L1_SCRATCH = 32768 }; /* byte offsets in L1 */
@@ -251,7 +251,7 @@ int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8
 
 /* mha.head0.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -307,7 +307,7 @@ int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
 
 /* mha.head1.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -363,7 +363,7 @@ int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
 
 /* mha.head1.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -419,7 +419,7 @@ int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
 
 /* mha.head1.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -475,7 +475,7 @@ int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
 
 /* mha.head1.context: attend 128 queries, 128 keys, head size 64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 4903 cycles */
+ * predicted: 4841 cycles */
 int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
 {
     enum { L1_QUERY = 0, L1_KEY = 8192, L1_VALUE = 16384, L1_OUT = 24576, L1_SCRATCH = 32768 }; /* byte offsets in L1 */
@@ -558,7 +558,7 @@ int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8
 
 /* mha.head1.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1514 cycles */
+ * predicted: 1452 cycles */
 int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
