@@ -191,16 +191,17 @@ def test_contradictory_options(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ZOO)
-def test_an_answer_takes_less_than_three_seconds(network: str) -> None:
-    """Of a core's time: the machine may be busy with something else."""
+def test_an_answer_takes_seconds(network: str) -> None:
+    """Less than eight times what importing TVM takes, which is more than half of small answers."""
+    imported = min(_cpu_seconds([sys.executable, "-c", "import tvm"]) for _ in range(3))
     command = [sys.executable, "-m", "htvm.cli", "fit", f"zoo:{network}"]
-    times = []
-    for _ in range(3):
-        before = os.times()
-        subprocess.run(command, check=True, capture_output=True)
-        after = os.times()
-        times.append(
-            after.children_user - before.children_user
-            + after.children_system - before.children_system
-        )  # fmt: skip
-    assert min(times) < 3.0
+    assert min(_cpu_seconds(command) for _ in range(3)) < 8 * imported
+
+
+def _cpu_seconds(command: list[str]) -> float:
+    """CPU time of a command: the machine may be busy with something else."""
+    before = os.times()
+    subprocess.run(command, check=True, capture_output=True)
+    after = os.times()
+    user = after.children_user - before.children_user
+    return user + after.children_system - before.children_system
