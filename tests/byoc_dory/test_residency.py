@@ -3,7 +3,6 @@ L1 replayed, and never slower than each layer alone."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -28,6 +27,7 @@ from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling import Tile
 from tests.byoc_dory.layers import NETWORKS, int8
 from tests.byoc_dory.plans import program_of
+from tests.stopwatch import yardsticks
 
 TILE = Tile(1, 1, 1, 1)
 
@@ -269,7 +269,7 @@ def test_random_regions_are_placed_and_never_slower_than_their_layers_alone(seed
 def test_networks_equal_dynamic_programming(
     network: str, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan of fewest cycles there is, offsets and all; planned in less than two seconds."""
+    """The plan of fewest cycles there is, offsets and all."""
     seen: list[RegionProblem] = []
 
     def spy(problem: RegionProblem, node_limit: int) -> joint.Decision | None:
@@ -278,9 +278,8 @@ def test_networks_equal_dynamic_programming(
 
     monkeypatch.setattr(joint, "solve_joint", spy)
     region = region_of(NETWORKS[network]())
-    start = time.process_time()
-    plan = planned(region, budget)
-    assert time.process_time() - start < 8.0  # a planner that hangs, not one that is slow
+    plan, spent = yardsticks(lambda: planned(region, budget))
+    assert spent < 500
     replay(region, plan, budget)
     assert plan.cycles <= plan.apart
     for problem in seen:
@@ -386,7 +385,7 @@ def test_long_regions_are_planned_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [40_000, 64_000])
-def test_a_hundred_layers_take_less_than_ten_seconds(budget: int) -> None:
+def test_a_hundred_layers_take_seconds(budget: int) -> None:
     rng = np.random.default_rng(0)
     x = Tensor("x", (24, 20, 20))
     layers: list[Layer] = []
@@ -408,8 +407,7 @@ def test_a_hundred_layers_take_less_than_ten_seconds(budget: int) -> None:
         ]
         x = layers[-1].output
     region = region_of(layers)
-    start = time.process_time()
-    plan = planned(region, budget)
-    assert time.process_time() - start < 10.0
+    plan, spent = yardsticks(lambda: planned(region, budget))
+    assert spent < 1000
     replay(region, plan, budget)
     assert plan.cycles < plan.apart
