@@ -12,6 +12,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.plan_cost import PlanCost
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Tiler
 from byoc_dory.soc.base import Accelerator, Soc
@@ -242,7 +243,7 @@ class _Budget:
         tiler = Tiler(
             accelerator=self.accelerator.name,
             problem=self.problem,
-            cost=self._cycles,
+            cost=PlanCost(self.layer, self.accelerator, self.soc, self.options),
             objective=objective,
             heuristics=heuristics,
             # If requested by name, latency is not traded for room in L2.

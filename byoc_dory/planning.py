@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
+from byoc_dory.plan_cost import PlanCost
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tileloop.checks import check
-from byoc_dory.tileloop.cycles import Prices
 from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
@@ -128,16 +127,10 @@ def _buffers_alone(
 
 def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOptions) -> Tiler:
     name = options.tiles_for
-    prices: defaultdict[Hashable, Prices] = defaultdict(dict)
-
-    def cost(plan: LayerPlan) -> int:
-        known = prices[plan.solution.tile, plan.resident_inputs, plan.resident_output]
-        return accelerator.plan_cost(layer, plan, soc, options, known)
-
     return Tiler(
         accelerator=accelerator.name,
         problem=_problem(layer, soc, accelerator, options),
-        cost=cost,
+        cost=PlanCost(layer, accelerator, soc, options),
         objective=None if name == LATENCY else _objective(accelerator, name),
         heuristics=tuple(accelerator.objectives.values()),
         options=options,

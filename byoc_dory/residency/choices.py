@@ -8,12 +8,13 @@ overwrite maps behind it (`surplus`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from math import inf
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
+from byoc_dory.plan_cost import PlanCost
 from byoc_dory.residency.problem import Choice
 from byoc_dory.residency.tensors import tensors_in_l1
 from byoc_dory.tiling import (
@@ -30,10 +31,7 @@ from byoc_dory.tiling.latency import lines, sizes
 from byoc_dory.tiling.problem import solution_of
 from byoc_dory.tiling.shortage import require_feasible
 
-__all__ = ["Offer", "PlanCost", "Tiler"]
-
-PlanCost: TypeAlias = Callable[[LayerPlan], int]
-"""Returns the predicted cycles of a layer under a plan (offsets in L1 do not matter)."""
+__all__ = ["Offer", "Tiler"]
 
 # Tiles slower than the fastest by more than this factor are left out: no saving of memory is worth
 # that.
@@ -134,55 +132,48 @@ class Offer:
             solver="joint",
         )
 
-    def _choice(
+    def choice(
         self, tile: Tile, buffers: int, resident_inputs: tuple[bool, ...], resident_output: bool
     ) -> Choice | None:
         """Return the choice, or ``None`` if it does not fit."""
         tiler = self.tiler
-        once = 1 if buffers > 1 and tiler.problem.inputs_once else 0
-        for input_buffers in sorted({0, once}):
-            taken = tensors_in_l1(
-                tiler.problem,
-                tile,
-                buffers,
-                resident_inputs,
-                resident_output,
-                tiler.options.loop_order,
-                input_buffers,
-            ).bytes
-            if taken <= tiler.problem.l1_limit:
-                break
-        else:
+        taken, once = self.taken(tile, buffers, resident_inputs, resident_output)
+        if taken > tiler.problem.l1_limit:
             return None
         solution = solution_of(tiler.problem, tile)
-        plan = tiler.plan(solution, buffers, resident_inputs, resident_output, input_buffers)
+        plan = tiler.plan(solution, buffers, resident_inputs, resident_output, once)
         cycles = tiler.cost(plan)
-        return Choice(tile, buffers, resident_inputs, resident_output, taken, cycles, input_buffers)
+        return Choice(tile, buffers, resident_inputs, resident_output, taken, cycles, once)
+
+    def taken(
+        self, tile: Tile, buffers: int, resident_inputs: tuple[bool, ...], resident_output: bool
+    ) -> tuple[int, int]:
+        """Return the bytes of L1, and the number of input buffers if fewer are needed to fit."""
+        problem, order = self.tiler.problem, self.tiler.options.loop_order
+        residents = (resident_inputs, resident_output)
+        taken = tensors_in_l1(problem, tile, buffers, *residents, order).bytes
+        if taken <= problem.l1_limit or buffers == 1 or not problem.inputs_once:
+            return taken, 0
+        return tensors_in_l1(problem, tile, buffers, *residents, order, 1).bytes, 1
 
     # ------------------------------------------------------------------ nothing resident
 
     def _apart(self, alone: tuple[bool, ...]) -> list[Choice]:
         """Return choices without residents, with one and two buffers."""
         found: list[Choice] = []
-        for buffers in (1, 2):
-            known: dict[Tile, Choice | None] = {}
-
-            def of(
-                tile: Tile, buffers: int = buffers, known: dict[Tile, Choice | None] = known
-            ) -> Choice | None:
-                if tile not in known:
-                    known[tile] = self._choice(tile, buffers, alone, False)
-                return known[tile]
-
-            if self.tiler.objective is None:
-                self._search(buffers, of)
-            else:
-                for tile in self._picked(self.tiler.objective, buffers):
-                    of(tile)
-            found += [choice for choice in known.values() if choice is not None]
         if self.tiler.objective is None:
-            found = self._filling(found)
+            for buffers in (1, 2):
+                found += _Search(self, buffers, alone, found).run()
+            return _undominated(self._filling(found))
+        for buffers in (1, 2):
+            for tile in dict.fromkeys(self._picked(self.tiler.objective, buffers)):
+                choice = self.choice(tile, buffers, alone, False)
+                found += [choice] if choice is not None else []
         return _undominated(found)
+
+    def fills(self, choice: Choice) -> bool:
+        """Whether the weights of a choice leave no holes in L2."""
+        return self.tiler.problem.fills_blocks(choice.tile)
 
     def _filling(self, found: list[Choice]) -> list[Choice]:
         """Return choices whose weights fill L2 without holes, unless they cost more than a little.
@@ -191,39 +182,11 @@ class Offer:
         """
         if self.tiler.options.objective == LATENCY:
             return found
-        filling = [choice for choice in found if self.tiler.problem.fills_blocks(choice.tile)]
+        filling = list(filter(self.fills, found))
         if not filling:
             return found
         least, quickest = (min(choice.cycles for choice in some) for some in (filling, found))
         return filling if least * 100 <= quickest * (100 + _WORTH_HOLES) else found
-
-    def _search(self, buffers: int, of: Callable[[Tile], Choice | None]) -> None:
-        """Yield the fastest tile, and the smaller ones of the grid that are not much slower."""
-        problem = self.tiler.problem
-
-        def cycles(tile: Tile) -> int:
-            choice = of(tile)
-            assert choice is not None, tile
-            return choice.cycles
-
-        share = replace(problem, l1_limit=_share(problem, problem.l1_limit, buffers))
-        best: int | None = None
-        if shortage_of(share) is None:
-            options = self.tiler.options
-            best = quickest(share, cycles, self.tiler.heuristics, options).objective
-        # If only one tile of the input is moved, two buffers of the output may fit although two of
-        # both do not: the grid covers all of L1.
-        for line in lines(problem):
-            before: int | None = None
-            for tile in line:
-                choice = of(tile)
-                if choice is None:
-                    continue
-                now = choice.cycles
-                best = now if best is None else min(best, now)
-                if before is not None and now >= before and now > _HOPELESS * best:
-                    break
-                before = now
 
     # ------------------------------------------------------------------ residents
 
@@ -233,7 +196,7 @@ class Offer:
         every = all(mask) and leave and not self.tiler.problem.weights.in_l1
         for tile in self._whole_maps():
             for buffers in (1,) if every or tile.k >= self.tiler.problem.k.size else (1, 2):
-                choice = self._choice(tile, buffers, mask, leave)
+                choice = self.choice(tile, buffers, mask, leave)
                 if choice is not None:
                     found.append(choice)
         return _undominated(found)
@@ -265,9 +228,86 @@ class Offer:
             yield solution.tile
 
 
+class _Search:
+    """The search among the tiles of a layer with one number of buffers, without residents.
+
+    Tiles that cannot be as fast as another choice in as few bytes are skipped: their least cycles
+    are known if they were evaluated with another number of buffers.
+    """
+
+    def __init__(
+        self, offer: Offer, buffers: int, alone: tuple[bool, ...], others: Iterable[Choice]
+    ) -> None:
+        self.offer, self.buffers, self.alone = offer, buffers, alone
+        self.problem = offer.tiler.problem
+        self.known: dict[Tile, Choice | None] = {}
+        # A tile that fills blocks is compared with such tiles only; see `Offer._filling`.
+        self.rivals: dict[bool, list[Choice]] = {True: [], False: []}
+        for choice in others:
+            self._meet(choice)
+
+    def run(self) -> list[Choice]:
+        """Return the fastest tile, and the smaller ones of the grid that are not much slower."""
+        tiler = self.offer.tiler
+        share = replace(
+            self.problem, l1_limit=_share(self.problem, self.problem.l1_limit, self.buffers)
+        )
+        best = inf
+        if shortage_of(share) is None:
+            found = quickest(share, self._cycles, tiler.heuristics, tiler.options, self._beaten)
+            best = found.objective
+        # If only one tile of the input is moved, two buffers of the output may fit although two of
+        # both do not: the grid covers all of L1.
+        for line in lines(self.problem):
+            before = inf
+            for tile in line:
+                cycles = self._beaten(tile)
+                if cycles is None:
+                    choice = self._choice(tile)
+                    if choice is None:
+                        continue
+                    cycles = choice.cycles
+                    best = min(best, cycles)
+                if before <= cycles and cycles > _HOPELESS * best:
+                    break
+                before = cycles
+        return [choice for choice in self.known.values() if choice is not None]
+
+    def _choice(self, tile: Tile) -> Choice | None:
+        if tile not in self.known:
+            choice = self.known[tile] = self.offer.choice(tile, self.buffers, self.alone, False)
+            if choice is not None:
+                self._meet(choice)
+        return self.known[tile]
+
+    def _cycles(self, tile: Tile) -> int:
+        choice = self._choice(tile)
+        assert choice is not None, tile
+        return choice.cycles
+
+    def _beaten(self, tile: Tile) -> int | None:
+        """Return the least cycles of a tile to be skipped, else None."""
+        least = self.offer.tiler.cost.least(tile, self.alone, False)
+        if not least or tile in self.known:
+            return None
+        taken, _ = self.offer.taken(tile, self.buffers, self.alone, False)
+        rivals = self.rivals[self.problem.fills_blocks(tile)]
+        return least if _behind(rivals, taken, least - 1) else None
+
+    def _meet(self, choice: Choice) -> None:
+        for fills in {False, self.offer.fills(choice)}:
+            if not _behind(self.rivals[fills], choice.bytes, choice.cycles):
+                self.rivals[fills].append(choice)
+
+
 def _share(problem: TilingProblem, limit: int, buffers: int) -> int:
     """The L1 bytes for one copy of a tile, given the number of buffers and what exists once."""
     return (limit - problem.fixed_bytes) // buffers + problem.fixed_bytes
+
+
+def _behind(choices: Iterable[Choice], size: int, cycles: int) -> bool:
+    """Whether one of the choices takes as few bytes and as few cycles."""
+    return any([choice.cycles <= cycles and choice.bytes <= size for choice in choices])
 
 
 def _undominated(choices: Iterable[Choice]) -> list[Choice]:

@@ -52,10 +52,9 @@ def tensors_in_l1(
     of buffers of operands, if other than ``buffers``.
     """
     one_in, one_out, one_weights = problem.memory(tile)
-    channels, rows, columns = (
-        -(-axis.size // size)
-        for axis, size in ((problem.k, tile.k), (problem.y, tile.y), (problem.x, tile.x))
-    )
+    channels = -(-problem.k.size // tile.k)
+    rows = -(-problem.y.size // tile.y)
+    columns = -(-problem.x.size // tile.x)
     tiles = channels * rows * columns
     loads = rows * columns
     if problem.channels_follow_k or (loop_order == "kyx" and loads > 1):
@@ -65,8 +64,10 @@ def tensors_in_l1(
     weights = min(buffers, channels) * one_weights if problem.weights.in_l1 else 0
     return Tensors(
         tuple(
-            0 if resident else round_up(size, ALIGNMENT)
-            for size, resident in zip(operands, resident_inputs, strict=True)
+            [
+                0 if resident else round_up(size, ALIGNMENT)
+                for size, resident in zip(operands, resident_inputs, strict=True)
+            ]
         ),
         0 if resident_output else round_up(min(buffers, tiles) * one_out, ALIGNMENT),
         round_up(weights + problem.fixed.scratch, ALIGNMENT),

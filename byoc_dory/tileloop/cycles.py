@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
@@ -100,8 +100,18 @@ class Price(NamedTuple):
     store: Moved | None
 
 
-Prices: TypeAlias = dict[tuple[int, ...], Price]
-"""Prices of tiles, by the indices of the first tile of each kind."""
+@dataclass
+class Prices:
+    """The prices of a layer's tiles of one size.
+
+    Attributes:
+        kinds: prices of tiles, by the indices of the first tile of each kind.
+        least: the sum of all computations or of all transfers in cycles, whichever is larger: no
+            number of buffers makes the layer faster.  0: not known yet.
+    """
+
+    kinds: dict[tuple[int, ...], Price] = field(default_factory=dict)
+    least: int = 0
 
 
 class _Anywhere(LoopTile):
@@ -123,7 +133,9 @@ def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> Pric
         return costs.move(program.block(operand, tile), operand.block.by_rows)
 
     work = costs.compute(program.call(tile))
-    return Price(work, tuple(map(moved, program.operands)), moved(program.result))
+    return Price(
+        work, tuple([moved(operand) for operand in program.operands]), moved(program.result)
+    )
 
 
 def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = None) -> int:
@@ -137,7 +149,7 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
         costs: costs of its transfers and calls.
         known: prices already known for this layer's tiles of these sizes; new ones are added.
     """
-    known = {} if known is None else known
+    known = Prices() if known is None else known
     if not program.pipelined and costs.overheads == Overheads():
         return _in_turn(program, costs, known)
     return _Timeline(program, costs, known).run()
@@ -145,23 +157,25 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
 
 def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
     """Return the sum over all tiles."""
-    total = 0
-    for tile, chosen, count in kinds_of_tiles(program):
-        cost = known.get(tile.indices)
+    work = fill = transfers = 0
+    for indices, chosen, count in kinds_of_tiles(program):
+        cost = known.kinds.get(indices)
         if cost is None:
-            cost = known[tile.indices] = _price(program, costs, tile.indices)
-        total += count * (cost.work.cycles + cost.work.fill)
+            cost = known.kinds[indices] = _price(program, costs, indices)
+        work += count * cost.work.cycles
+        fill += count * cost.work.fill
         if cost.store is not None:
-            total += count * cost.store.cycles
+            transfers += count * cost.store.cycles
         for operand, moved in zip(program.operands, cost.loads, strict=True):
             if moved is not None:
-                total += moves_of_kind(program, operand, chosen) * moved.cycles
-    return total
+                transfers += moves_of_kind(program, operand, chosen) * moved.cycles
+    known.least = max(work, transfers)
+    return work + fill + transfers
 
 
 def simulated_cycles(program: TileProgram, costs: Costs) -> int:
     """Return the same by simulating all tiles."""
-    return _Timeline(program, costs, {}).run()
+    return _Timeline(program, costs, Prices()).run()
 
 
 class _Timeline:
@@ -172,13 +186,14 @@ class _Timeline:
     """
 
     def __init__(self, program: TileProgram, costs: Costs, known: Prices) -> None:
-        self.program, self.costs, self.overheads = program, costs, costs.overheads
+        self.program, self.known, self.overheads = program, known, costs.overheads
         self.blocking = program.pipeline.blocking
         self.queue = costs.queue
         self.order, self.latency = self.overheads.order, self.overheads.latency
         self.host = self.overheads.call
         self.dma = 0
         self.device = 0
+        self.transfers = 0  # cycles of all transfers
         self.batch = (0, 0, 0)  # transfers since the DMA was idle: begin, cycles, commands
         self.tiles = _tiles(program, costs, known)
         # Each operand is loaded once in this many tiles.
@@ -217,6 +232,7 @@ class _Timeline:
             for action, distance in actions:
                 if 0 <= round_ - distance < count:
                     action(round_ - distance)
+        self.known.least = max(self.transfers, sum([tile.work.cycles for tile in self.tiles]))
         return max(self.host, self.dma) + self.overheads.wait
 
     def _load(self, number: int) -> None:
@@ -236,6 +252,7 @@ class _Timeline:
             self._order(store)
 
     def _order(self, moved: Moved) -> None:
+        self.transfers += moved.cycles
         self.host += self.order
         ready = self.host + self.latency
         if self.blocking:
@@ -291,8 +308,8 @@ def _tiles(program: TileProgram, costs: Costs, known: Prices) -> list[Price]:
     # For each tile along an axis, the first tile of the same kind.
     firsts = [[axis.kinds[0][kind] for kind in axis.kinds[1]] for axis in program.axes]
     for indices in itertools.product(*firsts):
-        price = known.get(indices)
+        price = known.kinds.get(indices)
         if price is None:
-            price = known[indices] = _price(program, costs, indices)
+            price = known.kinds[indices] = _price(program, costs, indices)
         found.append(price)
     return found

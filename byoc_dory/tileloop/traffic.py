@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from typing import TypeAlias
 
-from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
+from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import evaluate
 
 __all__ = ["Traffic", "kinds_of_tiles", "traffic_of"]
@@ -28,13 +28,18 @@ class Traffic:
     constants: int
 
 
-def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[LoopTile, tuple[int, ...], int]]:
-    """Yield (one tile, its kind on each axis, number of such tiles) for each shape of tiles."""
+Indices: TypeAlias = tuple[int, ...]
+
+
+def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Indices, tuple[int, ...], int]]:
+    """Yield (one tile's indices, its kind on each axis, number of such) for each shape of tiles."""
     axes = program.axes
     for chosen in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
-        pairs = list(zip(axes, chosen, strict=True))
-        indices = tuple([axis.kinds[0][kind] for axis, kind in pairs])
-        yield program.at(indices), chosen, prod([axis.kind_counts[kind] for axis, kind in pairs])
+        indices, count = [], 1
+        for axis, kind in zip(axes, chosen, strict=True):
+            indices.append(axis.kinds[0][kind])
+            count *= axis.kind_counts[kind]
+        yield tuple(indices), chosen, count
 
 
 def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...]) -> int:
@@ -52,7 +57,8 @@ def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...
 def traffic_of(program: TileProgram) -> Traffic:
     """Return the bytes of all transfers, and those that the accelerator fetches itself."""
     read = written = constants = 0
-    for tile, chosen, count in kinds_of_tiles(program):
+    for indices, chosen, count in kinds_of_tiles(program):
+        tile = program.at(indices)
         for operand in program.loaded:
             moved = moves_of_kind(program, operand, chosen) * program.block(operand, tile).size
             if operand.constant:

@@ -14,7 +14,14 @@ from math import prod
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
-from byoc_dory.tiling.latency import LATENCY, Cost, TileCandidate, candidates, solve_latency
+from byoc_dory.tiling.latency import (
+    LATENCY,
+    Beaten,
+    Cost,
+    TileCandidate,
+    candidates,
+    solve_latency,
+)
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import (
     Axis,
@@ -94,6 +101,7 @@ def quickest(
     cost: Cost,
     heuristics: Iterable[Objective] = (),
     options: TilingOptions = _DEFAULTS,
+    beaten: Beaten = lambda tile: None,
 ) -> Solution:
     """Return the tile with fewest cycles, never slower than the tiles of ``heuristics``.
 
@@ -102,6 +110,7 @@ def quickest(
         cost: the accelerator's cycle model.
         heuristics: heuristics whose tiles are also candidates.
         options: ``solver="exhaustive"`` evaluates all tiles.
+        beaten: finds tiles that need not be evaluated if the best one is faster than their bound.
 
     Raises:
         TilingError: no tile fits.
@@ -114,5 +123,5 @@ def quickest(
         also = best_tiles(problem, heuristics)
     else:
         also = tuple(solve(problem, objective, options).tile for objective in heuristics)
-    found = solve_latency(problem, cost, also)
+    found = solve_latency(problem, cost, also, beaten=beaten)
     return replace(found, seconds=time.perf_counter() - start)

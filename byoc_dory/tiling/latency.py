@@ -14,6 +14,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ from byoc_dory.tiling.shortage import require_feasible
 __all__ = [
     "LATENCY",
     "TileCandidate",
+    "Beaten",
     "Cost",
     "all_candidates",
     "candidates",
@@ -38,6 +40,9 @@ LATENCY = "latency"
 
 Cost: TypeAlias = Callable[[Tile], int]
 """Returns the predicted cycles of a layer with a tile."""
+
+Beaten: TypeAlias = Callable[[Tile], int | None]
+"""Returns a lower bound of these if the tile is of no interest otherwise, else None."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,12 @@ def all_candidates(
 
 
 def solve_latency(
-    problem: TilingProblem, cost: Cost, also: Iterable[Tile] = (), *, every_tile: bool = False
+    problem: TilingProblem,
+    cost: Cost,
+    also: Iterable[Tile] = (),
+    *,
+    every_tile: bool = False,
+    beaten: Beaten = lambda tile: None,
 ) -> Solution:
     """Return the fastest tile found; among equals the one with the largest k, then y, x and c.
 
@@ -116,6 +126,7 @@ def solve_latency(
         cost: the accelerator's cycle model.
         also: additional tiles to consider.
         every_tile: whether to evaluate all tiles, for small layers and for testing.
+        beaten: finds tiles that need not be evaluated if the best one is faster than their bound.
 
     Returns:
         ``objective`` is in cycles.  ``status`` is ``"optimal"`` if every tile was evaluated, else
@@ -126,7 +137,7 @@ def solve_latency(
     """
     start = time.perf_counter()
     require_feasible(problem)
-    search = _Search(problem, cost)
+    search = _Search(problem, cost, beaten)
     if every_tile:
         best = min((Tile(*row) for row in feasible_tiles(problem).tolist()), key=search.rank)
     else:
@@ -150,16 +161,31 @@ _HOPELESS = 1.5
 class _Search:
     """The tiles evaluated so far, and steps to better ones."""
 
-    def __init__(self, problem: TilingProblem, cost: Cost) -> None:
+    def __init__(self, problem: TilingProblem, cost: Cost, beaten: Beaten) -> None:
         self.problem = problem
         self.cost = cost
+        self.beaten = beaten
         self.known: dict[Tile, int] = {}
+        self.bounds: dict[Tile, int] = {}
+        self.least = inf
 
-    def rank(self, tile: Tile) -> tuple[int, tuple[int, int, int, int]]:
-        """Return a sort key that puts the better tile first."""
-        if tile not in self.known:
-            self.known[tile] = self.cost(tile)
-        return self.known[tile], (-tile.k, -tile.y, -tile.x, -tile.c)
+    def rank(self, tile: Tile) -> tuple[float, tuple[int, int, int, int]]:
+        """Return a sort key that puts the better tile first; lower bounds do for slower tiles."""
+        cycles = self.known.get(tile)
+        if cycles is None:
+            cycles = self.bounds.get(tile)
+        if cycles is None:
+            cycles = self._evaluate(tile)
+        return cycles, (-tile.k, -tile.y, -tile.x, -tile.c)
+
+    def _evaluate(self, tile: Tile) -> int:
+        bound = self.beaten(tile)
+        if bound is not None and bound > self.least:
+            self.bounds[tile] = bound
+            return bound
+        cycles = self.known[tile] = self.cost(tile)
+        self.least = min(self.least, cycles)
+        return cycles
 
     def start(self, also: Iterable[Tile]) -> Tile:
         """Return the best tile of the grid and of ``also``."""
@@ -168,7 +194,7 @@ class _Search:
             if self.problem.tile_fits(tile):
                 best = tile if best is None else min(best, tile, key=self.rank)
         for line in lines(self.problem):
-            before = 0
+            before: float = 0
             for tile in line:
                 cycles, _ = self.rank(tile)
                 best = tile if best is None else min(best, tile, key=self.rank)

@@ -59,29 +59,38 @@ def c_type(dtype: str) -> str:
         ) from None
 
 
+# The positive numbers of these do not exist in C.
+_LOWEST = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"}
+
+
 def c_array(data: np.ndarray) -> str:
     """Return the elements of an array as C initializers, in C order, in lines of 100 columns."""
     flat = np.ascontiguousarray(data).reshape(-1)
     if flat.size == 0:
         raise UnsupportedError("an empty array has no counterpart in C")
-    if flat.dtype == np.float32:
-        words = [f"{float(value).hex()}f" for value in flat]
-    else:
-        words = [str(value) for value in flat.tolist()]
-        lowest = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"}
-        if flat.dtype.name in lowest:
-            minimum = str(np.iinfo(flat.dtype).min)
-            words = [lowest[flat.dtype.name] if word == minimum else word for word in words]
-        elif flat.dtype == np.uint32:
-            words = [word + "u" for word in words]
+    # A weight occurs many times, so each is spelled once; by bits, because 0.0 equals -0.0.
+    bits = flat.view(f"u{flat.itemsize}")
+    _, first, which = np.unique(bits, return_index=True, return_inverse=True)
+    words = [_literal(value) for value in flat[first]]
     # Equal widths, so that a changed value changes a single line.
     width = max(map(len, words))
+    words = [word.rjust(width) for word in words]
     per_line = max(1, (_WIDTH - 4) // (width + 2))
+    numbers = which.tolist()
     lines = [
-        "    " + ", ".join(word.rjust(width) for word in words[start : start + per_line]) + ","
-        for start in range(0, len(words), per_line)
+        "    " + ", ".join([words[number] for number in numbers[start : start + per_line]]) + ","
+        for start in range(0, len(numbers), per_line)
     ]
     return "\n".join(lines)
+
+
+def _literal(value: np.generic) -> str:
+    if isinstance(value, np.float32):
+        return f"{float(value).hex()}f"
+    if isinstance(value, np.uint32):
+        return f"{value}u"
+    lowest = isinstance(value, np.integer) and value == np.iinfo(value.dtype).min
+    return _LOWEST.get(value.dtype.name, str(value)) if lowest else str(value)
 
 
 def _comment(text: str) -> str:

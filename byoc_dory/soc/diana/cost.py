@@ -73,8 +73,9 @@ def _filter_rows(trigger: ConvTrigger) -> int:
     total = 0
     for tap in range(trigger.fy):
         # Output row r reads input row r * stride + tap - pad_top.
-        first = max(0, _blocks(trigger.pad_top - tap, trigger.stride))
-        last = min(trigger.oy - 1, (trigger.iy - 1 + trigger.pad_top - tap) // trigger.stride)
+        before = trigger.pad_top - tap
+        first = max(0, _blocks(before, trigger.stride))
+        last = min(trigger.oy - 1, (trigger.iy - 1 + before) // trigger.stride)
         total += max(0, last - first + 1)
     return total
 
@@ -101,8 +102,10 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
     ``ahead``: whether the registers of each trigger except the first are written while the previous
     one runs.
     """
-    if isinstance(step, Load | Store):
-        return dma_cycles(step.block, dma, isinstance(step, Load) and step.by_rows)
+    if isinstance(step, Load):
+        return dma_cycles(step.block, dma, step.by_rows)
+    if isinstance(step, Store):
+        return dma_cycles(step.block, dma)
     if isinstance(step, AnalogTrigger):
         assert isinstance(core, AnalogCore)
         return analog_cycles(step, core)
