@@ -1,4 +1,4 @@
-"""Limits on CPU time that hold on fast and slow machines alike."""
+"""Helper: limits on CPU time that hold on fast and slow machines alike."""
 
 from __future__ import annotations
 
