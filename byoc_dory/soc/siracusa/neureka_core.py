@@ -1,0 +1,118 @@
+"""`Neureka`: the numbers of N-EUREKA, the convolution engine, by mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["Mode", "Neureka"]
+
+
+class Mode(IntEnum):
+    """What a job computes; the values are those of the register conf0, bits 6:5."""
+
+    CONV3X3 = 0
+    DEPTHWISE3X3 = 1
+    CONV1X1 = 2
+
+
+@dataclass(frozen=True)
+class Neureka:
+    """An array that computes blocks of outputs from weights in bit-planes.
+
+    A job (register map: ``siracusa_neureka_regs.h``) is a convolution with stride 1.  It is
+    computed in tiles of output channels ("Ko tiles"); within each, in blocks of ``block`` x
+    ``block`` outputs; within each, in tiles of input channels ("Ki tiles"), whose input patch is
+    loaded first.  `neureka_cycles` has the formulas of the cycles.
+
+    Fields with three numbers have one for each `Mode`, in the order of its values.
+
+    Attributes:
+        name: short name, unique within the SoC.
+        title: name in reports.
+        registers: device address of the register block.
+        l1: name of the memory that holds activations, factors, and weights if so chosen.
+        weight_window: device address that addresses of weights in the weight memory count from.
+        block: rows and columns of a block of outputs.
+        filter: rows and columns of the filter, except in `Mode.CONV1X1`.
+        input_channels: channels of a Ki tile.
+        output_channels: channels of a Ko tile.
+        min_weight_bits, max_weight_bits: allowed bits of a weight.
+        word_bytes: bytes of a word of weights, and of the words of int32 outputs.
+        max_padding: largest padding on any side.
+        max_shift: largest right shift.
+        contexts: number of jobs that may be queued, including the running one.
+        job_ids: jobs are numbered modulo this.
+        trigger, acquire, finished, status, running_job, soft_clear: offsets of the control
+            registers, in bytes.
+        job: offset of the first job register.
+        job_registers: number of job registers, 4 bytes each.
+        job_cycles: cycles of each job besides its blocks.
+        load_cycles: cycles of loading a patch besides its pixels.
+        prepare_cycles: cycles between loading and computing.
+        leave_cycles: cycles after computing.
+        prefetch_prepare_cycles: ``prepare_cycles`` with prefetch.
+        prefetch_window_cycles: cycles that hide computing with prefetch, besides those of the
+            pixels.
+        prefetch_last_cycles: additional cycles, with prefetch, of the last Ki tile of the last
+            block of a Ko tile, which hides behind nothing.
+        scale_channels: channels that the scales of a Ko tile are read for, except in the last one.
+        scale_word_bytes: bytes of scales read in a cycle.
+        scale_cycles: cycles of scaling a block besides reading the scales.
+        shift_cycles: additional cycles with a shift per channel.
+        bias_cycles, no_bias_cycles: cycles of bias and shift with and without a bias.
+        store_cycles: cycles of storing a block besides its words.
+        stream_in_cycles: cycles of reading partial sums of a block besides its words.
+        block_slack_cycles: further cycles of each block and Ko tile, which `cautious` sets.
+        uncertain_block_cycles: upper bound of what the public model of the chip may lack there.
+    """
+
+    name: str
+    title: str
+    registers: int
+    l1: str
+    weight_window: int
+    block: int
+    filter: int
+    input_channels: tuple[int, int, int]
+    output_channels: tuple[int, int, int]
+    min_weight_bits: int
+    max_weight_bits: int
+    word_bytes: int
+    max_padding: int
+    max_shift: int
+    contexts: int
+    job_ids: int
+    trigger: int
+    acquire: int
+    finished: int
+    status: int
+    running_job: int
+    soft_clear: int
+    job: int
+    job_registers: int
+    job_cycles: int
+    load_cycles: tuple[int, int, int]
+    prepare_cycles: tuple[int, int, int]
+    leave_cycles: tuple[int, int, int]
+    prefetch_prepare_cycles: tuple[int, int, int]
+    prefetch_window_cycles: tuple[int, int, int]
+    prefetch_last_cycles: tuple[int, int, int]
+    scale_channels: int
+    scale_word_bytes: int
+    scale_cycles: int
+    shift_cycles: int
+    bias_cycles: int
+    no_bias_cycles: int
+    store_cycles: tuple[int, int, int]
+    stream_in_cycles: int
+    block_slack_cycles: int
+    uncertain_block_cycles: int
+
+    def window(self, mode: Mode) -> int:
+        """Return the rows and columns of the filter."""
+        return 1 if mode == Mode.CONV1X1 else self.filter
+
+    def taps(self, mode: Mode) -> int:
+        """Return the number of positions of the filter."""
+        return self.window(mode) ** 2
