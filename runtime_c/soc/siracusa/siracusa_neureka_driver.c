@@ -1,0 +1,108 @@
+/* Driver of N-EUREKA. */
+#include "siracusa_neureka_driver.h"
+
+#include "htvm_hal.h"
+
+#define NEUREKA(reg) (SIRACUSA_NEUREKA_REGISTERS + SIRACUSA_NEUREKA_##reg)
+
+_Static_assert(SIRACUSA_NEUREKA_JOB_IDS == 256, "numbers of jobs are compared as bytes");
+
+static const uint8_t KI_CHANNELS[] = {SIRACUSA_NEUREKA_INPUT_CHANNELS};
+static const uint8_t KO_CHANNELS[] = {SIRACUSA_NEUREKA_OUTPUT_CHANNELS};
+
+static uint32_t pair(uint32_t high, uint32_t low) { return high << 16 | low; }
+
+/* How many parts of `step` there are, and the size of the last. */
+static uint32_t parts(uint32_t size, uint32_t step) { return (size + step - 1u) / step; }
+
+static uint32_t last(uint32_t size, uint32_t step) { return size - (parts(size, step) - 1u) * step; }
+
+static void fill_weights(uint32_t *value, const siracusa_neureka_job_t *job, uint32_t ki_tiles)
+{
+    const uint32_t planes = job->mode == SIRACUSA_NEUREKA_MODE_1X1 ? 1u : job->weight_bits;
+    const uint32_t channel = SIRACUSA_NEUREKA_WORD_BYTES * planes * ki_tiles;
+    const uint32_t offset = job->weights - SIRACUSA_NEUREKA_WEIGHT_WINDOW;
+    const int apart = offset < HTVM_MRAM_SIZE + HTVM_SRAM_SIZE;
+    value[SIRACUSA_NEUREKA_WEIGHTS] = apart ? offset : job->weights;
+    value[SIRACUSA_NEUREKA_WEIGHT_WORD] = SIRACUSA_NEUREKA_WORD_BYTES;
+    value[SIRACUSA_NEUREKA_WEIGHT_CHANNEL] =
+        job->mode == SIRACUSA_NEUREKA_MODE_DEPTHWISE ? 0 : channel;
+    value[SIRACUSA_NEUREKA_WEIGHT_NONE] = 0;
+    value[SIRACUSA_NEUREKA_OFFSET] = (uint32_t)job->offset;
+    value[SIRACUSA_NEUREKA_MASK] = job->mask;
+    value[SIRACUSA_NEUREKA_CONF0] =
+        job->flags | SIRACUSA_NEUREKA_WEIGHT_BITS((uint32_t)job->weight_bits) |
+        SIRACUSA_NEUREKA_MODE((uint32_t)job->mode) | SIRACUSA_NEUREKA_WEIGHT_OFFSET |
+        SIRACUSA_NEUREKA_SHIFT((uint32_t)job->shift) |
+        (apart ? SIRACUSA_NEUREKA_WEIGHT_MEMORY : 0) |
+        ((job->flags & SIRACUSA_NEUREKA_SCALED) != 0 ? 0 : SIRACUSA_NEUREKA_OUTPUT_32);
+}
+
+static void fill_blocks(uint32_t *value, const siracusa_neureka_job_t *job)
+{
+    const uint32_t step = SIRACUSA_NEUREKA_BLOCK;
+    const uint32_t halo = job->mode == SIRACUSA_NEUREKA_MODE_1X1 ? 0 : SIRACUSA_NEUREKA_FILTER - 1u;
+    const uint32_t rows = last(job->rows, step);
+    const uint32_t columns = last(job->columns, step);
+    value[SIRACUSA_NEUREKA_BLOCKS] = pair(parts(job->rows, step), parts(job->columns, step));
+    value[SIRACUSA_NEUREKA_LAST_OUTPUTS] = pair(rows, columns);
+    value[SIRACUSA_NEUREKA_LAST_INPUTS] =
+        pair(rows + halo - job->padding_bottom, columns + halo - job->padding_right);
+    value[SIRACUSA_NEUREKA_PADDING] =
+        (uint32_t)job->padding_top << 28 | (uint32_t)job->padding_right << 24 |
+        (uint32_t)job->padding_bottom << 20 | (uint32_t)job->padding_left << 16 |
+        job->padding_value;
+}
+
+void siracusa_neureka_fill(siracusa_neureka_registers_t *registers,
+                           const siracusa_neureka_job_t *job)
+{
+    uint32_t *value = registers->value;
+    const uint32_t ko = KO_CHANNELS[job->mode];
+    const uint32_t ki = KI_CHANNELS[job->mode];
+    fill_weights(value, job, parts(job->inputs, ki));
+    fill_blocks(value, job);
+    value[SIRACUSA_NEUREKA_INPUT] =
+        job->input - job->padding_top * job->input_row - job->padding_left * job->input_pixel;
+    value[SIRACUSA_NEUREKA_OUTPUT] = job->output;
+    value[SIRACUSA_NEUREKA_SCALES] = job->scales;
+    value[SIRACUSA_NEUREKA_SHIFTS] = job->shifts;
+    value[SIRACUSA_NEUREKA_BIASES] = job->biases;
+    value[SIRACUSA_NEUREKA_INPUT_PIXEL] = job->input_pixel;
+    value[SIRACUSA_NEUREKA_INPUT_ROW] = job->input_row;
+    value[SIRACUSA_NEUREKA_INPUT_NONE] = 0;
+    value[SIRACUSA_NEUREKA_OUTPUT_WORD] = SIRACUSA_NEUREKA_WORD_BYTES;
+    value[SIRACUSA_NEUREKA_OUTPUT_PIXEL] = job->output_pixel;
+    value[SIRACUSA_NEUREKA_OUTPUT_ROW] = job->output_row;
+    value[SIRACUSA_NEUREKA_TILES] = pair(parts(job->outputs, ko), parts(job->inputs, ki));
+    value[SIRACUSA_NEUREKA_LAST_CHANNELS] = pair(last(job->outputs, ko), last(job->inputs, ki));
+}
+
+uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers)
+{
+    uint32_t number;
+    do {
+        number = htvm_hal_read(NEUREKA(ACQUIRE));
+    } while (number >= SIRACUSA_NEUREKA_JOB_IDS);
+    for (uint32_t i = 0; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i++) {
+        htvm_hal_write(NEUREKA(JOB) + 4u * i, registers->value[i]);
+    }
+    htvm_hal_write(NEUREKA(TRIGGER), 0);
+    return number;
+}
+
+void siracusa_neureka_wait_for(uint32_t number)
+{
+    /* A job with a later number runs, or none does. */
+    while ((int8_t)(htvm_hal_read(NEUREKA(RUNNING_JOB)) - number) <= 0 &&
+           htvm_hal_read(NEUREKA(STATUS)) != 0) {
+    }
+}
+
+void siracusa_neureka_wait(void)
+{
+    while (htvm_hal_read(NEUREKA(STATUS)) != 0) {
+    }
+}
+
+void siracusa_neureka_clear(void) { htvm_hal_write(NEUREKA(SOFT_CLEAR), 0); }

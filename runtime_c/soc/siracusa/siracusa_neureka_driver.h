@@ -1,0 +1,66 @@
+/* Driver of N-EUREKA.
+ *
+ * Two jobs may be queued; the second begins by itself when the first ends.  A loop over tiles that
+ * programs the next job before it waits for this one keeps the engine busy:
+ *
+ *   uint32_t next = siracusa_neureka_program(first);
+ *   for (...) {
+ *       const uint32_t now = next;
+ *       next = siracusa_neureka_program(following);
+ *       siracusa_neureka_wait_for(now);
+ *       ... store what job `now` wrote ...
+ *   }
+ *
+ * One core may use the engine.  It has no error register: what is wrong with a job is told by the
+ * device model, which ends the simulation.
+ */
+#ifndef SIRACUSA_NEUREKA_DRIVER_H
+#define SIRACUSA_NEUREKA_DRIVER_H
+
+#include <stdint.h>
+
+#include "siracusa_neureka_regs.h"
+
+/* A convolution with stride 1, of bytes in L1, rows of pixels of channels.  Addresses are device
+ * addresses, strides in bytes; channels of a pixel are contiguous. */
+typedef struct {
+    uint32_t flags;          /* SIRACUSA_NEUREKA_* of CONF0: SCALED, PREFETCH, SCALE_32, STREAM_IN,
+                                SIGNED_OUTPUT, CHANNEL_SHIFT, BIAS, SIGNED_INPUT */
+    uint32_t weights;        /* in L1 or in the weight memory */
+    uint32_t input, output;  /* the first pixel, padding not included */
+    uint32_t scales, shifts, biases; /* for each output channel, those that `flags` ask for */
+    uint32_t input_row, input_pixel; /* strides */
+    uint32_t output_row, output_pixel;
+    int32_t offset;          /* added to every weight */
+    uint16_t rows, columns;  /* of the output */
+    uint16_t inputs, outputs; /* channels */
+    uint16_t mask;           /* taps that are off, bit 3 * row + column; 0 for 1x1 */
+    uint8_t mode;            /* SIRACUSA_NEUREKA_MODE_* */
+    uint8_t weight_bits;     /* 2 to 8 */
+    uint8_t shift;           /* of all channels, unless they have shifts of their own */
+    uint8_t padding_top, padding_right, padding_bottom, padding_left; /* at most 2; 0 for 1x1 */
+    uint8_t padding_value;   /* the byte that padded pixels hold */
+} siracusa_neureka_job_t;
+
+/* Job registers, by number. */
+typedef struct {
+    uint32_t value[SIRACUSA_NEUREKA_JOB_REGISTERS];
+} siracusa_neureka_registers_t;
+
+/* Computes the registers of a job. */
+void siracusa_neureka_fill(siracusa_neureka_registers_t *registers,
+                           const siracusa_neureka_job_t *job);
+
+/* Waits until a context is free, writes its registers and starts the job; returns its number. */
+uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers);
+
+/* Waits until this job, one of the last 128, and all before it are done. */
+void siracusa_neureka_wait_for(uint32_t number);
+
+/* Waits until all jobs are done. */
+void siracusa_neureka_wait(void);
+
+/* Drops all jobs; numbers begin with 0 again. */
+void siracusa_neureka_clear(void);
+
+#endif

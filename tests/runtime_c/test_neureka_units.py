@@ -1,0 +1,37 @@
+"""Runs the C unit tests of N-EUREKA's device model and driver, with sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from byoc_dory.soc.header import render
+from htvm.firmware.host import driver_sources, include_folders, model_sources, sanitizing
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
+from tests.runtime_c.siracusa import SOC
+
+STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
+
+
+@pytest.mark.parametrize("name", ["zig", "gcc", "clang"])
+@pytest.mark.parametrize("test", ["test_complaints.c", "test_driver.c"])
+def test_c_units(tmp_path: Path, test: str, name: str) -> None:
+    if name != "zig" and shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    compiler = sanitizing(Compiler.zig(host=None if name == "zig" else name))
+    (tmp_path / "htvm_soc.h").write_text(render(SOC))
+    tests = runtime_c() / "tests"
+    _, *includes = include_folders(SOC)
+    program = compiler.compile_host(
+        [tests / "soc" / "siracusa" / test, *driver_sources(SOC), *model_sources(SOC)],
+        tmp_path / "test",
+        [tmp_path, tests / "driver", tests, *includes],
+        STRICT,
+    )
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.endswith(" 0 failures\n")
