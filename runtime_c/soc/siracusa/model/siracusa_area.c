@@ -50,8 +50,7 @@ static bool mark_output(htvm_soc_t *soc, const siracusa_job_t *job)
 {
     const siracusa_area_t *out = &job->areas[OUTPUT];
     const uint32_t first = out->first - HTVM_L1_BASE;
-    /* More bytes than L1 has meet somewhere; the loop would take long to find out. */
-    bool meet = (uint64_t)out->rows * out->pixels * out->bytes > HTVM_L1_SIZE;
+    bool meet = false; /* at the latest after as many bytes as L1 has */
     memset(soc->written, 0, sizeof soc->written);
     for (uint32_t row = 0; row < out->rows && !meet; row++) {
         for (uint32_t pixel = 0; pixel < out->pixels && !meet; pixel++) {

@@ -154,6 +154,8 @@ static void test_overlaps(void)
     REFUSED("outputs at 0x10004000 (8 x 8 pixels of 40 B) overwrite each other: a row every 320 B, "
             "a pixel every 39 B", job.output_pixel = 39);
     REFUSED("overwrite each other: a row every 319 B", job.output_row = 319);
+    REFUSED("overwrite each other: a row every 90 B, a pixel every 100 B", job.output_row = 90,
+            job.output_pixel = 100, job.rows = 2);
     REFUSED("overwrite each other", job.output_row = job.output_pixel = 0, job.rows = 6000,
             job.input_row = 0);
     REFUSED("outputs at 0x100000F0 (2560 B) overlap inputs at 0x10000000 (1920 B)",
