@@ -205,8 +205,11 @@ def test_numbers_wrap_around(engine: Engine) -> None:
     assert engine.error is None
 
 
-def test_the_engine_is_described_once() -> None:
+def test_the_numbers_fit_together() -> None:
     assert SOC.accelerators[0].registers == 0x00201000
     assert NEUREKA.block**2 * NEUREKA.input_channels[0] * 9 / 8 == 1134  # peaks, MAC per cycle
     assert NEUREKA.block**2 * NEUREKA.input_channels[2] == 1152
     assert NEUREKA.block**2 * 9 / 8 == 40.5
+    # The device model's buffers have so many channels.
+    tiles = (*NEUREKA.input_channels, *NEUREKA.output_channels)
+    assert max(tiles) <= NEUREKA.scale_channels

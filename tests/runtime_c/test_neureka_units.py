@@ -14,11 +14,12 @@ from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.runtime_c.siracusa import SOC
 
+TESTS = ("test_complaints.c", "test_driver.c", "test_random_registers.c")
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
 
 
 @pytest.mark.parametrize("name", ["zig", "gcc", "clang"])
-@pytest.mark.parametrize("test", ["test_complaints.c", "test_driver.c"])
+@pytest.mark.parametrize("test", TESTS)
 def test_c_units(tmp_path: Path, test: str, name: str) -> None:
     if name != "zig" and shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")

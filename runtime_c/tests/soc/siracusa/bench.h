@@ -18,11 +18,11 @@
 #define NEUREKA(reg) (SIRACUSA_NEUREKA_REGISTERS + SIRACUSA_NEUREKA_##reg)
 
 typedef struct {
-    uint8_t l1[HTVM_L1_SIZE];
-    uint8_t mram[BENCH_WEIGHTS];
-    uint8_t sram[BENCH_WEIGHTS];
     htvm_soc_t *soc;
     uint64_t now;
+    uint8_t mram[BENCH_WEIGHTS];
+    uint8_t sram[BENCH_WEIGHTS];
+    uint8_t l1[HTVM_L1_SIZE]; /* at the end: sanitizers see what is beyond */
 } bench_t;
 
 static inline uint8_t *bench_in(uint8_t *memory, uint32_t size, uint32_t offset, uint32_t bytes)
