@@ -131,7 +131,7 @@ def staged_kernel(
         tickets=bool(calls.wait),
         finish=calls.finish,
         wait_all="" if program.result.resident else calls.wait_all,
-        watch=loop.watch,
+        watched=program.buffers(program.result) if loop.watch else 0,
         running="running" in calls.finish + calls.compute,
         body=indent(loop.text(), "    "),
     )
@@ -196,14 +196,7 @@ class _Loop:
 
     def __init__(self, program: TileProgram, writer: TileWriter, calls: Calls) -> None:
         self.program, self.writer, self.calls = program, writer, calls
-        # A result's buffer is free when its last transfer is done, which waiting for a later load
-        # implies, if there is one.
-        self.watch = (
-            bool(calls.wait)
-            and program.pipelined
-            and not program.result.resident
-            and not program.loads_every_tile
-        )
+        self.watch = bool(calls.wait) and program.waits_for_stores
 
     def places(self) -> Iterator[tuple[str, int]]:
         """Yield (name, byte offset) of everything in L1."""
@@ -247,10 +240,12 @@ class _Loop:
     @property
     def _wanted(self) -> bool:
         """Whether a later tile's loads are started before waiting for this one's."""
-        verbs = [(action.verb, action.distance) for action in self.program.pipeline.actions]
-        tickets = bool(self.calls.wait) and bool(self.program.loaded)
-        late = [place for place, (verb, far) in enumerate(verbs) if verb is Verb.ARRIVE and far]
-        return tickets and bool(late) and verbs.index((Verb.LOAD, 0)) < late[0]
+        pipeline = self.program.pipeline
+        if not (self.calls.wait and self.program.loaded and pipeline.has(Verb.ARRIVE)):
+            return False
+        verbs = [action.verb for action in pipeline.actions]
+        first = verbs.index(Verb.LOAD) < verbs.index(Verb.ARRIVE)
+        return first and pipeline.at(Verb.LOAD) < pipeline.at(Verb.ARRIVE)
 
     def _names(self, stage: Stage) -> str:
         """The names that a stage's C uses; a struct's member of that name does not count."""
@@ -290,7 +285,8 @@ class _Loop:
         waiting = [operand for operand in program.loaded if program.waits_for_readers(operand)]
         text = ""
         if waiting and self.calls.finish:
-            when = [self.writer.when(waiting[0]), "tile != 0u"]
+            # The one that is loaded most often is loaded whenever any of them is.
+            when = [self.writer.when(max(waiting, key=program.depth)), "tile != 0u"]
             condition = " && ".join(part for part in when if part)
             text = (
                 f"if ({condition}) {{ /* nothing reads the rows before any more */\n"
@@ -307,7 +303,13 @@ class _Loop:
         if self.program.result.resident:
             return ""
         transfer = self.writer.transfer(self.program.result)
-        return self._order(transfer, "stored[tile % 2u] = " if self.watch else "")
+        return self._order(transfer, f"{self._last_store} = " if self.watch else "")
+
+    @property
+    def _last_store(self) -> str:
+        """The number of the last transfer out of the buffer of a tile's result."""
+        buffers = self.program.buffers(self.program.result)
+        return f"stored[tile % {buffers}u]" if buffers > 1 else "stored"
 
     def _order(self, transfer: Transfer, ticket: str) -> str:
         ticket = ticket if self.calls.wait else ""
@@ -326,5 +328,5 @@ class _Loop:
         if self.calls.wait and self.program.loaded:
             text += self.calls.wait.format("wanted" if self._wanted else "ready") + ";\n"
         if self.watch:
-            text += self.calls.wait.format("stored[tile % 2u]") + ";\n"
+            text += self.calls.wait.format(self._last_store) + ";\n"
         return text

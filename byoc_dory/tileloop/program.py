@@ -298,6 +298,15 @@ class TileProgram:
         """Whether every tile has something to load."""
         return any(self.moves(operand) == self.tiles for operand in self.loaded)
 
+    @property
+    def waits_for_stores(self) -> bool:
+        """Whether a tile waits for the last store from its result's buffer.
+
+        If every tile has something to load, waiting for that is enough: the DMA executes transfers
+        in order.
+        """
+        return self.tiles > 1 and not self.result.resident and not self.loads_every_tile
+
     # ------------------------------------------------------------------ one tile
 
     def block(self, operand: Operand, tile: LoopTile) -> Block:
