@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from byoc_dory.errors import TargetError, UnsupportedError
@@ -161,11 +162,20 @@ def tile_layer(
 def _problem(
     layer: Layer, soc: Soc, accelerator: Accelerator, options: TilingOptions
 ) -> TilingProblem:
-    """Return the tiling problem of a layer, after checking the program of its smallest tile."""
+    """Return the tiling problem of a layer, after checking the programs of its smallest tile.
+
+    There is one for each number of buffers that plans may have.
+    """
     problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
     if len(accelerator.expand(layer, soc)) == 1:
         plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
-        check(accelerator.tile_program(layer, plan, soc, options))
+        plans = [plan]
+        if options.schedule == "overlapped":
+            plans.append(replace(plan, buffers=2))
+            if problem.inputs_once:
+                plans.append(replace(plan, buffers=2, input_buffers=1))
+        for each in plans:
+            check(accelerator.tile_program(layer, each, soc, options))
     return problem
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from byoc_dory.tileloop.order import check_order
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import Value, axes_of, values_of
 
@@ -14,12 +15,14 @@ def check(program: TileProgram) -> None:
     Raises:
         TileProgramError: the program contradicts itself: an operand is never loaded, or nothing
             reads it; tiles overwrite each other; a buffer is stored while it is written; a value
-            depends on an axis that does not exist.  The message says what to change.
+            depends on an axis that does not exist; an action of the pipeline comes too early or too
+            late.  The message says what to change.
     """
     _check_axes(program)
     _check_values(program)
     _check_operands(program)
     _check_result(program)
+    check_order(program)
 
 
 def _check_axes(program: TileProgram) -> None:

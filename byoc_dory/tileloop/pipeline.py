@@ -19,10 +19,14 @@ class Verb(Enum):
     """An action performed for one tile.
 
     ``LOAD`` starts the transfers of its operands, ``STORE`` that of its result; if the host copies,
-    both are complete when they return.  ``WAIT`` waits for all transfers started, ``ARRIVE`` for
-    those of this tile.  ``COMPUTE`` computes it and returns when it is done; if a device computes
-    in parallel with the host, ``PREPARE`` writes its registers, ``START`` starts it and ``FINISH``
-    waits for it.  ``SETTLE`` waits for its store, if there is one.
+    both are complete when they return.  ``WAIT`` waits for all transfers started; ``ARRIVE`` for
+    the loads of this tile, or, if tiles do not always load something, for these and for the last
+    store from its result's buffer.  ``COMPUTE`` computes it and returns when it is done; if a
+    device computes in parallel with the host, ``PREPARE`` writes its registers, ``START`` starts it
+    and ``FINISH`` waits for it.  A device without ``PREPARE`` may be given several tiles, which it
+    computes in order.  ``SETTLE`` waits for its store, if there is one.
+
+    `byoc_dory.tileloop.order` checks that the actions of a pipeline are in an order that works.
     """
 
     LOAD = "load"

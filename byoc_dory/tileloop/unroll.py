@@ -9,7 +9,7 @@ from byoc_dory.tileloop.program import LoopTile, TileProgram
 from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
 from byoc_dory.tileloop.values import evaluate
 
-__all__ = ["loads_of", "steps_of", "store_of"]
+__all__ = ["loads_of", "performed", "steps_of", "store_of"]
 
 
 def loads_of(program: TileProgram, tile: LoopTile) -> tuple[Load, ...]:
@@ -37,15 +37,22 @@ def store_of(program: TileProgram, tile: LoopTile) -> Store | None:
     )
 
 
-def steps_of(program: TileProgram) -> Iterator[Step]:
-    """Yield every driver call of a layer, in order."""
+def performed(program: TileProgram) -> Iterator[tuple[LoopTile, Action]]:
+    """Yield every action of a layer's pipeline with its tile, in order."""
     pipeline = program.pipeline
     tiles = list(program.order())
     for round_ in range(len(tiles) + pipeline.distance):
         for action in pipeline.actions:
             number = round_ - action.distance
             if 0 <= number < len(tiles):
-                yield from _done(program, tiles[number], action)
+                yield tiles[number], action
+
+
+def steps_of(program: TileProgram) -> Iterator[Step]:
+    """Yield every driver call of a layer, in order."""
+    pipeline = program.pipeline
+    for tile, action in performed(program):
+        yield from _done(program, tile, action)
     if not (pipeline.blocking or pipeline.has(Verb.SETTLE) or program.result.resident):
         yield Wait()
 
