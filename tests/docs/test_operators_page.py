@@ -16,6 +16,8 @@ from htvm.frontend.qdq import HANDLERS as RELAX
 from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
+NUMBERS = {"five": 5, "six": 6, "seven": 7, "eight": 8}
 
 
 def first_lines(things: Iterable[Any]) -> list[str]:
@@ -64,3 +66,11 @@ def test_every_operator_of_tflite_is_named() -> None:
 
 def test_there_is_no_list_that_no_code_stands_for() -> None:
     assert set(written()) == set(expected())
+
+
+def test_the_numbers_in_the_changelog_are_right() -> None:
+    text = CHANGELOG.read_text(encoding="utf-8")
+    (operators,) = re.findall(r"TFLite int8 files .* (\d+) operators", text)
+    (dialects,) = re.findall(r"ONNX files are read in (\w+) dialects", text)
+    assert int(operators) == len(TFLITE)
+    assert NUMBERS[dialects] == len(READERS)
