@@ -27,12 +27,12 @@
  *   caches      if the core has a data cache over that memory, write back dirty lines in
  *               htvm_hal_write before a start, and invalidate stale ones in htvm_hal_read after an
  *               idle status; or leave the memory uncached
- *   marks       may do nothing.  They come in pairs around every step, from thread context, never
- *               nested; the platform decides how long they take
+ *   marks       may be left empty.  Each step is enclosed by a pair; pairs are never nested and
+ *               never come from an interrupt; the platform decides how long a mark takes
  *   interrupts  drivers poll and need none.  A handler may run at any time, but must not touch the
  *               devices, nor enter the model's functions with an arena in use
  *   stack       the README of an export states its size; nothing is allocated
- *   C library   memcpy and memset, and math.h's float functions for networks with parts in reals
+ *   C library   memcpy and memset; for networks with float32 operators also math.h's functions
  */
 #ifndef HTVM_HAL_H
 #define HTVM_HAL_H

@@ -1,4 +1,4 @@
-/* The log of a SoC's device models: what the devices did during a run, and the first complaint.
+/* The log of a SoC's device models: what the devices did in a run, and the first error reported.
  *
  * Models keep it in their htvm_soc_t; htvm_soc_error and htvm_soc_events (htvm_soc_model.h) return
  * its contents.  Device models must be linked with soc/common. */
@@ -22,7 +22,7 @@ typedef struct {
     uint64_t array;    /* cycles the array computes */
     uint64_t weights;  /* cycles spent loading weights, or waiting for them */
     uint32_t from, to; /* device address of the first byte read (DMA only) and written */
-    uint64_t written;  /* bytes of results from there on; 0 if there are no results yet */
+    uint64_t written;  /* number of result bytes from there on; 0 if there are no results yet */
 } htvm_event_t;
 
 /* An object with all bytes zero is an empty log. */

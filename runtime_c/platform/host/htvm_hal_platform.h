@@ -26,7 +26,7 @@ static inline uint32_t htvm_hal_read(uint32_t addr)
 
 static inline void htvm_hal_trace(uint32_t event)
 {
-    (void)event; /* there are no host cycles to attribute */
+    (void)event; /* host cycles are not counted here */
 }
 
 #endif

@@ -32,7 +32,7 @@ static struct {
 } machine;
 
 #ifdef HTVM_L1_MAPPED
-/* What firmware has there, such as stacks, is elsewhere on this platform. */
+/* On this platform, the firmware's own data in L1, such as stacks, is elsewhere. */
 static _Alignas(64) uint8_t l1[HTVM_L1_SIZE];
 #endif
 
@@ -63,7 +63,7 @@ static bool in_image(uintptr_t start, uint64_t bytes)
 }
 
 #ifdef HTVM_L1_MAPPED
-/* Offset in L1 of an address, UINT32_MAX if it is not there (its end is). */
+/* Returns the offset of an address in L1, including its end; UINT32_MAX if it is elsewhere. */
 static uint32_t l1_offset(uintptr_t address, uintptr_t base)
 {
     const bool inside = address >= base && address - base <= HTVM_L1_SIZE;
@@ -127,8 +127,8 @@ void htvm_host_register_write(uint32_t addr, uint32_t value)
 
 uint32_t htvm_host_register_read(uint32_t addr)
 {
-    /* Whoever reads a register again waits for something: let the next thing happen first.  A
-     * first read must not, or devices would never be found at work on the same bytes. */
+    /* A program that reads a register again is waiting: let the next event happen first.  A first
+     * read must not do so, or races between devices would never be found. */
     const uint64_t next = htvm_soc_next_event(machine.soc, machine.now);
     machine.now = addr != machine.last_read || next == UINT64_MAX ? machine.now + 1 : next;
     machine.last_read = addr;

@@ -6,8 +6,8 @@
  *
  *     program [--set ADDR:VALUE]... [--events FILE] INPUT... -- OUTPUT...
  *
- * and after the model's main reports what the devices complained of.  --set writes a device
- * register before anything else: settings of device models, which no program can change.
+ * and reports the devices' complaints after the model's main.  --set writes a device register
+ * before anything else, for settings of device models that no program can change.
  * Exit code: that of the model's main; HTVM_HOST_COMPLAINT after a complaint; HTVM_HOST_USAGE when
  * a file or an argument is wrong.
  */

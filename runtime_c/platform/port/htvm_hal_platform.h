@@ -1,7 +1,7 @@
 /* HAL of a board: a skeleton to be filled in; htvm_hal.h says what each function must do.
  *
- * As it stands: devices and L2 are where htvm_soc.h says, the core has no data cache over L2, and
- * nobody wants marks. */
+ * As it is, it assumes that devices and L2 are where htvm_soc.h says, that the core has no data
+ * cache over L2, and that marks are not needed. */
 #ifndef HTVM_HAL_PLATFORM_H
 #define HTVM_HAL_PLATFORM_H
 
@@ -9,13 +9,13 @@
 
 #include "htvm_soc.h"
 
-/* What must be done before a device reads memory and after it wrote there: on a core that keeps its
- * order and has no cache, keep the compiler from moving accesses. */
+/* Needed before a device reads memory, and after it has written there.  On an in-order core
+ * without a cache it is enough to keep the compiler from moving accesses. */
 #define HTVM_PORT_BARRIER() __asm__ volatile("" ::: "memory")
 
 static inline uint32_t htvm_hal_addr(const void *p)
 {
-    return (uint32_t)(uintptr_t)p; /* the DMA sees memory where the core does */
+    return (uint32_t)(uintptr_t)p; /* the DMA uses the same addresses as the core */
 }
 
 static inline void *htvm_hal_pointer(uint32_t addr)
@@ -40,7 +40,7 @@ static inline uint32_t htvm_hal_read(uint32_t addr)
 
 static inline void htvm_hal_trace(uint32_t event)
 {
-    (void)event; /* a pin or a cycle counter, for whoever measures */
+    (void)event; /* toggle a pin or read a cycle counter here, for measurements */
 }
 
 #endif

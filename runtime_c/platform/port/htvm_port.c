@@ -12,12 +12,12 @@ volatile struct {
 
 void htvm_port_init(void)
 {
-    /* clocks, power, pads */
+    /* e.g. clocks, power, pads */
 }
 
 void htvm_port_result(int32_t code, uint32_t elements, uint32_t different)
 {
-    /* a LED, a serial line */
+    /* e.g. an LED or a serial line */
     htvm_port_outcome.code = code;
     htvm_port_outcome.elements = elements;
     htvm_port_outcome.different = different;
@@ -25,7 +25,7 @@ void htvm_port_result(int32_t code, uint32_t elements, uint32_t different)
 }
 
 #if defined(HTVM_CLUSTER_HARTS) && !defined(HTVM_HAL_HARTS)
-/* Where start-up code sends the other harts of a cluster: this port gives them no work. */
+/* Start-up code sends the other harts of a cluster here; this port gives them no work. */
 _Noreturn void htvm_hart_main(uint32_t hart);
 
 _Noreturn void htvm_hart_main(uint32_t hart)
@@ -36,7 +36,7 @@ _Noreturn void htvm_hart_main(uint32_t hart)
 }
 #endif
 
-/* Where the start-up code ends up when main returns. */
+/* The start-up code calls this when main returns. */
 _Noreturn void htvm_exit(int32_t code);
 
 _Noreturn void htvm_exit(int32_t code)

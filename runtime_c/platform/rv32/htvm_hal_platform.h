@@ -42,11 +42,11 @@ static inline void htvm_hal_trace(uint32_t event)
 }
 
 #ifdef HTVM_CLUSTER_HARTS
-/* There are other harts: crt0.S starts them in this function, which never returns. */
+/* If there are other harts, crt0.S starts them in this function, which never returns. */
 #define HTVM_HAL_HARTS 1
 _Noreturn void htvm_hart_main(uint32_t hart);
 
-/* Variables of the runtime that all harts reach quickly; zero at the start. */
+/* Places a variable of the runtime in L1, which all harts access quickly; zero at the start. */
 #define HTVM_HAL_L1 __attribute__((section(".l1")))
 
 /* Sleeps until woken; returns at once if that has happened since the last time. */

@@ -1,8 +1,8 @@
-/* Memory functions of string.h, a word at a time where both sides allow it. */
+/* Memory functions of string.h, which use words if both sides are aligned. */
 #include <stdint.h>
 #include <string.h>
 
-/* These loops are the functions: the compiler must not replace them by calls to themselves. */
+/* The compiler must not recognise these loops as memcpy and memset, and call them. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
@@ -54,7 +54,7 @@ void *memmove(void *to, const void *from, size_t bytes)
     uint8_t *out = to;
     const uint8_t *in = from;
 
-    /* Upwards is safe if the target starts before the source or behind its end. */
+    /* Copying upwards is safe if the target starts before the source or behind its end. */
     if ((uintptr_t)out - (uintptr_t)in >= bytes) {
         for (; bytes > 0; --bytes) {
             *out++ = *in++;

@@ -1,4 +1,4 @@
-/* The end of a run, as the simulator is told. */
+/* Tells the simulator that the run has ended. */
 #include "htvm_hal_platform.h"
 
 _Noreturn void htvm_exit(int32_t code)

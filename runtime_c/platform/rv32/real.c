@@ -1,4 +1,4 @@
-/* Functions of real numbers that the compiler's own library lacks. */
+/* Float functions that the compiler's own library lacks. */
 #include <math.h>
 
 /* Rounds to the nearest integer, ties to even: adding 2^23 leaves no room for a fraction. */
@@ -6,7 +6,7 @@ float nearbyintf(float x)
 {
     const float magnitude = fabsf(x);
     if (!(magnitude < 0x1p23f)) {
-        return x; /* an integer already, infinite, or no number */
+        return x; /* already an integer, infinite, or not a number */
     }
     volatile float sum = magnitude + 0x1p23f; /* volatile: the compiler must not cancel it */
     const float rounded = sum - 0x1p23f;

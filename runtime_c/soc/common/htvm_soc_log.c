@@ -1,4 +1,4 @@
-/* Events and complaints, which device models of all SoCs write down alike. */
+/* Logging of events and complaints, shared by the device models of all SoCs. */
 #include "htvm_soc_log.h"
 
 #include <inttypes.h>

@@ -12,7 +12,7 @@
 
 #define ANALOG(reg) (DIANA_ANALOG_REGISTERS + DIANA_##reg)
 
-/* For branches that cost when taken. */
+/* Marks a condition as rare, because a branch costs more when it is taken. */
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The registers up to PARTIAL are an image of the descriptor. */
@@ -29,7 +29,8 @@ _Static_assert(offsetof(diana_analog_conv_t, partial) == 28, "PARTIAL");
 
 static inline void prepare(const diana_analog_conv_t *t, const void *weights, uint32_t ends)
 {
-    /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
+    /* Promising the alignment, and using the builtin, makes this one load: in freestanding code
+     * memcpy would be a function call. */
     const uint8_t *from = __builtin_assume_aligned(t, sizeof(uint32_t));
     for (uint32_t i = 0; i < IMAGE_WORDS; i++) {
         uint32_t word;
@@ -136,7 +137,7 @@ int32_t diana_analog_passes_finish(const diana_analog_conv_t *t, const void *wei
     return wait();
 }
 
-/* Outputs of the trigger that begins with output `first`. */
+/* Returns the number of outputs of the trigger that begins with output `first`. */
 static inline uint32_t outputs(const diana_analog_conv_t *t, uint32_t first)
 {
     const uint32_t left = t->k - first;
@@ -167,8 +168,8 @@ void diana_analog_dense_start(void)
 
 int32_t diana_analog_dense_finish(const diana_analog_conv_t *t, const void *weights)
 {
-    uint32_t first = 0; /* output of the trigger at work */
-    uint32_t done = 0;  /* channels before those of its pass */
+    uint32_t first = 0; /* first output of the trigger that is running */
+    uint32_t done = 0;  /* number of channels before those of its pass */
     uint32_t image = htvm_hal_addr(weights);
     if (t->c_pass == 0) {
         return (int32_t)DIANA_ERROR_PARAMETER;

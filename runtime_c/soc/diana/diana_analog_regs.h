@@ -20,29 +20,29 @@
 #define DIANA_ANALOG_SHAPE4 0x20u
 #define DIANA_ANALOG_IN 0x24u      /* byte offset in L1 */
 #define DIANA_ANALOG_OUT 0x28u     /* byte offset in L1 */
-#define DIANA_ANALOG_PARTIAL 0x2Cu /* byte offset in L1 of sums between passes */
+#define DIANA_ANALOG_PARTIAL 0x2Cu /* byte offset in L1 of the partial sums */
 #define DIANA_ANALOG_WEIGHTS 0x30u /* device address in L2 */
 #define DIANA_ANALOG_MODE 0x34u    /* output columns at a time | FIRST | LAST | VECTOR | SLICED */
-#define DIANA_ANALOG_SLICE 0x38u   /* first column | columns of the image << 16, of a slice */
+#define DIANA_ANALOG_SLICE 0x38u   /* of a slice: first column | columns of the image << 16 */
 #define DIANA_ANALOG_START 0x3Cu   /* writing anything starts */
 
-/* Which pass this is.  The first does not read the partial sums, the last does not write them, but
- * requantizes them into the output; where one pass is all, it is both. */
+/* Which pass this is.  The first does not read the partial sums; the last does not write them, but
+ * requantizes them into the output.  A single pass is both. */
 #define DIANA_ANALOG_COLUMNS_MASK 0x0Fu
 #define DIANA_ANALOG_FIRST 0x10u
 #define DIANA_ANALOG_LAST 0x20u
-/* A matrix times a vector: all sizes but k and c are 1, and the bytes of input and output (and the
- * sums) follow each other; the output is zeroed up to a multiple of the row pitch. */
+/* A matrix times a vector: all sizes except k and c are 1, and input, output and partial sums are
+ * contiguous; the output is zeroed up to a multiple of the row pitch. */
 #define DIANA_ANALOG_VECTOR 0x40u
-/* Of a vector, k outputs are a slice of the columns of an image that is loaded whole. */
+/* For a vector: the k outputs are a slice of the image's columns; the whole image is loaded. */
 #define DIANA_ANALOG_SLICED 0x80u
 
 /* The range of the output. */
 #define DIANA_ANALOG_CLIP_RELU 1u  /* starts at 0 */
-#define DIANA_ANALOG_CLIP_SHORT 2u /* 7 bits, which is what the core reads, instead of 8 */
+#define DIANA_ANALOG_CLIP_SHORT 2u /* limited to 7 bits, like the core's inputs */
 
-/* Not the chip's, but the simulation's: noise of the array.  Can be written before the first cycle
- * only, which a simulator can and firmware cannot. */
+/* This register exists only in the simulation: noise of the array.  It can be written only before
+ * the first cycle, so by a simulator, but not by firmware. */
 #define DIANA_ANALOG_NOISE DIANA_ANALOG_NOISE_REGISTER /* standard deviation, steps / 65536 */
 #define DIANA_ANALOG_SEED DIANA_ANALOG_SEED_REGISTER
 

@@ -27,7 +27,8 @@ static inline int32_t digital_finish(void)
 /* Copies the first `words` words of a descriptor into the shape registers. */
 static inline void write_shape(const void *descriptor, uint32_t words)
 {
-    /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
+    /* Promising the alignment, and using the builtin, makes this one load: in freestanding code
+     * memcpy would be a function call. */
     const uint8_t *from = __builtin_assume_aligned(descriptor, sizeof(uint32_t));
     for (uint32_t i = 0; i < words; i++) {
         uint32_t word;
@@ -65,8 +66,8 @@ void diana_digital_conv2d_start(void) { digital_start(DIANA_DIGITAL_OP_CONV); }
 
 int32_t diana_digital_conv2d_finish(void) { return digital_finish(); }
 
-/* Keeps the compiler from computing on `value` before the device has been started: afterwards it
- * costs nothing, as the host would only wait. */
+/* Keeps the compiler from computing with `value` before the device has been started.  Afterwards
+ * it costs nothing, because the host would only wait. */
 static inline uint32_t meanwhile(uint32_t value)
 {
     __asm__ volatile("" : "+r"(value));
@@ -120,7 +121,7 @@ int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights)
 void diana_digital_depthwise_prepare(const diana_conv_t *t, const void *weights)
 {
     conv_prepare(t, weights);
-    /* k = 16, c = 1; without a channel the trigger is none, and the device refuses it */
+    /* k = 16, c = 1; if there are no channels, the device refuses the trigger */
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE0),
                    t->k == 0 ? 0u : DIANA_DIGITAL_LANES | 1u << 16);
 }
@@ -158,7 +159,7 @@ int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weight
     return digital_finish();
 }
 
-/* All but SHAPE0. */
+/* Writes all shape registers except SHAPE0. */
 static inline void dense_prepare(const diana_dense_t *t, const void *weights)
 {
     htvm_hal_write(DIGITAL(DIGITAL_SHAPE4), (uint32_t)t->shift << 8 | (uint32_t)t->relu << 16);

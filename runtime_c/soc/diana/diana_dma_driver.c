@@ -24,7 +24,7 @@ static inline int32_t dma_command(uint32_t l1, uint32_t l2, uint32_t command)
     return dma_finish();
 }
 
-/* `count` runs of `bytes` bytes at these strides; only the first may be the first of its call. */
+/* Moves `count` runs of bytes at these strides; only the first may be the first of its call. */
 static inline int32_t dma_runs(uint32_t l1, uint32_t l2, uint32_t count, uint32_t l1_stride,
                                uint32_t l2_stride, uint32_t command)
 {
@@ -40,7 +40,7 @@ static inline int32_t dma_runs(uint32_t l1, uint32_t l2, uint32_t count, uint32_
     return 0;
 }
 
-/* Rows, or channels, of a block do not follow each other on both sides. */
+/* Whether the rows (or channels) of a block are not contiguous in L1, or not in L2. */
 static inline bool rows_apart(const diana_block_t *b)
 {
     return b->rows != 1 && UNLIKELY(b->l2_row_stride != b->bytes || b->l1_row_stride != b->bytes);
@@ -51,7 +51,7 @@ static inline bool channels_apart(const diana_block_t *b, uint32_t map)
     return b->channels != 1 && UNLIKELY(b->l2_channel_stride != map || b->l1_channel_stride != map);
 }
 
-/* Row by row, one command each. */
+/* Moves a block row by row, with one command each. */
 static int32_t dma_rows(uint32_t l1, uint32_t l2, const diana_block_t *b, uint32_t direction)
 {
     uint32_t command = b->bytes | direction | DIANA_DMA_FIRST;
@@ -73,7 +73,7 @@ static inline bool is_empty(const diana_block_t *b)
     return b->rows == 0 || b->bytes == 0 || b->channels == 0;
 }
 
-/* A block that cannot be moved as one, row by row or channel by channel. */
+/* Moves a block that is not contiguous, row by row or channel by channel. */
 static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
                                                        const diana_block_t *b, uint32_t direction)
 {
@@ -88,14 +88,14 @@ static __attribute__((noinline)) int32_t dma_scattered(uint32_t l1, uint32_t l2,
     return dma_rows(l1, l2, b, direction);
 }
 
-/* Inlined, and apart from dma_scattered, so that the common case saves no registers. */
+/* Inlined, and separate from dma_scattered, so that the common case need not save registers. */
 static inline int32_t dma_block(uint32_t l1, uint32_t l2, const diana_block_t *b,
                                 uint32_t direction)
 {
     const uint32_t map = b->rows * b->bytes;
     const uint32_t total = b->channels * map;
     if (UNLIKELY((total & ~DIANA_DMA_BYTES_MASK) != 0)) {
-        return (int32_t)DIANA_ERROR_PARAMETER; /* more than a command can say, and than L1 has */
+        return (int32_t)DIANA_ERROR_PARAMETER; /* more than fits a command, or L1 */
     }
     if (rows_apart(b) || channels_apart(b, map)) {
         return dma_scattered(l1, l2, b, direction);
@@ -130,7 +130,7 @@ static inline void dma_queue(uint32_t l1, uint32_t l2, uint32_t command)
     htvm_hal_write(DMA(DMA_COMMAND), command);
 }
 
-/* `count` runs of `bytes` bytes at these strides; returns what further commands begin with. */
+/* Queues `count` runs of bytes at these strides; returns the flags of further commands. */
 static inline uint32_t dma_queue_runs(uint32_t l1, uint32_t l2, uint32_t count, uint32_t l1_stride,
                                       uint32_t l2_stride, uint32_t command)
 {
@@ -147,7 +147,7 @@ static __attribute__((noinline)) void dma_queue_scattered(uint32_t l1, uint32_t 
                                                           const diana_block_t *b,
                                                           uint32_t direction)
 {
-    /* Read once: the compiler must read memory anew after every access to a register. */
+    /* Read once, because the compiler reads memory again after every access to a register. */
     const uint32_t channels = b->channels;
     const uint32_t rows = b->rows;
     const uint32_t l1_row = b->l1_row_stride;
@@ -172,7 +172,7 @@ static inline void dma_start(uint32_t l1, uint32_t l2, const diana_block_t *b, u
     const uint32_t map = b->rows * b->bytes;
     const uint32_t total = b->channels * map;
     if (UNLIKELY(total == 0 || (total & ~DIANA_DMA_BYTES_MASK) != 0)) {
-        dma_queue(l1, l2, direction); /* no bytes: the device refuses, and the wait shows it */
+        dma_queue(l1, l2, direction); /* no bytes: the device refuses it, the wait says so */
     } else if (rows_apart(b) || channels_apart(b, map)) {
         dma_queue_scattered(l1, l2, b, direction);
     } else {

@@ -1,15 +1,16 @@
 /* DIANA: driver of the DMA and the digital core.
  *
  * There are two ways to use a device.  diana_dma_in, diana_digital_conv2d and so on start it and
- * poll until it is done.  The functions *_start only give it its orders, so that DMA, core and host
- * work at the same time; diana_dma_wait and *_finish then poll.  A core is told in two steps:
- * *_prepare writes its registers, which is allowed while it works on something else, and *_start
- * starts it.  Where it takes several triggers, *_finish starts the others, so that only then the
- * registers are free for the next *_prepare.  What the host does before it waits costs nothing as long as the device takes longer.
+ * poll until it is done.  The functions *_start return at once, so that DMA, core and host work at
+ * the same time; diana_dma_wait and *_finish then poll.  A core is started in two steps: *_prepare
+ * writes its registers, which is allowed while it works on something else, and *_start starts it.
+ * If it takes several triggers, *_finish starts the others, and the registers are free for the next
+ * *_prepare only after that.  What the host does before it waits costs nothing as long as the
+ * device takes longer.
  *
  * Functions that poll return 0, or the DIANA_ERROR_* code (diana_regs.h) with which the device
- * refused; an order that was refused shows when it is waited for.  L1 places are byte offsets in
- * L1.
+ * refused; the error of a refused command is returned when it is waited for.  Places in L1 are byte
+ * offsets.
  *
  * Activations are stored C-y-x: byte (c*rows + y)*pitch + x with the row pitch rounded up to 16,
  * at the physical index (that index) ^ 3: each aligned group of four bytes is reversed.
@@ -33,11 +34,11 @@ typedef struct {
 int32_t diana_dma_in(uint32_t l1, const void *l2, const diana_block_t *block);
 int32_t diana_dma_out(void *l2, uint32_t l1, const diana_block_t *block);
 
-/* L2 -> L1, one row per command even where rows follow each other: what the published runs do with
- * the operands of an add. */
+/* L2 -> L1 with one command per row, even if rows are contiguous: the published runs move the
+ * operands of an add like this. */
 int32_t diana_dma_in_rows(uint32_t l1, const void *l2, const diana_block_t *block);
 
-/* Queue the commands of a block, and wait only where the queue is full.  They are executed in the
+/* Queue the commands of a block, and wait only while the queue is full.  They are executed in the
  * order given; diana_dma_wait waits for all of them. */
 void diana_dma_in_start(uint32_t l1, const void *l2, const diana_block_t *block);
 void diana_dma_out_start(void *l2, uint32_t l1, const diana_block_t *block);
@@ -64,11 +65,11 @@ void diana_digital_conv2d_prepare(const diana_conv_t *t, const void *weights);
 void diana_digital_conv2d_start(void);
 int32_t diana_digital_conv2d_finish(void);
 /* Weights in L2: per block of 4 channels [fy][fx][16] int8, then 16 biases byte-planar (64 B);
- * channel j of a block in lane 4*j of both.  The last channel's load ends up to 12 bytes behind its
- * block: these must be memory too. */
+ * channel j of a block in lane 4*j of both.  The last channel's load reads up to 12 bytes behind
+ * its block, so these must be mapped, too. */
 int32_t diana_digital_depthwise(const diana_conv_t *t, const void *weights);
-/* One trigger per channel: start runs the first channel, finish the others; it sets up each while
- * the one before runs, and must be given what was prepared. */
+/* There is one trigger per channel: start runs the first, finish the others; it sets up each while
+ * the one before runs, and takes the same arguments as prepare. */
 void diana_digital_depthwise_prepare(const diana_conv_t *t, const void *weights);
 void diana_digital_depthwise_start(void);
 int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weights);
@@ -83,8 +84,8 @@ typedef struct {
 /* One block, k <= 16.  Weights in L2: [ceil(c/16)][16 k][16 c] int8, then 16 B per output with its
  * bias in front. */
 int32_t diana_digital_dense(const diana_dense_t *t, const void *weights);
-/* Any k, the weights of its blocks one after another.  One trigger per block: start runs the first
- * block, finish the others, as with depthwise. */
+/* Any k; the weights of its blocks are contiguous.  There is one trigger per block: start runs the
+ * first, finish the others, as for depthwise. */
 void diana_digital_dense_prepare(const diana_dense_t *t, const void *weights);
 void diana_digital_dense_start(void);
 int32_t diana_digital_dense_finish(const diana_dense_t *t, const void *weights);

@@ -1,9 +1,8 @@
 /* DIANA: words of activations in the accelerator's layout: four columns, the first in the highest
  * byte.
  *
- * Bytes are copied one by one: on a core without byte permutations two accesses are cheaper than
- * putting a word together or taking it apart, and as all loads go ahead of the stores, none is
- * waited for.
+ * Bytes are copied one by one: on a core without byte permutations, two accesses are cheaper than
+ * packing or unpacking a word.  All loads come before the stores, so that none of them stalls.
  */
 #ifndef DIANA_LAYOUT_H
 #define DIANA_LAYOUT_H

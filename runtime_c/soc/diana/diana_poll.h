@@ -1,11 +1,11 @@
-/* What DIANA's drivers share.  Private to them. */
+/* Code shared by DIANA's drivers, and private to them. */
 #ifndef DIANA_POLL_H
 #define DIANA_POLL_H
 
 #include "diana_regs.h"
 #include "htvm_hal.h"
 
-/* For branches that cost when taken. */
+/* Marks a condition as rare, because a branch costs more when it is taken. */
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* Polls a device until it is idle; returns 0 or the code of its error. */

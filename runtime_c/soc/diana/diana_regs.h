@@ -10,7 +10,7 @@
 #include "htvm_soc.h"
 
 /* Both devices have these. */
-#define DIANA_REG_STATUS 0x00u /* read: DIANA_STATUS_*; write: forget the error */
+#define DIANA_REG_STATUS 0x00u /* read: DIANA_STATUS_*; write: clear the error */
 #define DIANA_REG_ERROR 0x04u  /* read: DIANA_ERROR_* */
 
 #define DIANA_STATUS_IDLE 0u
@@ -24,10 +24,10 @@
 #define DIANA_ERROR_RANGE 3u         /* outside L1, or not mapped in L2 */
 #define DIANA_ERROR_PARAMETER 4u     /* a size, filter, stride or shift the device does not have */
 #define DIANA_ERROR_OVERLAP 5u       /* output overlaps input */
-#define DIANA_ERROR_UNINITIALISED 6u /* L1 bytes read that nobody wrote */
+#define DIANA_ERROR_UNINITIALISED 6u /* reads bytes of L1 that were never written */
 #define DIANA_ERROR_WEIGHTS 7u       /* weights exceed the weight memory */
 #define DIANA_ERROR_OPERATION 8u     /* unknown operation or register */
-#define DIANA_ERROR_RACE 9u          /* touches bytes that a device at work reads or writes */
+#define DIANA_ERROR_RACE 9u          /* touches bytes that a running device reads or writes */
 
 /* DMA: one-dimensional transfers between L2 and L1.  Up to DIANA_DMA_QUEUE_DEPTH commands wait or
  * run; they are executed one after another in the order given, and the DMA is busy until the last
@@ -45,12 +45,12 @@
 #define DIANA_DMA_NEXT 0x02000000u
 #define DIANA_DMA_POSITION_MASK 0x03000000u
 
-/* Not the chip's, but the simulation's: one wrong byte in the result of one trigger of a core.  Can
- * be written before the first cycle only, which a simulator can and firmware cannot. */
+/* These registers exist only in the simulation: one wrong byte in the result of one trigger of a
+ * core.  They can be written only before the first cycle, so by a simulator, not by firmware. */
 #define DIANA_FAULT_CORE 0x30u    /* device address of the core's registers */
-#define DIANA_FAULT_TRIGGER 0x34u /* of that core, counted from 1 */
-#define DIANA_FAULT_BYTE 0x38u    /* of the result as it lies in L1 */
-#define DIANA_FAULT_FLIP 0x3Cu    /* bits of it that change */
+#define DIANA_FAULT_TRIGGER 0x34u /* number of the trigger on that core, counted from 1 */
+#define DIANA_FAULT_BYTE 0x38u    /* offset in the result, as stored in L1 */
+#define DIANA_FAULT_FLIP 0x3Cu    /* bits to invert */
 
 /* Digital core.  Five shape registers hold the image of the driver's descriptor structures, so
  * that a driver copies words:
@@ -75,7 +75,7 @@
 #define DIANA_DIGITAL_START 0x34u   /* write starts: DIANA_DIGITAL_OP_* */
 
 #define DIANA_DIGITAL_OP_CONV 1u
-#define DIANA_DIGITAL_OP_DEPTHWISE 2u /* a conv of one channel: lane 0 counts, others are void */
+#define DIANA_DIGITAL_OP_DEPTHWISE 2u /* a conv of one channel: only lane 0 has a result */
 #define DIANA_DIGITAL_OP_DENSE 3u
 #define DIANA_DIGITAL_OP_ADD 4u
 

@@ -2,7 +2,7 @@
  *
  * Hart 0 runs main and orders everything; it is also core 0.  A kernel is a function that each
  * core executes with the same arguments and its own number: it does its share of the work, and
- * reads nothing that another core writes in the same call.  Kernels run no kernels, and order no
+ * reads nothing that another core writes in the same call.  Kernels run no kernels, and start no
  * transfers.
  *
  * On rv32 the cores 1 to cores - 1 sleep between kernels; running one costs some tens of cycles
@@ -22,8 +22,8 @@
 
 typedef void (*snitch_kernel_t)(const void *args, uint32_t core, uint32_t cores);
 
-/* Runs a kernel on all compute cores and returns when all are done.  `args` must stay as it is
- * until then; anywhere in memory will do, the caller's stack (which is in L1) best. */
+/* Runs a kernel on all compute cores and returns when all are done.  `args` must not change until
+ * then; it may be anywhere in memory, best on the caller's stack, which is in L1. */
 void snitch_cluster_run(snitch_kernel_t kernel, const void *args);
 
 /* Pointer to a byte offset in L1, HTVM_L1_SIZE bytes of which are free for tensors.  Cores load

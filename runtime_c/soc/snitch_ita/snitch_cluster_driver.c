@@ -6,13 +6,13 @@
 #include "snitch_dma_core.h"
 
 /* Cluster control registers, by offset. */
-#define MASK (HTVM_CLUSTER_REGISTERS + 0u)    /* who meets at the barrier */
-#define BARRIER (HTVM_CLUSTER_REGISTERS + 4u) /* a read waits for all of them */
+#define MASK (HTVM_CLUSTER_REGISTERS + 0u)    /* the harts that take part in the barrier */
+#define BARRIER (HTVM_CLUSTER_REGISTERS + 4u) /* a read waits until all have read it */
 #define WAKE (HTVM_CLUSTER_REGISTERS + 8u)
 
 #define ALL_CORES ((1u << SNITCH_CORES) - 1u)
 
-/* What the cores are told; none reads it again once it is at the barrier. */
+/* What the cores run; a core does not read it again once it is at the barrier. */
 static HTVM_HAL_L1 volatile struct {
     snitch_kernel_t kernel;
     const void *args;

@@ -1,8 +1,8 @@
 /* Snitch cluster: transfers between L2 and L1 (or within either).
  *
  * Transfers are executed in the order in which they are started, while the caller goes on.  Only
- * hart 0 may call these functions; on rv32 the DMA core takes what it orders from a queue in L1
- * and programs the DMA, on the host platform the caller programs it.
+ * hart 0 may call these functions; on rv32 the DMA core takes its transfers from a queue in L1 and
+ * programs the DMA, on the host platform the caller programs it.
  */
 #ifndef SNITCH_DMA_H
 #define SNITCH_DMA_H
@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /* `rows` rows of `bytes` bytes; row r is read from `from` + r * from_stride and written to `to` +
- * r * to_stride.  Strides in bytes, ignored where there is one row; bytes and rows at least 1. */
+ * r * to_stride.  Strides are in bytes, and ignored if there is one row; bytes and
+ * rows are at least 1. */
 typedef struct {
     void *to;
     const void *from;
@@ -18,11 +19,11 @@ typedef struct {
     uint32_t to_stride, from_stride;
 } snitch_dma_t;
 
-/* Orders a transfer and returns its ticket.  Waits while the queue is full.  What it describes is
- * copied; the bytes themselves must stay as they are until the transfer is done. */
+/* Starts a transfer and returns its ticket.  Waits while the queue is full.  The descriptor is
+ * copied; the bytes to move must not change until the transfer is done. */
 uint32_t snitch_dma_start(const snitch_dma_t *what);
 
-/* Waits until the transfer with this ticket, and so all before it, is done. */
+/* Waits until the transfer with this ticket, and thus all before it, are done. */
 void snitch_dma_wait(uint32_t ticket);
 
 /* Waits until all transfers are done. */

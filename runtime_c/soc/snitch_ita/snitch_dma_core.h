@@ -1,10 +1,10 @@
-/* What the DMA core does; private to the drivers. */
+/* The program of the DMA core; private to the drivers. */
 #ifndef SNITCH_DMA_CORE_H
 #define SNITCH_DMA_CORE_H
 
 #include <stdint.h>
 
-/* Takes orders from the queue and gives them to the DMA, for ever. */
+/* Takes transfers from the queue and gives them to the DMA; never returns. */
 _Noreturn void snitch_dma_serve(void);
 
 #endif

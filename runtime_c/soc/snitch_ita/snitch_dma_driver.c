@@ -1,4 +1,4 @@
-/* Transfers; see snitch_dma.h.  A ticket is the number of the order, which the DMA counts, too. */
+/* Transfers; see snitch_dma.h.  A ticket is the transfer's number; the DMA counts them, too. */
 #include "snitch_dma.h"
 
 #include "htvm_hal.h"
@@ -32,18 +32,18 @@ static void await(uint32_t ticket)
 
 enum { PLACES = 8 };
 
-/* Orders on their way to the DMA core: a ring in which each has the place of its number. */
+/* Transfers on their way to the DMA core: a ring, in which the number determines the place. */
 static HTVM_HAL_L1 struct {
     snitch_dma_t order[PLACES];
-    volatile uint32_t ordered; /* by hart 0, since the start */
+    volatile uint32_t ordered; /* number of transfers started by hart 0 */
 } queue;
 
 uint32_t snitch_dma_start(const snitch_dma_t *what)
 {
     const uint32_t ticket = queue.ordered + 1u;
-    await(ticket - PLACES); /* then its place is free */
+    await(ticket - PLACES); /* until its place is free */
     queue.order[ticket % PLACES] = *what;
-    __asm__ volatile("" ::: "memory"); /* the order is there before it is counted */
+    __asm__ volatile("" ::: "memory"); /* write the transfer before counting it */
     queue.ordered = ticket;
     htvm_hal_write(WAKE, 1u << DMA_CORE);
     return ticket;
@@ -66,7 +66,7 @@ _Noreturn void snitch_dma_serve(void)
         htvm_hal_sleep();
         while (served != queue.ordered) {
             served++;
-            await(served - SNITCH_ITA_DMA_QUEUE_DEPTH); /* then the DMA has room */
+            await(served - SNITCH_ITA_DMA_QUEUE_DEPTH); /* until the DMA has room */
             program(&queue.order[served % PLACES]);
         }
     }

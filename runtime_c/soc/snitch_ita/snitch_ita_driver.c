@@ -1,5 +1,5 @@
-/* Driver of ITA.  Runs on the simulated hart too: what it costs is hidden behind the running task
- * as long as the next is programmed in time. */
+/* Driver of ITA.  It runs on the simulated hart, too; its cycles are hidden behind the running task
+ * if the next one is programmed in time. */
 #include "snitch_ita_driver.h"
 
 #include <stddef.h>
@@ -28,7 +28,8 @@ _Static_assert(offsetof(snitch_ita_task_t, out_stride) == SNITCH_ITA_OUT_STRIDE 
 
 uint32_t snitch_ita_program(const snitch_ita_task_t *task)
 {
-    /* One load per word: needs the promise, and the builtin, as freestanding memcpy is a call. */
+    /* Promising the alignment, and using the builtin, makes this one load: in freestanding code
+     * memcpy would be a function call. */
     const uint8_t *from = __builtin_assume_aligned(task, sizeof(uint32_t));
     while (htvm_hal_read(ITA(REG_ROOM)) == 0) {
     }

@@ -12,7 +12,7 @@
  *   }
  *
  * Functions that wait return 0, or the SNITCH_ERROR_* code (snitch_regs.h) with which the device
- * refused a task; a task that was refused shows when it is waited for.  One hart may use ITA.
+ * refused a task; the error is returned when the task is waited for.  Only one hart may use ITA.
  */
 #ifndef SNITCH_ITA_DRIVER_H
 #define SNITCH_ITA_DRIVER_H
@@ -29,12 +29,12 @@ typedef struct {
 } snitch_ita_requant_t;
 
 /* out[r][c] = act(requant(sum over i of left[r][i] * right[c][i] + bias)); sizes are multiples of
- * 64 up to 512, places device addresses in L1, strides bytes from one row to the next, both
- * multiples of 8.  Operations, kinds of bias, activations and flags are in snitch_regs.h.  The
- * layout is part of the register map. */
+ * 64 up to 512; addresses are device addresses in L1, strides are bytes from one row to the next,
+ * and both are multiples of 8.  Operations, kinds of bias, activations and flags are in
+ * snitch_regs.h.  The layout is part of the register map. */
 typedef struct {
     uint16_t rows, cols, inner;
-    uint16_t length; /* QK: columns that count; the others are padding */
+    uint16_t length; /* QK: number of valid columns; the others are padding */
     uint8_t operation, bias_kind, activation, flags;
     snitch_ita_requant_t requant;
     snitch_ita_requant_t act_requant; /* GELU and ReLU */

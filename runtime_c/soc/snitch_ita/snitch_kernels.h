@@ -1,7 +1,7 @@
 /* Snitch cluster: kernels that all compute cores execute together.
  *
  * Each is a snitch_kernel_t for snitch_cluster_run(): it takes one of the structs below, computes
- * one tile, and shares the rows among the cores (or the columns, where there are few rows).  All
+ * one tile, and shares the rows among the cores (or the columns, if there are few rows).  All
  * pointers go into L1; matrices are row by row, with a pitch in bytes from one row to the next, so
  * that a tile may be part of a larger matrix.  Operands and results do not overlap, unless a comment
  * says that they may.
@@ -16,7 +16,7 @@
 
 #define SNITCH_IN_UNSIGNED 1u     /* the (first) operand is uint8 */
 #define SNITCH_OUT_UNSIGNED 2u    /* the result is uint8 */
-#define SNITCH_WIDE 4u            /* acc * mul, or that + add, may leave 32 bits; so in norms */
+#define SNITCH_WIDE 4u            /* acc * mul (+ add) may exceed 32 bits; also for norms */
 #define SNITCH_PER_CHANNEL 8u     /* mul, add and shift are arrays, one entry per column of the result */
 #define SNITCH_B_ROWS 16u         /* matmul: the second operand has the rows of C, not those of K */
 #define SNITCH_OUT_TRANSPOSED 32u /* gemm: the result has K rows */
@@ -25,13 +25,13 @@ typedef struct {
     int32_t mul, add;
     uint32_t shift;
     int32_t low, high;
-    /* with SNITCH_PER_CHANNEL in place of the first three */
+    /* with SNITCH_PER_CHANNEL instead of the first three */
     const int32_t *muls, *adds;
     const uint8_t *shifts;
 } snitch_requant_t;
 
-/* out[m][k] = table[requant(sum over c of in[m][c] * weights[k][c] + bias[k])]; without a table as
- * it is.  weights are k rows of c bytes, without gaps.  bias may be NULL. */
+/* out[m][k] = table[requant(sum over c of in[m][c] * weights[k][c] + bias[k])]; without a table,
+ * the value itself.  weights are k rows of c bytes, without gaps.  bias may be NULL. */
 typedef struct {
     const void *in;
     const int8_t *weights;
@@ -44,8 +44,8 @@ typedef struct {
     snitch_requant_t requant;
 } snitch_gemm_t;
 
-/* out[b][m][k] = requant(sum over c of a[b][m][c] * second), which is second[b][k][c] with
- * SNITCH_B_ROWS, else second[b][c][k].  No gaps between rows or matrices. */
+/* out[b][m][k] = requant(sum over c of a[b][m][c] * b'), where b' is second[b][k][c] with
+ * SNITCH_B_ROWS, else second[b][c][k].  There are no gaps between rows or matrices. */
 typedef struct {
     const void *a;
     const int8_t *second;
@@ -55,13 +55,13 @@ typedef struct {
     snitch_requant_t requant;
 } snitch_matmul_t;
 
-/* out[i] = requant(sum of all in[n][i]), of `elements` bytes each. */
+/* out[i] = requant(sum of all in[n][i]); each operand has `elements` bytes. */
 #define SNITCH_MOST_OPERANDS 8u
 typedef struct {
     const void *in[SNITCH_MOST_OPERANDS];
     void *out;
     uint32_t operands, elements;
-    uint32_t flags; /* SNITCH_IN_UNSIGNED: all of them */
+    uint32_t flags; /* SNITCH_IN_UNSIGNED is for all operands */
     snitch_requant_t requant;
 } snitch_add_t;
 

@@ -14,7 +14,7 @@
 #include "htvm_soc.h"
 
 /* Both devices have these. */
-#define SNITCH_REG_STATUS 0x00u    /* read: SNITCH_STATUS_*; write: forget the error */
+#define SNITCH_REG_STATUS 0x00u    /* read: SNITCH_STATUS_*; write: clear the error */
 #define SNITCH_REG_ERROR 0x04u     /* read: SNITCH_ERROR_* */
 #define SNITCH_REG_ROOM 0x08u      /* read: how many more orders may be given now */
 #define SNITCH_REG_STARTED 0x0Cu   /* read: orders taken since reset, modulo 2^32 */
@@ -32,13 +32,13 @@
 #define SNITCH_ERROR_PARAMETER 4u /* a size, shift, stride or mode the device does not have */
 #define SNITCH_ERROR_OVERLAP 5u   /* result overlaps operand */
 #define SNITCH_ERROR_OPERATION 6u /* unknown operation or register */
-#define SNITCH_ERROR_RACE 7u      /* touches bytes that a device at work reads or writes */
+#define SNITCH_ERROR_RACE 7u      /* touches bytes that a running device reads or writes */
 #define SNITCH_ERROR_SEQUENCE 8u  /* ITA: AV without the QK whose statistics it needs */
 
 /* DMA: transfers of ROWS rows of BYTES bytes from anywhere in memory to anywhere else, executed one
  * after another in the order given; up to SNITCH_ITA_DMA_QUEUE_DEPTH wait or run.  A transfer takes
  * the set-up SNITCH_ITA_DMA_CALL_CYCLES and, for each row, its bytes over
- * SNITCH_ITA_DMA_BYTES_PER_CYCLE, rounded up.  An error drops those that are left.  With one row
+ * SNITCH_ITA_DMA_BYTES_PER_CYCLE, rounded up.  An error drops the remaining ones.  With one row
  * the strides do not matter.  Rows may be read again (stride 0), but not be written twice. */
 #define SNITCH_DMA_SOURCE 0x14u
 #define SNITCH_DMA_DEST 0x18u
@@ -46,7 +46,7 @@
 #define SNITCH_DMA_ROWS 0x20u          /* at least 1 */
 #define SNITCH_DMA_SOURCE_STRIDE 0x24u /* bytes from one row to the next */
 #define SNITCH_DMA_DEST_STRIDE 0x28u
-#define SNITCH_DMA_START 0x2Cu /* writing anything queues */
+#define SNITCH_DMA_START 0x2Cu /* writing any value queues the transfer */
 
 /* ITA: a task is a product of matrices of bytes, all of them in L1,
  *
@@ -76,7 +76,7 @@
  *   REQUANT1     mult             shift         add (signed)     0
  *   GELU         b (16 bits, signed)            c (16 bits, signed)
  *
- * REQUANT1 and GELU are of the activation; identity ignores both, ReLU ignores GELU. */
+ * REQUANT1 and GELU belong to the activation; identity ignores both, ReLU ignores GELU. */
 #define SNITCH_ITA_SIZE0 0x14u
 #define SNITCH_ITA_SIZE1 0x18u
 #define SNITCH_ITA_MODE 0x1Cu
@@ -90,7 +90,7 @@
 #define SNITCH_ITA_BIAS 0x3Cu
 #define SNITCH_ITA_OUT 0x40u
 #define SNITCH_ITA_OUT_STRIDE 0x44u
-#define SNITCH_ITA_START 0x48u /* writing anything starts, or queues */
+#define SNITCH_ITA_START 0x48u /* writing any value starts or queues the task */
 
 /* Operations.  QK and AV take 64 rows at a time (SNITCH_ITA_ITA_TILE), because ITA holds the
  * statistics of so many: QK notes for each row of its int8 result the maximum and the sum of the

@@ -1,5 +1,5 @@
 /* The part of math.h that a firmware without a C library has: single precision, in software.
- * All but nearbyintf and rintf come with the compiler. */
+ * All functions except nearbyintf and rintf come with the compiler. */
 #ifndef HTVM_RV32_MATH_H
 #define HTVM_RV32_MATH_H
 

@@ -110,7 +110,7 @@ static bool check_sizes(htvm_soc_t *soc, const diana_pass_t *p)
     return true;
 }
 
-/* The part of the array that the pass needs; it must be there. */
+/* Finds the part of the array that the pass needs; complains if the array is too small. */
 static bool check_array(htvm_soc_t *soc, diana_pass_t *p)
 {
     const uint64_t window = (uint64_t)p->fy * (p->fx + p->unroll - 1u);
@@ -168,14 +168,14 @@ static bool check_input(htvm_soc_t *soc, const diana_pass_t *p, uint32_t in)
     return true;
 }
 
-/* Where a pass finds its data, and how much of them. */
+/* The addresses and sizes of a pass' data. */
 typedef struct {
     uint32_t in, out, partial;
     uint64_t in_bytes, out_bytes, partial_bytes;
     uint32_t image_bytes, weight_bytes;
 } places_t;
 
-/* Bytes of so many channels, a vector with its padding. */
+/* Returns the bytes of this number of channels; a vector includes its padding. */
 static uint64_t stored_bytes(const diana_pass_t *p, uint32_t channels, uint32_t map)
 {
     return p->vector ? diana_round_up(channels, DIANA_ANALOG_ROW_PITCH) : (uint64_t)channels * map;
@@ -220,7 +220,7 @@ static bool check_places(htvm_soc_t *soc, const places_t *at)
                                at->out_bytes);
 }
 
-/* The weights of an image, to be freed; NULL after a complaint. */
+/* Returns the weights of an image, which the caller frees; NULL after a complaint. */
 static int8_t *load_weights(htvm_soc_t *soc, const diana_pass_t *p, const uint8_t *image)
 {
     uint32_t row, column;
@@ -239,7 +239,7 @@ static int8_t *load_weights(htvm_soc_t *soc, const diana_pass_t *p, const uint8_
     return weights;
 }
 
-/* Rows of sums, and how many there are in each; columns behind ox have none. */
+/* The rows of partial sums, and the number of sums in each; columns behind ox have none. */
 typedef struct {
     uint32_t rows, used, pitch;
 } sums_t;

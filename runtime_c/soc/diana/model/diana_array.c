@@ -13,7 +13,7 @@
 
 #define LANES DIANA_DIGITAL_LANES
 #define REVERSED (DIANA_DIGITAL_GROUP - 1u)
-/* Up to here the columns loop per lane is faster than the loop over all lanes. */
+/* Up to this number of lanes, a loop over columns for each lane is faster than one over lanes. */
 #define FEW_LANES 3u
 
 _Static_assert(DIANA_DIGITAL_GROUP == 4, "the physical index is index ^ 3");
@@ -22,7 +22,7 @@ typedef struct {
     int16_t in[HTVM_L1_SIZE];                /* [c][iy][in_pitch], plain order */
     int16_t weights[DIANA_DIGITAL_WEIGHT_MEMORY]; /* [c][fy][fx][lane] of one block */
     uint32_t bias[LANES];
-    uint32_t lanes[LANES]; /* lanes to compute with any weight */
+    uint32_t lanes[LANES]; /* number of lanes to compute */
     uint32_t lane_count;
     uint32_t *sums; /* [ox][lane], one output row */
 } scratch_t;
@@ -116,7 +116,7 @@ static void taps_all_lanes(const int16_t *in, uint32_t stride, const int16_t *we
 static void taps_one_lane(const int16_t *in, uint32_t stride, int16_t weight, uint32_t count,
                           uint32_t *sums)
 {
-    if (stride == 1) { /* apart, so that the compiler can vectorise it */
+    if (stride == 1) { /* a separate function, so that the compiler can vectorise it */
         for (uint32_t x = 0; x < count; x++) {
             sums[x] += (uint32_t)(int16_t)(in[x] * weight);
         }

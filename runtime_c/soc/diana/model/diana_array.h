@@ -1,4 +1,4 @@
-/* The arithmetic of the digital core, on L1 contents and packed weights.  No checks, no time. */
+/* The arithmetic of the digital core on L1 contents and packed weights, without checks or time. */
 #ifndef DIANA_ARRAY_H
 #define DIANA_ARRAY_H
 
@@ -13,7 +13,7 @@ typedef struct {
     uint32_t shift;
     bool relu;
     uint32_t in_pitch, out_pitch;
-    uint32_t lanes; /* of each block that are computed; the maps of the others stay as they are */
+    uint32_t lanes; /* how many of each block are computed; the maps of the others do not change */
 } diana_shape_t;
 
 /* First and last (inclusive) row or column of a tile of `size` that any of `outputs` windows

@@ -1,5 +1,5 @@
-/* Checks that the computing devices share; those that are given the device complain and return
- * false (or NULL) if they fail. */
+/* Checks shared by the cores; those that take the device as an argument complain and return false
+ * (or NULL) if they fail. */
 #include <inttypes.h>
 #include <string.h>
 

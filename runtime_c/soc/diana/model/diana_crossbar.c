@@ -82,7 +82,7 @@ static int64_t deviate(diana_noise_t *noise)
     return sum * noise->deviation / 65536;
 }
 
-/* What the converter makes of the sum of a column. */
+/* Converts the sum of a column. */
 static int32_t convert(int32_t sum, uint32_t gain, diana_noise_t *noise)
 {
     int32_t value = sum >> gain;
@@ -124,7 +124,7 @@ static uint8_t requantize(const diana_pass_t *p, int32_t value, const uint8_t *p
     return (uint8_t)(result < p->low ? p->low : result > p->high ? p->high : result);
 }
 
-/* Zeroes what is behind each row, or behind a vector. */
+/* Zeroes the padding behind each row, or behind a vector. */
 static void clear_padding(const diana_pass_t *p, uint8_t *out)
 {
     const uint32_t rows = p->vector ? 1u : p->k * p->oy;

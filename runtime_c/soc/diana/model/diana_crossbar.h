@@ -1,5 +1,5 @@
-/* The arithmetic of the analog core, on L1 contents and array images.  No checks of places, no
- * time. */
+/* The arithmetic of the analog core on L1 contents and array images, without checks of addresses
+ * and without time. */
 #ifndef DIANA_CROSSBAR_H
 #define DIANA_CROSSBAR_H
 
@@ -14,8 +14,8 @@ typedef struct {
     uint32_t gain, shift;
     int32_t low, high;            /* of the output */
     uint32_t unroll;              /* output columns at a time */
-    uint32_t rows, columns;       /* of the array, in use */
-    uint32_t first_column;        /* of those that are computed */
+    uint32_t rows, columns;       /* rows and columns of the array that are in use */
+    uint32_t first_column;        /* number of columns that are computed */
     uint32_t in_pitch, out_pitch; /* bytes of a row */
     uint32_t in_map, out_map;     /* bytes from one channel to the next */
     bool first, last, vector, sliced;
@@ -27,11 +27,11 @@ typedef struct {
     uint64_t state;
 } diana_noise_t;
 
-/* Bytes of the image of an array of which so many rows and columns are in use. */
+/* Returns the bytes of an array's image with this number of rows and columns in use. */
 uint32_t diana_crossbar_bytes(uint32_t rows, uint32_t columns);
 
-/* What the weights of an image are, [rows][columns]; false if a cell is both positive and
- * negative, which `row` and `column` then name. */
+/* Unpacks the weights of an image, [rows][columns].  Returns false if a cell is both positive and
+ * negative; `row` and `column` then say which. */
 bool diana_crossbar_decode(const uint8_t *image, uint32_t rows, uint32_t columns, int8_t *weights,
                            uint32_t *row, uint32_t *column);
 

@@ -189,8 +189,8 @@ static void start_conv(htvm_soc_t *soc, uint64_t now, bool depthwise)
     }
     memset(soc->shadow + out, 1, out_bytes);
     if (depthwise) {
-        /* The other lanes hold whatever follows lane 0 in L2 (other channels' weights): their maps
-         * are destroyed, and whoever reads one before it is written again errs. */
+        /* The other lanes hold what follows lane 0 in L2 (other channels' weights): their maps are
+         * destroyed, and must be written again before they are read. */
         memset(soc->l1 + out + map_bytes, VOID, out_bytes - map_bytes);
         memset(soc->shadow + out + map_bytes, 0, out_bytes - map_bytes);
     }

@@ -1,8 +1,8 @@
 /* The DMA: a queue of commands, each of which moves its bytes when the cycle model says it is done.
  *
- * Bytes that somebody changes too early or reads too late therefore are not what they should be,
- * and complaints say so: about L1 when a command is given or a core started (diana_race.c), about
- * L2 when a command is done and the host has written there in the meantime. */
+ * Bytes that are changed too early or read too soon are therefore wrong, and the models complain:
+ * for L1 when a command is given or a core is started (diana_race.c), for L2 when a command is done
+ * and the host has written there in the meantime. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +136,7 @@ static bool move(htvm_soc_t *soc, const diana_transfer_t *t)
     return true;
 }
 
-/* What a store changed in L2 is what commands behind it find there. */
+/* Commands behind a store expect to find in L2 what it wrote there. */
 static void refresh(htvm_soc_t *soc, const diana_transfer_t *done)
 {
     for (size_t i = 1; i < soc->queued; i++) {

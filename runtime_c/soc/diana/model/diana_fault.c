@@ -1,4 +1,4 @@
-/* A wrong byte on purpose, for tests of whatever looks for errors. */
+/* A byte that is made wrong on purpose, to test the tools that look for errors. */
 #include <inttypes.h>
 
 #include "diana_model.h"

@@ -1,4 +1,4 @@
-/* DIANA's device models: what the devices share.  Private to this folder. */
+/* Code shared by DIANA's device models, and private to this folder. */
 #ifndef DIANA_MODEL_H
 #define DIANA_MODEL_H
 
@@ -13,14 +13,14 @@
 
 #define DIANA_REGISTERS 16u
 
-/* Bytes of L1 that a device at work reads or writes. */
+/* A range of L1 that a running device reads or writes. */
 typedef struct {
     uint32_t offset;
     uint64_t bytes;
     bool write;
 } diana_claim_t;
 
-/* Most ranges that one trigger touches: two operands and a result. */
+/* The largest number of ranges that a trigger touches: two operands and a result. */
 #define DIANA_CLAIMS 3u
 
 /* One device: its registers by word, when it will be idle, and the L1 it works on until then. */
@@ -44,13 +44,13 @@ typedef struct {
     uint8_t *before; /* what they were when the command was given */
 } diana_transfer_t;
 
-/* A setting of the simulation: one wrong byte in the result of one trigger, to see whether whoever
- * looks for errors finds it. */
+/* A setting of the simulation: one wrong byte in the result of one trigger, to test the tools that
+ * look for errors. */
 typedef struct {
-    uint32_t registers; /* of the core; 0: none is wrong */
-    uint32_t trigger;   /* of that core, counted from 1 */
-    uint32_t byte;      /* of the result as it lies in L1 */
-    uint32_t flip;      /* bits that change */
+    uint32_t registers; /* registers of the core; 0: no byte is wrong */
+    uint32_t trigger;   /* its number on that core, counted from 1 */
+    uint32_t byte;      /* offset in the result, as stored in L1 */
+    uint32_t flip;      /* bits to invert */
 } diana_fault_t;
 
 struct htvm_soc {
@@ -65,7 +65,7 @@ struct htvm_soc {
     uint32_t wait_address;
     uint64_t waiting_since;
     uint8_t *l1;
-    uint8_t *shadow; /* per L1 byte: 1 once somebody wrote a meaningful value */
+    uint8_t *shadow; /* for each byte of L1: 1 once it holds a meaningful value */
     htvm_log_t log;
 };
 
@@ -88,8 +88,8 @@ bool diana_complain(htvm_soc_t *soc, diana_device_t *device, uint32_t code, cons
 bool diana_check_l1(htvm_soc_t *soc, diana_device_t *device, const char *role, uint32_t offset,
                     uint64_t bytes, uint32_t align);
 
-/* Whether no device at work at `now` writes what is claimed here, or reads what would be written;
- * complains if one does, and otherwise notes the claims for as long as `core` will be busy. */
+/* Whether no device that is running at `now` writes what is claimed here, or reads what would be
+ * written.  Complains if one does; otherwise keeps the claims for as long as `core` is busy. */
 bool diana_claim(htvm_soc_t *soc, diana_device_t *core, const char *what,
                  const diana_claim_t *claims, size_t count, uint64_t now);
 
@@ -108,19 +108,19 @@ bool diana_check_overlap(htvm_soc_t *soc, diana_device_t *device, const char *wh
 bool diana_check_written(htvm_soc_t *soc, diana_device_t *device, const char *what, uint32_t base,
                          uint32_t from, uint32_t to, uint32_t group);
 
-/* The weights at this address, NULL after a complaint. */
+/* Returns the weights at this address; NULL after a complaint. */
 const uint8_t *diana_check_weights(htvm_soc_t *soc, diana_device_t *device, const char *what,
                                    uint32_t address, uint64_t bytes, uint32_t align);
 
-/* Marks the device busy from `start` on and writes the event down; `event` has everything but unit
- * and times. */
+/* Marks the device busy from `start` on, and logs the event; `event` has everything except the unit
+ * and the times. */
 void diana_start(htvm_soc_t *soc, diana_device_t *device, htvm_event_t event, uint64_t start,
                  uint64_t cycles);
 
 /* Takes a setting of the fault. */
 void diana_fault_set(htvm_soc_t *soc, uint32_t offset, uint32_t value);
 
-/* Makes the result of a trigger wrong if it is the one that shall be. */
+/* Makes the result of a trigger wrong if the setting says so. */
 void diana_fault_apply(htvm_soc_t *soc, diana_device_t *core, uint32_t registers,
                        const htvm_event_t *event);
 
@@ -130,7 +130,7 @@ static inline uint32_t diana_reg(const diana_device_t *device, uint32_t offset)
     return device->reg[offset / 4u];
 }
 
-/* Some bits of a register, the lowest of them `bit`. */
+/* Returns some bits of a register, of which `bit` is the lowest. */
 static inline uint32_t diana_field(const diana_device_t *device, uint32_t offset, uint32_t bit,
                                    uint32_t bits)
 {

@@ -1,4 +1,4 @@
-/* Races: two devices at work on the same bytes of L1, one of them writing.
+/* Races: two devices use the same bytes of L1 at the same time, and one of them writes.
  *
  * A claim is checked against everything that is under way when it is made, so a program that relies
  * on how long something takes is wrong even where it would come out right. */
@@ -24,7 +24,7 @@ static bool complain(htvm_soc_t *soc, diana_device_t *device, const char *what,
                           verb(theirs), HTVM_L1_BASE + theirs->offset, theirs->bytes);
 }
 
-/* Against the cores that are at work, other than `device` itself. */
+/* Checks against the running cores, other than `device` itself. */
 static bool check_cores(htvm_soc_t *soc, diana_device_t *device, const char *what,
                         const diana_claim_t *claim, uint64_t now)
 {
@@ -43,7 +43,7 @@ static bool check_cores(htvm_soc_t *soc, diana_device_t *device, const char *wha
     return true;
 }
 
-/* Against the transfers that are not done. */
+/* Checks against the transfers that are not done. */
 static bool check_transfers(htvm_soc_t *soc, diana_device_t *device, const char *what,
                             const diana_claim_t *claim)
 {

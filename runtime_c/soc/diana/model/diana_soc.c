@@ -64,7 +64,7 @@ static diana_device_t *device_at(htvm_soc_t *soc, uint32_t addr, uint32_t *offse
     return *offset < WINDOW ? &soc->digital : NULL;
 }
 
-/* Notes the time since the last read if that told the host to wait and this one asks again. */
+/* Logs the time since the last read if that one told the host to wait, and this one repeats it. */
 static void note_wait(htvm_soc_t *soc, uint32_t addr, bool wait, uint64_t now)
 {
     if (soc->waiting && soc->wait_address == addr && now > soc->waiting_since) {
@@ -128,7 +128,7 @@ static uint32_t start_register(const htvm_soc_t *soc, const diana_device_t *devi
     return device == &soc->dma ? DIANA_DMA_COMMAND : DIANA_DIGITAL_START;
 }
 
-/* Settings of the simulation: no program has executed anything before the first cycle. */
+/* Settings of the simulation are refused after the first cycle: programs cannot write them. */
 static bool take_setting(htvm_soc_t *soc, const diana_device_t *device, uint32_t offset,
                          uint32_t value, uint64_t now)
 {
@@ -170,7 +170,7 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
     }
     device->reg[offset / 4u] = value;
     if (offset != start || device->error != DIANA_ERROR_NONE) {
-        return; /* a device in its error state does nothing until the error is forgotten */
+        return; /* a device in its error state does nothing until the error is cleared */
     }
     if (device == &soc->dma) {
         diana_dma_command(soc, now);

@@ -17,7 +17,7 @@ SNITCH_INLINE void store(uint8_t *out, int32_t *sums, const snitch_requant_t *r,
     }
 }
 
-/* Sums of `count` operands, which are as many pointers. */
+/* Adds `count` operands, each given by a pointer. */
 SNITCH_INLINE void sum_of(const uint8_t *const *x, uint32_t count, uint8_t *out,
                           const snitch_requant_t *r, uint32_t lanes, bool is_unsigned)
 {
@@ -30,11 +30,11 @@ SNITCH_INLINE void sum_of(const uint8_t *const *x, uint32_t count, uint8_t *out,
     store(out, sums, r, lanes);
 }
 
-/* Two, three or four operands. */
+/* Adds two, three or four operands. */
 SNITCH_INLINE void add_few(const snitch_add_t *a, uint32_t at, uint32_t end, uint32_t count,
                            bool is_unsigned)
 {
-    const snitch_requant_t r = a->requant; /* bytes stored may lie anywhere, but not here */
+    const snitch_requant_t r = a->requant; /* a copy: stored bytes may alias *a */
     const uint8_t *x[4];
     for (uint32_t n = 0; n < count; n++) {
         x[n] = (const uint8_t *)a->in[n] + at;

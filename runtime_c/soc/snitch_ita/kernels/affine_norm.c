@@ -54,7 +54,7 @@ SNITCH_INLINE void scale(const snitch_norm_t *v, snitch_rows_t part, bool is_uns
     }
 }
 
-/* As the layer promises, 64 bits hold all of it. */
+/* The layer guarantees that 64 bits are enough. */
 static void scale_wide(const snitch_norm_t *v, snitch_rows_t part)
 {
     for (uint32_t row = part.rows.begin; row < part.rows.end; row++) {

@@ -1,7 +1,7 @@
 /* snitch_conv2d. */
 #include "snitch_convolve.h"
 
-/* Taps beside each other are one run of bytes where there are no gaps between pixels. */
+/* If there are no gaps between pixels, the taps of a row are one run of bytes. */
 SNITCH_INLINE snitch_product_t joined(const snitch_product_t *p)
 {
     snitch_product_t product = *p;

@@ -15,7 +15,7 @@
         SNITCH_HOLD(x);                                           \
     }
 
-/* One row of taps. */
+/* Adds one row of taps. */
 SNITCH_INLINE void dots_4x3(const snitch_product_t *p, int32_t *s, const uint8_t *in,
                             const int8_t *w, bool is_unsigned)
 {
@@ -62,7 +62,7 @@ SNITCH_INLINE void dots_1(const snitch_product_t *p, int32_t *s, const uint8_t *
 SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t column, uint32_t rows,
                          uint32_t columns, bool is_unsigned)
 {
-    int32_t s[12], sums[12]; /* in registers, and in memory */
+    int32_t s[12], sums[12]; /* the sums in registers, and in memory */
     for (uint32_t j = 0; j < columns; j++) {
         const int32_t start = p->bias != NULL ? p->bias[column + j] : 0;
         for (uint32_t i = 0; i < rows; i++) {

@@ -1,8 +1,8 @@
 /* snitch_ita_softmax. */
 #include "snitch_parts.h"
 
-/* How far from the row's maximum an element is, in halvings: R(m - x) = (top - x) >> bits, with
- * top = m + 2^(bits - 1), or m where bits is 0. */
+/* Returns the distance of an element from the row's maximum, in halvings: R(m - x) =
+ * (top - x) >> bits, with top = m + 2^(bits - 1), or m if bits is 0. */
 typedef struct {
     int32_t top;
     uint32_t bits;
@@ -14,7 +14,7 @@ SNITCH_INLINE uint32_t halved(uint32_t value, uint32_t by, bool any)
     return any && by > 31 ? 0 : value >> by;
 }
 
-/* value >> R(m - x) of some elements. */
+/* Computes value >> R(m - x) of some elements. */
 SNITCH_INLINE void halve(const uint8_t *in, uint32_t *values, uint32_t value, steps_t s,
                          uint32_t lanes, bool is_unsigned)
 {
@@ -74,7 +74,7 @@ SNITCH_INLINE void row_of(const snitch_ita_softmax_t *v, const uint8_t *in, uint
     const int32_t half = bits != 0 ? 1 << (bits - 1) : 0;
     int32_t largest = -128;
     uint32_t sum = 0;
-    for (uint32_t at = 0; at < n;) { /* in order, as sums are cut off */
+    for (uint32_t at = 0; at < n;) { /* in order, because sums are truncated */
         const uint32_t count = n - at < width ? n - at : width;
         const int32_t now = snitch_maximum(in + at, count, largest, is_unsigned);
         const steps_t s = {now + half, bits, any};

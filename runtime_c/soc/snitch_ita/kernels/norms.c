@@ -1,12 +1,12 @@
 /* snitch_layer_norm and snitch_rms_norm.
  *
- * Up to 16 rows at a time: first what concerns each row, then four columns of all of them after
- * four others, whose weights and biases stay in registers. */
+ * Up to 16 rows are computed at a time: first the statistics of each row, then all rows of four
+ * columns after four others, whose weights and biases stay in registers. */
 #include "snitch_parts.h"
 
 enum { MOST_ROWS = 16 };
 
-/* Of a row: its mean, and 2^31 over its deviation. */
+/* The mean of a row, and 2^31 over its deviation. */
 typedef struct {
     int32_t mean;
     uint32_t reciprocal;
@@ -189,7 +189,7 @@ SNITCH_INLINE void scale_rows(const snitch_norm_t *v, snitch_rows_t part, bool c
     }
 }
 
-/* As long as it takes, for any weights. */
+/* The slow version, for any weights. */
 static void divide_rows(const snitch_norm_t *v, snitch_rows_t part, bool centred)
 {
     const bool is_unsigned = (v->flags & SNITCH_IN_UNSIGNED) != 0;

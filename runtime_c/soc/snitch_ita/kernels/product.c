@@ -1,11 +1,11 @@
 /* Products of matrices of bytes; see snitch_product.h.
  *
  * The inner loops hold blocks of sums in registers: 4 rows by 3 columns take 7 loads, 12
- * multiplications and 12 additions for 12 MACs.  Their order keeps results of loads and
- * multiplications from being awaited: three multiplications, then the three additions. */
+ * multiplications and 12 additions for 12 MACs.  They are ordered such that no load or
+ * multiplication stalls: three multiplications, then the three additions. */
 #include "snitch_product.h"
 
-/* Where the weights of columns k, k + 1, k + 2 and k + 3 are; of "columns" only the first counts. */
+/* The weights of columns k to k + 3; if they are stored as columns, only the first is used. */
 typedef struct {
     const int8_t *at[4];
 } weights_t;
@@ -92,7 +92,7 @@ SNITCH_INLINE void dots_4x3(int32_t *s, const uint8_t *x, uint32_t step, const i
     }
 }
 
-/* Four rows of one column, and so the remaining columns. */
+/* Computes four rows of one column; used for the remaining columns. */
 SNITCH_INLINE void dots_4x1(int32_t *s, const uint8_t *x, uint32_t step, const int8_t *weights,
                             uint32_t pitch, uint32_t length, bool is_unsigned, bool rows)
 {
@@ -180,7 +180,7 @@ SNITCH_INLINE void dots_1x1(int32_t *s, const uint8_t *x, const int8_t *weights,
     }
 }
 
-/* One block of sums, over all taps. */
+/* Computes one block of sums over all taps. */
 SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t column, uint32_t row_count,
                          uint32_t column_count, bool is_unsigned, bool rows)
 {
@@ -224,7 +224,7 @@ SNITCH_INLINE void block(const snitch_product_t *p, uint32_t row, uint32_t colum
             w += p->weights_y - p->taps_x * p->weights_x;
         }
     }
-    int32_t sums[12]; /* in memory, unlike s */
+    int32_t sums[12]; /* in memory, whereas s is in registers */
     for (uint32_t i = 0; i < row_count * column_count; i++) {
         sums[i] = s[i];
     }

@@ -1,4 +1,4 @@
-/* What becomes of the sums of a product; see snitch_product.h. */
+/* Requantizes and stores the sums of a product; see snitch_product.h. */
 #include "snitch_product.h"
 
 typedef struct {
@@ -17,12 +17,12 @@ SNITCH_INLINE factors_t factors_of(const snitch_product_t *p, uint32_t column)
     return all;
 }
 
-/* Requantizes and stores the sums column by column; four rows at once, so that no result of a
- * multiplication is awaited. */
+/* Requantizes and stores the sums column by column, four rows at once, so that no multiplication
+ * stalls. */
 SNITCH_INLINE void store(const snitch_product_t *p, const int32_t *sums, uint8_t *out,
                          uint32_t column, uint32_t rows, uint32_t columns)
 {
-    /* In variables, as bytes stored may lie anywhere. */
+    /* Local copies: for the compiler, stored bytes may alias anything else. */
     const int32_t low = p->requant->low, high = p->requant->high;
     const uint32_t out_row = p->out_row, out_column = p->out_column;
     const uint8_t *const table = p->table;

@@ -4,8 +4,8 @@
 
 #include "snitch_product.h"
 
-/* Of one output coordinate: where its taps inside the input begin, in the filter and in the input,
- * and how many they are. */
+/* The taps of one output coordinate that are inside the input: where they begin in the filter and
+ * in the input, and their number. */
 typedef struct {
     uint32_t tap, at, count;
 } snitch_window_t;
@@ -13,7 +13,7 @@ typedef struct {
 SNITCH_INLINE snitch_window_t snitch_window(uint32_t out, uint32_t stride, uint32_t pad,
                                             uint32_t taps, uint32_t size)
 {
-    const uint32_t start = out * stride; /* in an input with its padding */
+    const uint32_t start = out * stride; /* position in the input, including its padding */
     const uint32_t tap = start < pad ? pad - start : 0, at = start < pad ? 0 : start - pad;
     snitch_window_t window = {0, 0, 0};
     if (tap < taps && at < size) {
@@ -25,7 +25,7 @@ SNITCH_INLINE snitch_window_t snitch_window(uint32_t out, uint32_t stride, uint3
     return window;
 }
 
-/* Output columns from x on, before `end`, whose windows have all taps, or 1 if x has not. */
+/* Returns how many output columns from x on, before `end`, have all taps; 1 if x has not. */
 SNITCH_INLINE uint32_t snitch_run_of(const snitch_conv_t *v, uint32_t x, uint32_t end)
 {
     uint32_t next = x + 1;

@@ -1,4 +1,4 @@
-/* What the kernels share; private to them. */
+/* Code shared by the kernels, and private to them. */
 #ifndef SNITCH_PARTS_H
 #define SNITCH_PARTS_H
 
@@ -9,10 +9,10 @@
 #include "htvm_soc.h"
 #include "snitch_kernels.h"
 
-/* Bytes after which the banks of L1 repeat. */
+/* The number of bytes after which the banks of L1 repeat. */
 #define SNITCH_BANKS_BYTES (HTVM_CLUSTER_BANKS * HTVM_CLUSTER_BANK_BYTES)
 
-/* Functions whose constant arguments make several functions of one. */
+/* For functions that are specialised for their constant arguments. */
 #define SNITCH_INLINE static inline __attribute__((always_inline))
 
 /* Generates nothing, but the compiler must have these values in registers here.  Without, it puts
@@ -22,8 +22,8 @@
 #define SNITCH_HOLD(a) __asm__ volatile("" : "+r"(a))
 #define SNITCH_HOLD3(a, b, c) __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c) : : "memory")
 
-/* Row functions treat so many elements together, so that no result of a load or a multiplication is
- * awaited; what is left is treated one by one. */
+/* The number of elements that row functions compute together, so that no load or multiplication
+ * stalls; the remaining ones are computed one by one. */
 #define SNITCH_LANES 4u
 
 SNITCH_INLINE void snitch_hold_all(int32_t *values, uint32_t lanes)
@@ -33,7 +33,7 @@ SNITCH_INLINE void snitch_hold_all(int32_t *values, uint32_t lanes)
     }
 }
 
-/* A core's part of `count` things: from begin to end - 1, possibly none. */
+/* A core's share of `count` things: from begin to end - 1; it may be empty. */
 typedef struct {
     uint32_t begin, end;
 } snitch_share_t;
@@ -46,39 +46,39 @@ SNITCH_INLINE snitch_share_t snitch_share(uint32_t count, uint32_t core, uint32_
     return share;
 }
 
-/* Cores that went through their shares from the beginning would all be at the same bank of L1 all
- * the time, as sizes mostly are multiples of all banks together.  So each begins somewhere else,
- * and does what is before that afterwards: how far from the beginning of n elements. */
+/* Returns how far from the beginning of n elements a core starts.  If all cores started at the
+ * beginning of their shares, they would access the same bank of L1 all the time, because most sizes
+ * are multiples of the number of banks.  So each starts elsewhere, and wraps around. */
 SNITCH_INLINE uint32_t snitch_start(uint32_t n, uint32_t core, uint32_t cores)
 {
     return core * (n / cores) & ~3u;
 }
 
-/* The same for a share, which is long where there is much to do: another bank for each core. */
+/* The same for a share; each core starts at another bank. */
 SNITCH_INLINE uint32_t snitch_skew(snitch_share_t part, uint32_t core, uint32_t cores)
 {
     const uint32_t skew = core * (SNITCH_BANKS_BYTES / cores) & ~3u, length = part.end - part.begin;
     return skew < length ? skew : 0;
 }
 
-/* A block for what is from `start` to last - 1, as at to end - 1, and again for what is from first to
- * start - 1, if anything is. */
+/* Executes a block for the range from `start` to last - 1 (as at to end - 1), then for the one from
+ * first to start - 1, if it is not empty. */
 #define SNITCH_TURNS(at, end, first, start, last)                                                 \
     for (uint32_t at = (start), end = (last), turn_ = at == (first) ? 1u : 0u; turn_ < 2; turn_++, \
                   at = (first), end = (start))
 
-/* Whether a result of so many rows and columns is shared by columns: where the rows are too few to
- * give each core a block of four. */
+/* Whether a result with this number of rows and columns is shared by columns, because there are too
+ * few rows to give each core a block of four. */
 SNITCH_INLINE bool snitch_by_columns(uint32_t rows, uint32_t columns, uint32_t cores)
 {
     return rows < 4u * cores && columns > rows;
 }
 
-/* Parts of functions of rows.  One or two rows are shared by columns, though all cores then need
- * what concerns whole rows. */
+/* Shares of functions of rows.  One or two rows are shared by columns, although each core then
+ * computes the statistics of whole rows. */
 typedef struct {
     snitch_share_t rows, columns;
-    uint32_t start; /* where to begin in the columns */
+    uint32_t start; /* the first column to compute */
 } snitch_rows_t;
 
 SNITCH_INLINE snitch_rows_t snitch_share_rows(uint32_t rows, uint32_t n, uint32_t core,
@@ -126,7 +126,7 @@ SNITCH_INLINE int32_t snitch_requantize(int32_t value, int32_t mul, int32_t add,
 }
 
 
-/* The larger of `largest` and all elements. */
+/* Returns the largest of `largest` and all elements. */
 SNITCH_INLINE int32_t snitch_maximum(const uint8_t *in, uint32_t count, int32_t largest,
                                      bool is_unsigned)
 {

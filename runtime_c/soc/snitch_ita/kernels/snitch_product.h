@@ -4,8 +4,8 @@
  *   out[m][k] = table[requant(bias[k] + sum over y, x, i of
  *       in[m * in_row + y * in_y + x * in_x + i] * weights[k, y * weights_y + x * weights_x + i])]
  *
- * with y < taps_y, x < taps_x, i < length.  Where column k of the weights begins, and how far it is
- * from i to i + 1, is the function's. */
+ * with y < taps_y, x < taps_x, i < length.  The functions differ in where column k of the weights
+ * begins, and in the distance from i to i + 1. */
 #ifndef SNITCH_PRODUCT_H
 #define SNITCH_PRODUCT_H
 
@@ -20,7 +20,7 @@ typedef struct {
     const snitch_requant_t *requant;
     uint32_t flags;              /* SNITCH_WIDE, SNITCH_PER_CHANNEL */
     uint32_t length, taps_y, taps_x;
-    uint32_t start;              /* of i, where to begin; see SNITCH_TURNS */
+    uint32_t start;              /* the value of i to begin with; see SNITCH_TURNS */
     uint32_t in_row, in_y, in_x; /* steps, in bytes */
     uint32_t weights_pitch, weights_y, weights_x;
     uint32_t out_row, out_column;

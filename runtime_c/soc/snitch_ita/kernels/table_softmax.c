@@ -20,7 +20,7 @@ static uint32_t quotient(uint32_t e, uint32_t highest, uint32_t sum)
     return result;
 }
 
-/* Exponentials of some elements; `top` is that of the element 0. */
+/* Looks up the exponentials of some elements; `top` is that of element 0. */
 SNITCH_INLINE void look_up(const uint8_t *in, uint32_t *values, const uint32_t *top, uint32_t lanes,
                            bool is_unsigned)
 {
@@ -52,8 +52,8 @@ SNITCH_INLINE uint32_t sum_of(const uint8_t *in, uint32_t count, const uint32_t 
     return sum;
 }
 
-/* With products that fit 32 bits.  The product with the reciprocal, rounded down, is too small by
- * at most 2. */
+/* For products that fit 32 bits.  The product with the reciprocal, rounded down, is at most 2 too
+ * small. */
 SNITCH_INLINE void share(uint8_t *out, uint32_t *values, uint32_t highest, uint32_t sum,
                          uint32_t reciprocal, uint32_t lanes)
 {

@@ -1,7 +1,7 @@
 /* snitch_transpose: blocks of four rows. */
 #include "snitch_parts.h"
 
-/* Columns begin to end - 1 of four rows. */
+/* Transposes columns begin to end - 1 of four rows. */
 static void four_rows(const uint8_t *in, uint8_t *out, uint32_t rows, uint32_t columns,
                       uint32_t begin, uint32_t end)
 {

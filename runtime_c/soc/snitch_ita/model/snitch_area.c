@@ -1,4 +1,4 @@
-/* Areas of memory: where they are, whether they meet, and whether they stay as they are. */
+/* Areas of memory: where they are, whether they overlap, and whether they are unchanged. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ bool snitch_find_area(htvm_soc_t *soc, snitch_device_t *device, snitch_area_t *a
     return true;
 }
 
-/* Whether bytes [from, to) meet a row of the area. */
+/* Whether bytes [from, to) overlap a row of the area. */
 static bool meets_range(const snitch_area_t *area, uint64_t from, uint64_t to)
 {
     const uint64_t first = area->first;

@@ -5,7 +5,7 @@
 #define RECIPROCAL ((UNIT - 1u) * UNIT)  /* divided by the sum: the weight of the maximum */
 #define BIAS_LIMIT (1 << (8u * SNITCH_ITA_ITA_BIAS_BYTES - 1u))
 
-/* Sums of int32 need no wrapping to the accumulator's bits: they cannot leave them. */
+/* int32 sums need not be wrapped to the accumulator's width, which they cannot exceed. */
 _Static_assert(SNITCH_ITA_ITA_MAX_DIM * 255 * 128 + BIAS_LIMIT <
                    1 << (SNITCH_ITA_ITA_ACCUMULATOR_BITS - 1u),
                "sums must fit the accumulator");
@@ -30,7 +30,7 @@ static int32_t requantize(int32_t value, const snitch_requant_t *r)
     return (int32_t)(result < -128 ? -128 : result > 127 ? 127 : result);
 }
 
-/* The low bits of the value that an accumulator keeps. */
+/* Returns the low bits of a value, as the accumulator keeps it. */
 static int32_t wrap(int64_t value)
 {
     const uint32_t sign = 1u << (SNITCH_ITA_ITA_ACCUMULATOR_BITS - 1u);
@@ -38,7 +38,7 @@ static int32_t wrap(int64_t value)
     return (int32_t)(kept ^ sign) - (int32_t)sign;
 }
 
-/* x * (erf + c), erf by a polynomial of second degree; of the opposite sign of GELU, as c is. */
+/* x * (erf + c), with a polynomial of second degree for erf; like c, it has the opposite sign. */
 static int32_t gelu(int32_t x, int32_t b, int32_t c)
 {
     const int32_t value = x < -127 ? -127 : x;

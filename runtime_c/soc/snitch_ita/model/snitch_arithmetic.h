@@ -1,4 +1,4 @@
-/* The arithmetic of ITA, on matrices in L1.  No checks of places, no time. */
+/* The arithmetic of ITA on matrices in L1, without checks of addresses and without time. */
 #ifndef SNITCH_ARITHMETIC_H
 #define SNITCH_ARITHMETIC_H
 
@@ -29,8 +29,8 @@ typedef struct {
     const uint8_t *bias;
 } snitch_product_t;
 
-/* What ITAMax knows of the rows of the last QK: of each the maximum, and the sum of the powers of
- * two while QK goes on, then its reciprocal. */
+/* ITAMax's statistics of the rows of the last QK: for each the maximum, and the sum of the powers
+ * of two while QK runs, then its reciprocal. */
 typedef struct {
     int32_t maximum[SNITCH_ITA_ITA_TILE];
     uint32_t sum[SNITCH_ITA_ITA_TILE];

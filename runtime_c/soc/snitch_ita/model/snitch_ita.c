@@ -200,7 +200,7 @@ static bool find_places(htvm_soc_t *soc, snitch_order_t *order)
     return true;
 }
 
-/* When a task begins, and for how long it then waits for its first weights. */
+/* Computes when a task begins, and how long it then waits for its first weights. */
 typedef struct {
     uint64_t start, fill;
 } begin_t;
@@ -222,7 +222,7 @@ static begin_t begin(const htvm_soc_t *soc, const snitch_order_t *order)
     }
     b.start = reads ? last->end : b.start;
     if (b.start < soc->now) {
-        b.start = soc->now; /* nothing but the drain is left of the task before */
+        b.start = soc->now; /* only the drain of the task before is left */
     }
     const uint64_t ahead = b.start - soc->now;
     if (ahead < load && b.fill < load - ahead) {
@@ -231,8 +231,8 @@ static begin_t begin(const htvm_soc_t *soc, const snitch_order_t *order)
     return b;
 }
 
-/* Cycles that attention adds, beside the array's: while the sums of a QK's last columns wait for
- * the dividers, and at the turn to the first AV. */
+/* Cycles that attention adds to those of the array: while the sums of a QK's last columns wait for
+ * the dividers, and when the first AV follows. */
 static uint64_t softmax_cycles(const htvm_soc_t *soc, const snitch_product_t *p)
 {
     if (p->operation == SNITCH_ITA_OP_QK) {

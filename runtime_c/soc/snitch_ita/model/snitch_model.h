@@ -1,10 +1,9 @@
-/* Device models of the cluster's DMA and of ITA: what they share.  Private to this folder.
+/* Code shared by the device models of the cluster's DMA and ITA, and private to this folder.
  *
- * Both take orders into a queue and execute them one after another.  When an order is done is known
- * when it is given; its bytes move, or its result is written, only then.  L1 is memory that harts
- * access, too, so what an order touches is checked three times: against the orders of the other
- * device when it is given, and against itself when it is done, as nobody may have written there in
- * the meantime. */
+ * Both take orders into a queue and execute them one after another.  The time at which an order is
+ * done is known when it is given; its bytes are moved, or its result is written, only at that time.
+ * Harts access L1, too, so the bytes that an order touches are checked when it is given, against
+ * the orders of the other device, and when it is done: nobody may have written them since. */
 #ifndef SNITCH_MODEL_H
 #define SNITCH_MODEL_H
 
@@ -25,10 +24,10 @@ typedef struct {
     uint32_t first, bytes, rows, stride;
     bool write;
     uint8_t *memory; /* of the first row */
-    uint8_t *before; /* the rows, packed, when the order was given or what it needed was done */
+    uint8_t *before; /* the rows, packed, when it was given or its predecessors done */
 } snitch_area_t;
 
-/* Most areas of an order: two operands, a bias, a result. */
+/* The largest number of areas of an order: two operands, a bias, a result. */
 #define SNITCH_AREAS 4u
 
 /* One order that is not done yet. */
@@ -37,7 +36,7 @@ typedef struct {
     size_t area_count;
     uint64_t free_at; /* when the device may begin with the next */
     uint64_t end;     /* when the result is there */
-    snitch_product_t product; /* ITA's */
+    snitch_product_t product; /* only for ITA */
 } snitch_order_t;
 
 #define SNITCH_ORDERS                                                        \
@@ -62,10 +61,11 @@ struct htvm_soc {
     uint64_t now; /* of the latest access */
     snitch_device_t dma, ita;
     snitch_statistics_t statistics;
-    /* Of the QK that was given last: what an AV behind it must fit.  0 cols: there was none. */
+    /* Columns of the last QK, which an AV behind it must match; 0 if there was no QK. */
     uint32_t scored_cols;
-    bool turned; /* an AV came since */
-    /* Does not tell who waits: harts poll side by side, and only the simulator knows which. */
+    bool turned; /* whether an AV followed it */
+    /* Without the times in which a hart waits: several poll at once, and only the simulator knows
+     * which. */
     htvm_log_t log;
 };
 
@@ -80,7 +80,7 @@ static inline uint32_t snitch_reg(const snitch_device_t *device, uint32_t offset
     return device->reg[offset / 4u];
 }
 
-/* Bytes from the first of an area to the last. */
+/* Returns the number of bytes from the first of an area to the last. */
 static inline uint64_t snitch_span(const snitch_area_t *area)
 {
     return (uint64_t)(area->rows - 1u) * area->stride + area->bytes;
@@ -97,7 +97,7 @@ bool snitch_begins_in_l1(const snitch_area_t *area);
 /* Whether two areas have a byte in common. */
 bool snitch_meet(const snitch_area_t *a, const snitch_area_t *b);
 
-/* Finds the area's memory; complains where there is none, or where it leaves L1. */
+/* Finds the area's memory; complains if it is not mapped, or not all in L1. */
 bool snitch_find_area(htvm_soc_t *soc, snitch_device_t *device, snitch_area_t *area);
 
 /* Whether no order of `other` writes what this order touches, or reads what it writes. */
@@ -108,10 +108,10 @@ bool snitch_check_races(htvm_soc_t *soc, snitch_device_t *device, const snitch_o
  * after a complaint that the simulating machine has no memory. */
 bool snitch_queue(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order);
 
-/* Whether nobody else wrote to what the order touches; complains if somebody did. */
+/* Whether the bytes that the order touches are unchanged; complains if they are not. */
 bool snitch_check_unchanged(htvm_soc_t *soc, snitch_device_t *device, const snitch_order_t *order);
 
-/* Removes the oldest order.  What it wrote is what those behind it find. */
+/* Removes the oldest order.  Orders behind it expect to find what it wrote. */
 void snitch_retire(snitch_device_t *device);
 
 /* Drops all orders, after a complaint. */
@@ -121,7 +121,7 @@ void snitch_drop(snitch_device_t *device);
 void snitch_dma_take(htvm_soc_t *soc);
 void snitch_ita_take(htvm_soc_t *soc);
 
-/* Does what the oldest order orders; false after a complaint. */
+/* Executes the oldest order; false after a complaint. */
 bool snitch_dma_complete(htvm_soc_t *soc);
 bool snitch_ita_complete(htvm_soc_t *soc);
 

@@ -65,8 +65,8 @@ static void advance_device(htvm_soc_t *soc, snitch_device_t *device)
     }
 }
 
-/* Completes what is done.  The devices never have orders that touch the same bytes, so that it does
- * not matter which is first. */
+/* Completes the orders that are done.  Orders of different devices never touch the same bytes, so
+ * it does not matter which device is first. */
 static void advance(htvm_soc_t *soc, uint64_t now)
 {
     soc->now = now > soc->now ? now : soc->now;
@@ -130,7 +130,7 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
     } else if (offset != device->start) {
         device->reg[offset / 4u] = value;
     } else if (device->error == SNITCH_ERROR_NONE) {
-        /* A device in its error state does nothing until the error is forgotten. */
+        /* A device in its error state does nothing until the error is cleared. */
         if (device == &soc->dma) {
             snitch_dma_take(soc);
         } else {
