@@ -63,7 +63,7 @@ def phases(stages: Sequence[Stage], tiles: int) -> str:
     if tiles <= longest:
         lines.append("There are too few tiles for a steady state.")
     return (
-        "/* Several tiles are under way at a time, each in another stage:\n *\n"
+        "/* Several tiles are under way at a time, each at a different stage:\n *\n"
         + "".join(f" *   {line}\n" for line in lines)
         + " */\n"
     )

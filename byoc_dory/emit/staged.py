@@ -289,7 +289,7 @@ class _Loop:
             when = [self.writer.when(max(waiting, key=program.depth)), "tile != 0u"]
             condition = " && ".join(part for part in when if part)
             text = (
-                f"if ({condition}) {{ /* nothing reads the rows before any more */\n"
+                f"if ({condition}) {{ /* the rows to overwrite are still being read */\n"
                 f"{indent(self._finish('(tile - 1u)'), '    ')}}}\n"
             )
         transfers = [self.writer.transfer(operand) for operand in program.loaded]

@@ -62,7 +62,11 @@ def render(soc: Soc) -> str:
         lines += ["", "/* timing of the cores: a scoreboard */", "#define HTVM_CORE_SCOREBOARD 1"]
         lines += _device("HTVM_CORE", soc.host.timing)
     if soc.cluster is not None:
-        lines += ["", "/* harts beside the host core */", *_device("HTVM_CLUSTER", soc.cluster)]
+        lines += [
+            "",
+            "/* harts in addition to the host core */",
+            *_device("HTVM_CLUSTER", soc.cluster),
+        ]
     driver = soc.driver.upper()
     if soc.dma is not None:
         lines += ["", "/* DMA */", *_device(f"{driver}_DMA", soc.dma)]

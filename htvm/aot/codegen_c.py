@@ -131,7 +131,7 @@ _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)
 
 def _explain_rounding(body: str) -> str:
     """Add a comment on the purpose of the addition, which otherwise looks redundant."""
-    words = "/* Floats of this size lie 1 apart: the sum is rounded to an integer, ties to even. */"
+    words = "/* Floats of this magnitude are integers: the sum is rounded to one, ties to even. */"
     return _ROUNDING.sub(lambda found: f"{found[1]}{words}\n{found[0]}", body)
 
 

@@ -123,4 +123,4 @@ def _note(phases: Phases, places: tuple[StagedOperand, ...], operands: int) -> s
         if len(places) == operands
         else ", ".join(place.parameter.name for place in places)
     )
-    return f"{text}; {which} near them ({used} B)"
+    return f"{text}; {which} in memory close to them ({used} B)"

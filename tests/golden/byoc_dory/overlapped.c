@@ -178,10 +178,10 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    int8_t *to = out; /* where to store the result of the tile before */
     diana_block_t out_block = {0};
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t y = 0; y < 6; ++y) { /* rows */
         const diana_block_t in_block = {
@@ -426,12 +426,12 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_conv_t tile = {0}; /* that the core works on */
-    const uint8_t *packed = net_1_2_weights; /* its weights */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    diana_conv_t tile = {0}; /* the tile that the core is computing */
+    const uint8_t *packed = net_1_2_weights; /* the weights of this tile */
+    int8_t *to = out; /* where to store the result of the tile before */
     diana_block_t out_block = {0};
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t y = 0; y < 2; ++y) { /* rows */
         for (uint32_t k = 0; k < 7; ++k) { /* output channels */
@@ -677,7 +677,7 @@ int32_t net_2_2(const int8_t *in, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    int8_t *to = out; /* where to store the result of the tile before */
     static const diana_block_t out_block = {
         .channels = 20,
         .rows = 3,
@@ -687,8 +687,8 @@ int32_t net_2_2(const int8_t *in, int8_t *out)
         .l1_channel_stride = 48,
         .l1_row_stride = 16,
     };
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t y = 0; y < 3; ++y) { /* rows */
         static const diana_block_t in_block = {
@@ -881,10 +881,10 @@ int32_t net_3_2(const int8_t *in0, const int8_t *in1, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    int8_t *to = out; /* where to store the result of the tile before */
     diana_block_t out_block = {0};
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t k = 0; k < 4; ++k) { /* output channels */
         const diana_block_t in_block = {
@@ -1078,10 +1078,10 @@ int32_t net_4_2(const int8_t *in0, const int8_t *in1, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    int8_t *to = out; /* where to store the result of the tile before */
     diana_block_t out_block = {0};
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t k = 0; k < 4; ++k) { /* output channels */
         const diana_block_t in_block = {

@@ -9,7 +9,7 @@
  * conv: pad
  * int8 1x5x6x8 -> int8 1x7x8x8
  * borders filled, rows copied
- * 64 + 5 + 64 iterations shared by the cores; all operands near them (688 B)
+ * 64 + 5 + 64 iterations shared by the cores; all operands in memory close to them (688 B)
  */
 struct net_conv_pad_operands {
   const int8_t *in0;
@@ -64,7 +64,7 @@ void net_conv_pad(const int8_t *restrict in0, int8_t *restrict out)
  * conv: conv2d + add + tflite_requantize + add + clip + astype
  * int8 1x7x8x8 -> int8 1x5x6x10
  * register block of 6 pixels x 2 channels
- * 25 iterations shared by the cores; all operands near them (1588 B)
+ * 25 iterations shared by the cores; all operands in memory close to them (1588 B)
  */
 struct net_conv_operands {
   const int8_t *in0;
@@ -154,7 +154,7 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
  * pointwise: conv2d + add + right_shift + clip + astype
  * int8 1x5x6x10 -> int8 1x5x6x4
  * register block of 3 pixels x 4 channels
- * 10 iterations shared by the cores; all operands near them (476 B)
+ * 10 iterations shared by the cores; all operands in memory close to them (476 B)
  */
 struct net_pointwise_operands {
   const int8_t *in0;

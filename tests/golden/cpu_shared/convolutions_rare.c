@@ -13,7 +13,7 @@
  * depthwise: pad
  * int8 1x5x6x8 -> int8 1x6x7x8
  * borders filled, rows copied
- * 5 + 56 iterations shared by the cores; all operands near them (576 B)
+ * 5 + 56 iterations shared by the cores; all operands in memory close to them (576 B)
  */
 struct net_depthwise_pad_operands {
   const int8_t *in0;
@@ -60,7 +60,7 @@ void net_depthwise_pad(const int8_t *restrict in0, int8_t *restrict out)
  * depthwise: depthwise + add + right_shift + clip + astype
  * int8 1x6x7x8 -> int8 1x2x3x8
  * 3 pixels of a channel at a time
- * 16 iterations shared by the cores; all operands near them (488 B)
+ * 16 iterations shared by the cores; all operands in memory close to them (488 B)
  */
 struct net_depthwise_operands {
   const int8_t *in0;
@@ -127,7 +127,7 @@ void net_depthwise(const int8_t *restrict in0, const int8_t *restrict weight, co
  * grouped: depthwise + add + right_shift + clip + astype
  * int8 1x5x6x8 -> int8 1x3x4x6
  * element-wise operators inlined
- * 72 iterations shared by the cores; all operands near them (552 B)
+ * 72 iterations shared by the cores; all operands in memory close to them (552 B)
  */
 struct net_grouped_operands {
   const int8_t *in0;
@@ -185,7 +185,7 @@ void net_grouped(const int8_t *restrict in0, const int8_t *restrict weight, cons
  * dilated: dilated_conv2d + add + right_shift + clip + astype
  * int8 1x5x6x8 -> int8 1x1x2x4
  * element-wise operators inlined
- * 8 iterations shared by the cores; all operands near them (552 B)
+ * 8 iterations shared by the cores; all operands in memory close to them (552 B)
  */
 struct net_dilated_operands {
   const int8_t *in0;
@@ -243,7 +243,7 @@ void net_dilated(const int8_t *restrict in0, const int8_t *restrict weight, cons
  * first: pad
  * int8 1x8x5x6 -> int8 1x8x7x8
  * borders filled, rows copied
- * 8 iterations shared by the cores; all operands near them (688 B)
+ * 8 iterations shared by the cores; all operands in memory close to them (688 B)
  */
 struct net_first_pad_operands {
   const int8_t *in0;
@@ -293,7 +293,7 @@ void net_first_pad(const int8_t *restrict in0, int8_t *restrict out)
  * first: conv2d + add + tflite_requantize + add + clip + astype
  * int8 1x8x7x8 -> int8 1x4x5x6
  * register block of 3 pixels x 4 channels
- * 5 iterations shared by the cores; all operands near them (904 B)
+ * 5 iterations shared by the cores; all operands in memory close to them (904 B)
  */
 struct net_first_operands {
   const int8_t *in0;

@@ -10,7 +10,7 @@
  * dense_tflite: matmul + add + tflite_requantize + add + clip + astype
  * int8 1x12 -> int8 1x10
  * register block of 1 rows x 5 channels
- * 2 iterations shared by the cores; all operands near them (190 B)
+ * 2 iterations shared by the cores; all operands in memory close to them (190 B)
  */
 struct net_dense_tflite_operands {
   const int8_t *in0;
@@ -86,7 +86,7 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
  * dense_onnx: matmul + add
  * int8 1x12 -> int32 1x10
  * register block of 1 rows x 5 channels
- * 2 iterations shared by the cores; all operands near them (212 B)
+ * 2 iterations shared by the cores; all operands in memory close to them (212 B)
  */
 struct net_dense_onnx_operands {
   const int8_t *in0;
@@ -147,7 +147,7 @@ void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, c
  * dense_onnx: onnx_requantize + add + clip + astype
  * int32 1x10 -> int8 1x10
  * element-wise operators inlined
- * on one core; all operands near them (66 B)
+ * on one core; all operands in memory close to them (66 B)
  */
 struct net_dense_onnx_2_operands {
   const int32_t *in0;
@@ -245,7 +245,7 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
  * rows: matmul + add + multiply + add + right_shift + clip + astype
  * int8 4x12 -> int8 4x10
  * register block of 4 rows x 2 channels
- * 5 iterations shared by the cores; all operands near them (328 B)
+ * 5 iterations shared by the cores; all operands in memory close to them (328 B)
  */
 struct net_rows_operands {
   const int8_t *in0;

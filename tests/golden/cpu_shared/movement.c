@@ -5,7 +5,7 @@
  * pad: pad
  * int8 1x5x6x8 -> int8 1x9x9x8
  * borders filled, rows copied
- * 72 + 5 + 216 iterations shared by the cores; all operands near them (888 B)
+ * 72 + 5 + 216 iterations shared by the cores; all operands in memory close to them (888 B)
  */
 struct net_pad_pad_operands {
   const int8_t *in0;
@@ -60,7 +60,7 @@ void net_pad_pad(const int8_t *restrict in0, int8_t *restrict out)
  * pad_axes: pad_axes
  * int8 1x5x6x8 -> int8 1x6x6x10
  * element-wise operators inlined
- * 36 iterations shared by the cores; all operands near them (600 B)
+ * 36 iterations shared by the cores; all operands in memory close to them (600 B)
  */
 struct net_pad_axes_operands {
   const int8_t *in0;
@@ -106,7 +106,7 @@ void net_pad_axes(const int8_t *restrict in0, int8_t *restrict out)
  * transpose: transpose
  * int8 1x5x6x8 -> int8 1x8x5x6
  * element-wise operators inlined
- * 8 iterations shared by the cores; all operands near them (480 B)
+ * 8 iterations shared by the cores; all operands in memory close to them (480 B)
  */
 struct net_transpose_operands {
   const int8_t *in0;
@@ -146,7 +146,7 @@ void net_transpose(const int8_t *restrict in0, int8_t *restrict out)
  * concat: concat
  * int8 1x5x6x8 -> int8 1x5x6x16
  * element-wise operators inlined
- * 30 iterations shared by the cores; all operands near them (960 B)
+ * 30 iterations shared by the cores; all operands in memory close to them (960 B)
  */
 struct net_concat_operands {
   const int8_t *in0;
@@ -197,7 +197,7 @@ void net_concat(const int8_t *restrict in0, const int8_t *restrict in1, int8_t *
  * slice: slice
  * int8 1x5x6x8 -> int8 1x3x3x6
  * element-wise operators inlined
- * 54 iterations shared by the cores; out near them (54 B)
+ * 54 iterations shared by the cores; out in memory close to them (54 B)
  */
 struct net_slice_operands {
   const int8_t *in0;
@@ -234,7 +234,7 @@ void net_slice(const int8_t *restrict in0, int8_t *restrict out)
  * nearest: nearest
  * int8 1x5x6x8 -> int8 1x5x3x8
  * element-wise operators inlined
- * 15 iterations shared by the cores; all operands near them (392 B)
+ * 15 iterations shared by the cores; all operands in memory close to them (392 B)
  */
 struct net_nearest_operands {
   const int8_t *in0;
@@ -282,7 +282,7 @@ void net_nearest(const int8_t *restrict in0, const int32_t *restrict rows, const
  * interleave: interleave
  * int8 1x5x6x8 -> int8 1x11x13x8
  * element-wise operators inlined
- * 143 iterations shared by the cores; all operands near them (1384 B)
+ * 143 iterations shared by the cores; all operands in memory close to them (1384 B)
  */
 struct net_interleave_operands {
   const int8_t *in0;

@@ -5,7 +5,7 @@
  * average_pool: average_pool2d
  * int8 1x5x6x8 -> int8 1x3x3x8
  * element-wise operators inlined
- * on one core; all operands near them (312 B)
+ * on one core; all operands in memory close to them (312 B)
  */
 struct net_average_pool_operands {
   const int8_t *in0;
@@ -82,7 +82,7 @@ void net_average_pool(const int8_t *restrict in0, int8_t *restrict out)
  * max_pool: max_pool2d
  * int8 1x5x6x8 -> int8 1x3x3x8
  * element-wise operators inlined
- * 72 iterations shared by the cores; all operands near them (312 B)
+ * 72 iterations shared by the cores; all operands in memory close to them (312 B)
  */
 struct net_max_pool_operands {
   const int8_t *in0;
@@ -134,7 +134,7 @@ void net_max_pool(const int8_t *restrict in0, int8_t *restrict out)
  * onnx_average: onnx_average
  * int8 1x5x6x8 -> int8 1x2x3x8
  * element-wise operators inlined
- * on one core; all operands near them (296 B)
+ * on one core; all operands in memory close to them (296 B)
  */
 struct net_onnx_average_operands {
   const int8_t *in0;
@@ -288,7 +288,7 @@ void net_onnx_average(const int8_t *restrict in0, const int32_t *restrict factor
  * tflite_mean: tflite_mean
  * int8 1x5x6x8 -> int8 1x8
  * element-wise operators inlined
- * 8 iterations shared by the cores; all operands near them (252 B)
+ * 8 iterations shared by the cores; all operands in memory close to them (252 B)
  */
 struct net_tflite_mean_operands {
   const int8_t *in0;

@@ -6,7 +6,7 @@
  * tflite_softmax: tflite_softmax
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
- * 4 + 4 + 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
+ * 4 + 4 + 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out in memory close to them (96 B)
  */
 struct net_tflite_softmax_operands {
   const int8_t *in0;
@@ -138,7 +138,7 @@ void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict expo
  * onnx_softmax: onnx_softmax
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
- * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
+ * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out in memory close to them (96 B)
  */
 struct net_onnx_softmax_operands {
   const int8_t *in0;
@@ -220,7 +220,7 @@ void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict expone
  * softmax: integer_softmax
  * int8 4x12 -> uint8 4x12
  * element-wise operators inlined
- * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out near them (96 B)
+ * 4 + 4 + 48 iterations shared by the cores in 2 parts; in0, out in memory close to them (96 B)
  */
 struct net_softmax_operands {
   const int8_t *in0;
@@ -298,7 +298,7 @@ void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0,
  * ita_softmax: ita_softmax
  * int8 4x12 -> uint8 4x12
  * element-wise operators inlined
- * 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; all operands near them (96 B)
+ * 4 + 4 + 4 + 48 iterations shared by the cores in 2 parts; all operands in memory close to them (96 B)
  */
 struct net_ita_softmax_operands {
   const int8_t *in0;

@@ -1,7 +1,7 @@
 /* constant: net_mapped_mapped_to_core_table[256], uint8, aligned to 16: mapped: what each byte of x becomes */
 /* mapped: NHWC to the accelerator's layout, shape (3, 4, 6), 192 B.
  * Four columns make a word, the first in its highest byte; rows are padded with zeros.
- * On the way every byte of x is requantized by a table. */
+ * The bytes of x are requantized by a table on the way. */
 int32_t net_mapped_mapped_to_core(const int8_t *in, int8_t *out)
 {
     const uint8_t *table = net_mapped_mapped_to_core_table;

@@ -317,10 +317,10 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    int8_t *to = out; /* where to store the result of the tile before */
     diana_block_t out_block = {0};
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t k = 0; k < 3; ++k) { /* output channels */
         const diana_block_t in_block = {

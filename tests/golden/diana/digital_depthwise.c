@@ -228,9 +228,9 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_conv_t tile = {0}; /* that the core works on */
-    const uint8_t *packed = net_depthwise_weights; /* its weights */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    diana_conv_t tile = {0}; /* the tile that the core is computing */
+    const uint8_t *packed = net_depthwise_weights; /* the weights of this tile */
+    int8_t *to = out; /* where to store the result of the tile before */
     static const diana_block_t out_block = {
         .channels = 4,
         .rows = 10,
@@ -240,8 +240,8 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
         .l1_channel_stride = 160,
         .l1_row_stride = 16,
     };
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t k = 0; k < 5; ++k) { /* output channels */
         static const diana_block_t in_block = {
@@ -405,9 +405,9 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_conv_t tile = {0}; /* that the core works on */
-    const uint8_t *packed = net_depthwise_weights; /* its weights */
-    int8_t *to = out; /* where the result of the last tile belongs */
+    diana_conv_t tile = {0}; /* the tile that the core is computing */
+    const uint8_t *packed = net_depthwise_weights; /* the weights of this tile */
+    int8_t *to = out; /* where to store the result of the tile before */
     static const diana_block_t out_block = {
         .channels = 4,
         .rows = 10,
@@ -417,8 +417,8 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
         .l1_channel_stride = 160,
         .l1_row_stride = 16,
     };
-    uint32_t tiles = 0; /* so far; results of even ones lie in the first buffer */
-    uint32_t loads = 0; /* the same of inputs */
+    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
+    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
     for (uint32_t k = 0; k < 5; ++k) { /* output channels */
         static const diana_block_t in_block = {

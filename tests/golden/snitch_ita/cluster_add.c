@@ -6,7 +6,7 @@
 int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_OUT = 1440 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
@@ -55,14 +55,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[5] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[5] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 5, 0, 5, 0},
         {5, 5, 5, 5, 0},
         {10, 5, 10, 5, 0},
         {15, 5, 15, 5, 0},
         {20, 4, 20, 4, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;
@@ -112,7 +112,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
 int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_OUT = 1440 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
@@ -161,14 +161,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[5] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[5] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 5, 0, 5, 0},
         {5, 5, 5, 5, 0},
         {10, 5, 10, 5, 0},
         {15, 5, 15, 5, 0},
         {20, 4, 20, 4, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;

@@ -6,7 +6,7 @@
 int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_IN2 = 1440, L1_OUT = 2160 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
@@ -61,7 +61,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[6] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[6] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 4, 0, 4, 0},
         {4, 4, 4, 4, 0},
         {8, 4, 8, 4, 0},
@@ -69,7 +69,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
         {16, 4, 16, 4, 0},
         {20, 4, 20, 4, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
@@ -125,7 +125,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
 int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_IN2 = 1440, L1_OUT = 2160 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
@@ -180,7 +180,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[6] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[6] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 4, 0, 4, 0},
         {4, 4, 4, 4, 0},
         {8, 4, 8, 4, 0},
@@ -188,7 +188,7 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
         {16, 4, 16, 4, 0},
         {20, 4, 20, 4, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;

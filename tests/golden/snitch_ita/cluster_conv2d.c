@@ -6,7 +6,7 @@
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 2704 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -69,11 +69,11 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 7, 0, 8, 1},
         {7, 3, 6, 4, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
@@ -142,7 +142,7 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 3760, L1_OUT = 2128, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -202,7 +202,7 @@ int32_t net_conv(const int8_t *in, int8_t *out)
 int32_t net_conv(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1584, L1_WEIGHTS = 1088 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;

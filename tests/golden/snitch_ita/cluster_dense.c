@@ -6,7 +6,7 @@
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 70, L1_WEIGHTS = 112 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -57,7 +57,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 70, L1_WEIGHTS = 96 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 3u; ++step) {
         const uint32_t tile = step;
@@ -116,7 +116,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 2848, L1_OUT = 2928, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -167,7 +167,7 @@ int32_t net_dense(const int8_t *in, int8_t *out)
 int32_t net_dense(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 1248, L1_OUT = 1328, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 3u; ++step) {
         const uint32_t tile = step;

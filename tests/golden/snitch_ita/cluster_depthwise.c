@@ -6,7 +6,7 @@
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 2160 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -69,7 +69,7 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[10] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[10] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 1, 0, 2, 1},
         {1, 1, 0, 3, 0},
         {2, 1, 1, 3, 0},
@@ -81,7 +81,7 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
         {8, 1, 7, 3, 0},
         {9, 1, 8, 2, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 10u; ++step) {
         const uint32_t tile = step;
@@ -147,7 +147,7 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 1088, L1_WEIGHTS = 2176 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -210,7 +210,7 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[10] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[10] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 1, 0, 2, 1},
         {1, 1, 0, 3, 0},
         {2, 1, 1, 3, 0},
@@ -222,7 +222,7 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
         {8, 1, 7, 3, 0},
         {9, 1, 8, 2, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 10u; ++step) {
         const uint32_t tile = step;

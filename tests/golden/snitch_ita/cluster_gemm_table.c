@@ -6,7 +6,7 @@
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -57,7 +57,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 912 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 3u; ++step) {
         const uint32_t tile = step;
@@ -117,13 +117,13 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 12, 0, 12, 0},
         {12, 12, 12, 12, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     compute, store
      *   0      tile 0   -                prologue
@@ -197,7 +197,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[6] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[6] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 4, 0, 4, 0},
         {4, 4, 4, 4, 0},
         {8, 4, 8, 4, 0},
@@ -205,7 +205,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         {16, 4, 16, 4, 0},
         {20, 4, 20, 4, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;

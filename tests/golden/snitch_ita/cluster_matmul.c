@@ -6,7 +6,7 @@
 int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
 {
     enum { L1_IN = 0, L1_SECOND = 1440, L1_OUT = 2768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -58,11 +58,11 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 1, 0, 1, 0},
         {1, 1, 1, 1, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 2u; ++step) {
         const uint32_t tile = step;
@@ -117,7 +117,7 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
 int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
 {
     enum { L1_IN = 0, L1_SECOND = 1440, L1_OUT = 2768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -169,11 +169,11 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 1, 0, 1, 0},
         {1, 1, 1, 1, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 2u; ++step) {
         const uint32_t tile = step;

@@ -4,7 +4,7 @@
 int32_t net_rows(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -40,7 +40,7 @@ int32_t net_rows(const int8_t *in, int8_t *out)
 int32_t net_rows(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),

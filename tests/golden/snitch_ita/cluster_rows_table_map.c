@@ -4,7 +4,7 @@
 int32_t net_rows(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1440 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
         .to = snitch_l1(L1_IN),
@@ -45,11 +45,11 @@ int32_t net_rows(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 16, 0, 16, 0},
         {16, 8, 16, 8, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     for (uint32_t step = 0; step < 2u; ++step) {
         const uint32_t tile = step;

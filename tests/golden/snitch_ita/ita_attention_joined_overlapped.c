@@ -4,11 +4,11 @@
 int32_t net_mha_query(const int8_t *in)
 {
     enum { L1_IN = 24960, L1_OUT = 0, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish
      *   0      tile 0   -        -        prologue
@@ -77,11 +77,11 @@ int32_t net_mha_query(const int8_t *in)
 int32_t net_mha_key(const int8_t *in)
 {
     enum { L1_IN = 41344, L1_OUT = 16384, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish
      *   0      tile 0   -        -        prologue
@@ -150,11 +150,11 @@ int32_t net_mha_key(const int8_t *in)
 int32_t net_mha_value(const int8_t *in)
 {
     enum { L1_IN = 57728, L1_OUT = 32768, L1_WEIGHTS = 49152 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish
      *   0      tile 0   -        -        prologue
@@ -223,7 +223,7 @@ int32_t net_mha_value(const int8_t *in)
 int32_t net_mha_context(void)
 {
     enum { L1_QUERY = 0, L1_KEY = 16384, L1_VALUE = 32768, L1_OUT = 49152, L1_SCRATCH = 65536 }; /* byte offsets in L1 */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t head = 0; head < 2u; ++head) {
@@ -281,8 +281,8 @@ int32_t net_mha_context(void)
 int32_t net_mha(int8_t *out)
 {
     enum { L1_IN = 49152, L1_OUT = 8384, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* weights */

@@ -4,8 +4,8 @@
 int32_t net_mha_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -60,8 +60,8 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
 int32_t net_mha_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -116,8 +116,8 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
 int32_t net_mha_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -172,8 +172,8 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
 int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
 {
     enum { L1_QUERY = 0, L1_KEY = 16384, L1_VALUE = 32768, L1_OUT = 49152, L1_SCRATCH = 65536 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of query */
@@ -257,8 +257,8 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
 int32_t net_mha(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */

@@ -4,8 +4,8 @@
 int32_t net_mha_head0_query(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -53,8 +53,8 @@ int32_t net_mha_head0_query(const int8_t *in)
 int32_t net_mha_head0_key(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -102,8 +102,8 @@ int32_t net_mha_head0_key(const int8_t *in)
 int32_t net_mha_head0_value(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -151,7 +151,7 @@ int32_t net_mha_head0_value(const int8_t *in)
 int32_t net_mha_head0_context(void)
 {
     enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_SCRATCH = 0 }; /* byte offsets in L1 */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t row = 0; row < 128; row += 64u) {
@@ -207,8 +207,8 @@ int32_t net_mha_head0_context(void)
 int32_t net_mha_head0_output(void)
 {
     enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
@@ -250,8 +250,8 @@ int32_t net_mha_head0_output(void)
 int32_t net_mha_head1_query(const int8_t *in)
 {
     enum { L1_IN = 8192, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -299,8 +299,8 @@ int32_t net_mha_head1_query(const int8_t *in)
 int32_t net_mha_head1_key(const int8_t *in)
 {
     enum { L1_IN = 8192, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -348,8 +348,8 @@ int32_t net_mha_head1_key(const int8_t *in)
 int32_t net_mha_head1_value(const int8_t *in)
 {
     enum { L1_IN = 8192, L1_OUT = 32768, L1_WEIGHTS = 40960 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -397,7 +397,7 @@ int32_t net_mha_head1_value(const int8_t *in)
 int32_t net_mha_head1_context(void)
 {
     enum { L1_QUERY = 16384, L1_KEY = 24576, L1_VALUE = 32768, L1_OUT = 40960, L1_SCRATCH = 8192 }; /* byte offsets in L1 */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t row = 0; row < 128; row += 64u) {
@@ -453,8 +453,8 @@ int32_t net_mha_head1_context(void)
 int32_t net_mha_head1_output(void)
 {
     enum { L1_IN = 40960, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* weights */

@@ -4,8 +4,8 @@
 int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -60,8 +60,8 @@ int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
 int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -116,8 +116,8 @@ int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
 int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -172,8 +172,8 @@ int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
 int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
 {
     enum { L1_QUERY = 0, L1_KEY = 8192, L1_VALUE = 16384, L1_OUT = 24576, L1_SCRATCH = 32768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of query */
@@ -255,8 +255,8 @@ int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8
 int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -311,8 +311,8 @@ int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
 int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -367,8 +367,8 @@ int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
 int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -423,8 +423,8 @@ int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
 int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -479,8 +479,8 @@ int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
 int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8_t *value, int8_t *out)
 {
     enum { L1_QUERY = 0, L1_KEY = 8192, L1_VALUE = 16384, L1_OUT = 24576, L1_SCRATCH = 32768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of query */
@@ -562,8 +562,8 @@ int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8
 int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -618,7 +618,7 @@ int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
 int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 8192, L1_OUT = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),

@@ -7,16 +7,16 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[3] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 64, 0, 64, 0},
         {64, 64, 64, 64, 0},
         {128, 22, 128, 22, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish, store
      *   0      tile 0   -        -               prologue
@@ -98,16 +98,16 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[3] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 64, 0, 64, 0},
         {64, 64, 64, 64, 0},
         {128, 22, 128, 22, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish, store
      *   0      tile 0   -        -               prologue
@@ -186,8 +186,8 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
 int32_t net_mha_value(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -249,16 +249,16 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[3] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 64, 0, 64, 0},
         {64, 64, 64, 64, 0},
         {128, 22, 128, 22, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish, store
      *   0      tile 0   -        -               prologue
@@ -330,7 +330,7 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
         if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
-            if (tile != 0u) { /* nothing reads the rows before any more */
+            if (tile != 0u) { /* the rows to overwrite are still being read */
                 code = snitch_ita_wait_for(running[(tile - 1u) % 2u]);
                 if (code != 0) {
                     return code;
@@ -375,16 +375,16 @@ int32_t net_mha(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[3] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 64, 0, 64, 0},
         {64, 64, 64, 64, 0},
         {128, 22, 128, 22, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish, store
      *   0      tile 0   -        -               prologue

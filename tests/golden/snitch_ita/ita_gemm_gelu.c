@@ -6,8 +6,8 @@
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 61440 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -72,12 +72,12 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[2] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 128, 0, 128, 0},
         {128, 64, 128, 64, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t step = 0; step < 6u; ++step) {
@@ -151,16 +151,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[3] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 64, 0, 64, 0},
         {64, 64, 64, 64, 0},
         {128, 64, 128, 64, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step     load        start           finish, store
      *   0        tile 0      -               -               prologue
@@ -251,16 +251,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int16_t pad;
-    } y_tiles[3] = { /* rows of the result, rows they read, zeros above */
+    } y_tiles[3] = { /* rows of the result, rows that they read, rows of zeros above */
         {0, 64, 0, 64, 0},
         {64, 64, 64, 64, 0},
         {128, 64, 128, 64, 0},
     };
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step     load        start           finish, store
      *   0        tile 0      -               -               prologue
@@ -319,7 +319,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t tile = step;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
-            if (k == 0u && tile != 0u) { /* nothing reads the rows before any more */
+            if (k == 0u && tile != 0u) { /* the rows to overwrite are still being read */
                 code = snitch_ita_wait_for(running[(tile - 1u) % 2u]);
                 if (code != 0) {
                     return code;

@@ -6,8 +6,8 @@
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 61440 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -64,8 +64,8 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t step = 0; step < 3u; ++step) {
@@ -128,11 +128,11 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 49152 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish, store
      *   0      tile 0   -        -               prologue
@@ -210,8 +210,8 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
 int32_t net_gemm(const int8_t *in, int8_t *out)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 36864 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t step = 0; step < 3u; ++step) {

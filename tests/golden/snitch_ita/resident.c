@@ -5,11 +5,11 @@
 int32_t net_first(const int8_t *in)
 {
     enum { L1_IN = 16768, L1_OUT = 33152, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step     load        start           finish
      *   0        tile 0      -               -               prologue
@@ -82,11 +82,11 @@ int32_t net_first(const int8_t *in)
 int32_t net_second(void)
 {
     enum { L1_IN = 33152, L1_OUT = 65920, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running[2] = {0}; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish
      *   0      tile 0   -        -        prologue
@@ -147,7 +147,7 @@ int32_t net_second(void)
 int32_t net_sum(const int8_t *in0)
 {
     enum { L1_IN0 = 0, L1_IN1 = 65920, L1_OUT = 16384 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
         .to = snitch_l1(L1_IN0),
@@ -179,7 +179,7 @@ int32_t net_sum(const int8_t *in0)
 int32_t net_norm(int8_t *out)
 {
     enum { L1_IN = 16384, L1_OUT = 0, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
         .to = snitch_l1(L1_WEIGHTS),

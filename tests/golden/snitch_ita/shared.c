@@ -5,8 +5,8 @@
 int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_in, uint32_t l1_out,
     uint32_t l1_weights, int32_t mult, int32_t add)
 {
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -55,8 +55,8 @@ int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_
 int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights, uint32_t l1_in, uint32_t l1_out,
     uint32_t l1_weights)
 {
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     snitch_dma_start(&(snitch_dma_t){ /* rows of in */
@@ -105,7 +105,7 @@ int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights, uint32_t l1_
 int32_t net_shared_attend_1(uint32_t l1_query, uint32_t l1_key, uint32_t l1_value, uint32_t l1_out,
     uint32_t l1_scratch)
 {
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     for (uint32_t row = 0; row < 128; row += 64u) {
@@ -162,8 +162,8 @@ int32_t net_shared_attend_1(uint32_t l1_query, uint32_t l1_key, uint32_t l1_valu
 int32_t net_shared_gemm_3(const uint8_t *weights, uint32_t l1_in, uint32_t l1_out,
     uint32_t l1_weights, int32_t mult, int32_t add)
 {
-    uint32_t ready = 0; /* transfers up to this one load the next tile */
-    uint32_t running = 0; /* orders of integer transformer accelerator 16x64 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     ready = snitch_dma_start(&(snitch_dma_t){ /* weights */

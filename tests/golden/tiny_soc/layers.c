@@ -7,7 +7,7 @@ int32_t net_conv(const int8_t *input, int8_t *out)
     enum { L1_INPUT = 4800, L1_OUT = 0, L1_WEIGHTS = 7680 }; /* byte offsets in L1 */
     int32_t code;
 
-    /* Several tiles are under way at a time, each in another stage:
+    /* Several tiles are under way at a time, each at a different stage:
      *
      *   step   load     start    finish   store
      *   0      tile 0   tile 0   -        -        prologue

@@ -4,10 +4,10 @@
  *
  * small_run computes the outputs from the inputs, in 11 steps.  It returns 0, one of the
  * errors below, or the first nonzero code of a driver.  Nothing is allocated at run time:
- * intermediates lie in an arena whose layout was planned ahead.  small_run uses one static arena,
- * so it must not be entered twice at once; small_run_in is given its arena, and may run as often
- * at once as there are arenas (on a SoC with accelerators: as often as these are free).
- * Inputs are only read.  What the pointers point to must not overlap.
+ * intermediate tensors are in an arena whose layout was planned ahead.  small_run uses a static
+ * arena, so only one call may be active at a time.  small_run_in takes an arena: calls with
+ * different arenas may be active at the same time, unless they use the same accelerators.
+ * Inputs are not modified.  Inputs, outputs and the arena must not overlap.
  */
 #ifndef SMALL_H
 #define SMALL_H
@@ -33,7 +33,7 @@ extern "C" {
 /* output_1: "same", 1x108 int8 */
 int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1);
 
-/* The same in an arena of the caller, SMALL_ARENA_BYTES at a 16-byte aligned address. */
+/* The same in the caller's arena: SMALL_ARENA_BYTES bytes at a 16-byte aligned address. */
 int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1);
 
 #ifdef __cplusplus

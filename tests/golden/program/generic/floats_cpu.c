@@ -21,7 +21,7 @@ void floats_onnx_quantize(const float *restrict in0, const float *restrict scale
     float ratio = (in0[i1] / scale[0]);
     float below = ((ratio < 5.120000e+02f) ? ratio : 5.120000e+02f);
     float value = ((-5.120000e+02f < below) ? below : -5.120000e+02f);
-    /* Floats of this size lie 1 apart: the sum is rounded to an integer, ties to even. */
+    /* Floats of this magnitude are integers: the sum is rounded to one, ties to even. */
     float moved = (value + 1.200000e+07f);
     int32_t v0 = ((int32_t)(moved - 1.200000e+07f)) - 3;
     int32_t v1 = (v0) < (127) ? (v0) : (127);
@@ -39,7 +39,7 @@ void floats_onnx_quantize_exact(const float *restrict in0, const float *restrict
     float ratio = (in0[i1] / scale[0]);
     float below = ((ratio < 5.120000e+02f) ? ratio : 5.120000e+02f);
     float value = ((-5.120000e+02f < below) ? below : -5.120000e+02f);
-    /* Floats of this size lie 1 apart: the sum is rounded to an integer, ties to even. */
+    /* Floats of this magnitude are integers: the sum is rounded to one, ties to even. */
     float moved = (value + 1.200000e+07f);
     int32_t v0 = ((int32_t)(moved - 1.200000e+07f)) + 3;
     int32_t v1 = (v0) < (255) ? (v0) : (255);

@@ -41,7 +41,7 @@ int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_
         return SMALL_ERROR_ALIGN;
     }
 
-    /* Where the intermediates lie, and which steps need them. */
+    /* The intermediate tensors in the arena, and the steps that use them. */
     uint8_t *const base = arena;
     void *const conv_1_0_padded = base + 0; /* 192 B, steps 0 to 1 */
     void *const conv_1_0 = base + 192; /* 144 B, steps 1 to 2 */

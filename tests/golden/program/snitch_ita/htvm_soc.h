@@ -28,7 +28,7 @@
 #define HTVM_CORE_FAR_OUTSTANDING 4u
 #define HTVM_CORE_REGISTER 2u
 
-/* harts beside the host core */
+/* harts in addition to the host core */
 #define HTVM_CLUSTER_HARTS 9u
 #define HTVM_CLUSTER_CORES 8u
 #define HTVM_CLUSTER_REGISTERS 0x20002000u

@@ -16,7 +16,7 @@ static void copy(const void *from, void *to, uint32_t bytes)
     }
 }
 
-/* Marks the step for whoever traces, and gives up at the first nonzero code. */
+/* Marks the step for tracing; a nonzero code ends the run. */
 #define STEP(index, call)                     \
     do {                                      \
         htvm_hal_trace((index) * 2u);         \
@@ -52,7 +52,7 @@ int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_
         return SMALL_ERROR_ALIGN;
     }
 
-    /* Where the intermediates lie, and which steps need them. */
+    /* The intermediate tensors in the arena, and the steps that use them. */
     uint8_t *const base = arena;
     void *const add = base + 0; /* 144 B, steps 2 to 3 */
     void *const mean = base + 144; /* 4 B, steps 3 to 4 */
