@@ -106,6 +106,10 @@ class Host:
             reserved bytes of another memory.
         timing: timing of a core with a scoreboard; None for that of the CV32E40P
             (``runtime_c/iss/timing.h``).
+        corev: whether the core has the PULP extensions in CORE-V encoding (SIMD,
+            multiply-accumulate, post-increment, hardware loops and more:
+            ``runtime_c/iss/corev.h``); on a core without them they are illegal instructions. A core
+            with a scoreboard cannot have them.
     """
 
     name: str
@@ -114,3 +118,4 @@ class Host:
     cost: HostCost
     stack_memory: str = "L2"
     timing: CoreTiming | None = None
+    corev: bool = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc
 
 __all__ = ["render"]
@@ -38,6 +39,9 @@ def render(soc: Soc) -> str:
     """Return the text of ``htvm_soc.h`` (the same text for the same description).
 
     Addresses, bytes and cycles are unsigned decimal or hexadecimal constants.
+
+    Raises:
+        TargetError: the description has a host that cannot be simulated.
     """
     lines = [
         f"/* {soc.title}: generated from its description; change it there. */",
@@ -58,9 +62,16 @@ def render(soc: Soc) -> str:
         f"#define HTVM_SIM_EXIT 0x{soc.sim.exit:08X}u",
         f"#define HTVM_SIM_TRACE 0x{soc.sim.trace:08X}u",
     ]
+    if soc.host.corev and soc.host.timing is not None:
+        raise TargetError(
+            f"{soc.name}: the host has CORE-V extensions and a scoreboard",
+            hint="the simulator has no such core: leave out Host.corev or Host.timing",
+        )
     if soc.host.timing is not None:
         lines += ["", "/* timing of the cores: a scoreboard */", "#define HTVM_CORE_SCOREBOARD 1"]
         lines += _device("HTVM_CORE", soc.host.timing)
+    if soc.host.corev:
+        lines += ["", "/* the PULP extensions in CORE-V encoding */", "#define HTVM_CORE_COREV 1"]
     if soc.cluster is not None:
         lines += [
             "",

@@ -1,7 +1,8 @@
 /* Which core this simulator is built for, from the SoC's htvm_soc.h.
  *
  * Without that header, or where it says nothing about the core, it is a CV32E40P that is alone
- * (execute.c, timing.h).  With HTVM_CORE_SCOREBOARD it is one with a scoreboard, of which there may
+ * (execute.c, timing.h); with HTVM_CORE_COREV it has the PULP extensions (corev.h).  With
+ * HTVM_CORE_SCOREBOARD it is one with a scoreboard, of which there may
  * be many (harts.h), with the latencies and the memory nearby that the header has.
  */
 #ifndef HTVM_ISS_CORE_H

@@ -1,4 +1,5 @@
 /* Control and status registers, as far as a bare-metal program without interrupts meets them. */
+#include "corev.h"
 #include "iss.h"
 #include "timing.h"
 
@@ -13,7 +14,7 @@ void htvm_iss_init(iss_t *iss)
 {
     *iss = (iss_t){0};
     iss->max_cycles = UINT64_MAX;
-    iss->csrs = htvm_iss_csrs(0, 0x40001104u); /* misa: RV32IMC */
+    iss->csrs = htvm_iss_csrs(0, HAS_COREV ? 0x40801104u : 0x40001104u); /* misa: RV32IMC, X */
 }
 
 csrs_t htvm_iss_csrs(uint32_t hart, uint32_t misa)
@@ -67,6 +68,20 @@ static bool is_event_counter(uint32_t csr)
                            (csr & 0xfe0u) == 0x320u);
 }
 
+/* The registers of hardware loops, and what comes with them. */
+static bool read_corev_csr(const csrs_t *csrs, uint32_t csr, uint32_t *value)
+{
+    const loop_t *loop = &csrs->loops[csr >> 2 & 1u];
+    switch (csr) {
+    case 0xcc0: case 0xcc4: *value = loop->start; return true;
+    case 0xcc1: case 0xcc5: *value = loop->end; return true;
+    case 0xcc2: case 0xcc6: *value = loop->count; return true;
+    case 0xcd0: *value = csrs->mhartid; return true; /* uhartid */
+    case 0xcd1: *value = 3; return true;             /* privlv: machine mode */
+    default: return false;
+    }
+}
+
 static bool read_csr(const csrs_t *csrs, counts_t now, uint32_t csr, uint32_t *value)
 {
     switch (csr) {
@@ -89,6 +104,9 @@ static bool read_csr(const csrs_t *csrs, counts_t now, uint32_t csr, uint32_t *v
     case 0xb02: case 0xc02: *value = (uint32_t)read_minstret(csrs, now); return true;
     case 0xb82: case 0xc82: *value = (uint32_t)(read_minstret(csrs, now) >> 32); return true;
     default:
+        if (HAS_COREV && read_corev_csr(csrs, csr, value)) {
+            return true;
+        }
         *value = 0;
         return is_event_counter(csr);
     }

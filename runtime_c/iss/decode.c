@@ -1,4 +1,5 @@
 /* Decoding of RV32IMAC with Zicsr. */
+#include "corev.h"
 #include "insn.h"
 
 #include <stddef.h>
@@ -344,6 +345,11 @@ void htvm_iss_decode(insn_t *insn, uint16_t low, uint16_t high, uint32_t pc)
     const uint32_t word = is_long ? (uint32_t)high << 16 | low : htvm_iss_expand(low);
 
     *insn = (insn_t){0};
-    decode_word(insn, word, pc);
+    /* Of the 32-bit opcodes, those of CORE-V are the ones that end in 1011. */
+    if (HAS_COREV && (word & 0xfu) == 0xbu) {
+        htvm_iss_corev_decode(insn, word);
+    } else {
+        decode_word(insn, word, pc);
+    }
     insn->halfwords = is_long ? 2 : 1;
 }

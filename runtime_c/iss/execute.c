@@ -3,6 +3,8 @@
  * Compiled twice: execute_watched.c includes this file for runs in which stores and calls are
  * watched, so that all others pay nothing for it. */
 #include "arithmetic.h"
+#include "corev.h"
+#include "fetch.h"
 #include "iss.h"
 #include "operations.h"
 #include "timing.h"
@@ -11,68 +13,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- decoding on demand ------------------------------------------------------------------- */
-
-static uint32_t address_of(const ram_t *ram, const insn_t *insn)
-{
-    return ram->base + 2u * (uint32_t)(insn - ram->insns);
-}
-
-/* Decodes what is at `offset`; OP_END_OF_RAM if the RAM ends before the instruction does. */
-static insn_t decode_at(const ram_t *ram, uint32_t offset)
-{
-    insn_t insn = {.op = OP_END_OF_RAM};
-    if (offset < ram->size) {
-        const uint16_t low = (uint16_t)get16(ram->bytes + offset);
-        const bool whole = !insn_is_long(low) || offset + 4 <= ram->size;
-        if (whole) {
-            const uint32_t high = insn_is_long(low) ? get16(ram->bytes + offset + 2) : 0;
-            htvm_iss_decode(&insn, low, (uint16_t)high, ram->base + offset);
-        }
-    }
-    return insn;
-}
-
-/* Whether fetching an instruction from here after a redirection takes two words. */
-static bool straddles(const ram_t *ram, uint32_t addr)
-{
-    const uint32_t offset = addr - ram->base;
-    return addr % 4 != 0 && offset < ram->size &&
-           insn_is_long((uint16_t)get16(ram->bytes + offset));
-}
-
-static void decode_in_place(ram_t *ram, insn_t *insn)
-{
-    const size_t index = (size_t)(insn - ram->insns);
-    const uint32_t offset = 2u * (uint32_t)index;
-    *insn = decode_at(ram, offset);
-    const insn_t next = decode_at(ram, offset + 2u * insn->halfwords);
-    insn->cycles = htvm_iss_static_cycles(insn, &next);
-    if (index >= ram->decoded) {
-        ram->decoded = index + 1;
-    }
-    if (insn_is_branch(insn)) {
-        const bool two = straddles(ram, ram->base + offset + (uint32_t)insn->imm);
-        insn->redirect = (uint8_t)(BRANCH_EXTRA + (two ? 1 : 0));
-    }
-}
+/* Compilers then keep registers for all other instructions: without this, programs of those run up to
+ * a third slower. */
+#ifdef __GNUC__
+__attribute__((cold)) corev_step_t htvm_iss_corev_step(iss_t *iss, ram_t *ram, insn_t *insn,
+                                                       const insn_t *last);
+__attribute__((cold)) void htvm_iss_decode_in_place(ram_t *ram, insn_t *insn);
+#endif
 
 /* ---- running ------------------------------------------------------------------------------ */
-
-static bool stack_write(iss_t *iss, uint32_t sp)
-{
-    if (iss->has_stack && sp < iss->lowest_sp) {
-        if (sp < iss->stack_low) {
-            snprintf(iss->trap, sizeof iss->trap,
-                     "stack overflow: the stack pointer falls to 0x%08" PRIx32
-                     ", below the stack's end 0x%08" PRIx32,
-                     sp, iss->stack_low);
-            return false;
-        }
-        iss->lowest_sp = sp;
-    }
-    return true;
-}
 
 #ifdef HTVM_ISS_WATCHED
 #define RUN htvm_iss_run_watched
@@ -194,7 +143,7 @@ redirected:
     for (;;) {
         switch ((op_t)d->op) {
         case OP_UNDECODED:
-            decode_in_place(ram, d);
+            htvm_iss_decode_in_place(ram, d);
             continue;
         case OP_JAL:
         case OP_JALR: {
@@ -220,7 +169,7 @@ redirected:
             x[REG_SP] = d->op == OP_ADDI_SP ? RS1 + IMM
                         : d->op == OP_ADD_SP ? RS1 + RS2
                                              : RS1 - RS2;
-            if (!stack_write(iss, x[REG_SP])) {
+            if (!htvm_iss_stack_write(iss, x[REG_SP])) {
                 goto trapped;
             }
             break;
@@ -250,7 +199,7 @@ redirected:
             target = address_of(ram, d) + 2u * d->halfwords;
             cycles += straddles(ram, target) ? 1 : 0;
             if (d->op == OP_FENCE_I) {
-                htvm_iss_bus_forget_insns(&iss->bus); /* *d too */
+                htvm_iss_loops_forget_insns(iss); /* *d too */
             }
             last = second = NULL;
             goto redirected;
@@ -270,6 +219,35 @@ redirected:
             x[d->rd] = result;
             break;
         }
+            COREV_CASES
+            {
+                SYNC_OUT();
+                const corev_step_t step = htvm_iss_corev_step(iss, ram, d, last);
+                SYNC_IN();
+                last_effect = iss->last_effect;
+                switch (step) {
+                case COREV_NEXT:
+                    break;
+                case COREV_CROSSED:
+                    BUSY(0);
+                    busy = CROSSING_EXTRA + 1u;
+                    break;
+                case COREV_BRANCHED:
+                    target = iss->pc;
+                    last = second = NULL;
+                    goto redirected;
+                case COREV_LOOPED:
+                    target = iss->pc;
+                    goto redirected;
+                case COREV_AGAIN:
+                    continue;
+                case COREV_ENDED:
+                    goto ended;
+                case COREV_TRAPPED:
+                    goto trapped;
+                }
+                break;
+            }
         case OP_LR:
         case OP_SC:
         case OP_AMOSWAP:

@@ -304,6 +304,7 @@ execute:
             x[d->rd] = result;
             break;
         }
+        COREV_CASES
         case OP_ILLEGAL:
         case OP_END_OF_RAM:
         case OP_ECALL:

@@ -1,4 +1,4 @@
-/* Decoded instructions of RV32IMAC. */
+/* Decoded instructions of RV32IMAC, and of the PULP extensions in CORE-V encoding (corev.h). */
 #ifndef HTVM_ISS_INSN_H
 #define HTVM_ISS_INSN_H
 
@@ -18,11 +18,29 @@ typedef enum {
     OP_BGE,
     OP_BLTU,
     OP_BGEU,
+    OP_BEQIMM, /* CORE-V: rs2 is a signed constant */
+    OP_BNEIMM,
     OP_LB,
     OP_LH,
     OP_LW,
     OP_LBU,
     OP_LHU,
+    OP_LB_INDEXED, /* CORE-V: from rs1 + rs2 */
+    OP_LH_INDEXED,
+    OP_LW_INDEXED,
+    OP_LBU_INDEXED,
+    OP_LHU_INDEXED,
+    OP_LB_POST, /* CORE-V: from rs1, to which imm + rs2 is added afterwards */
+    OP_LH_POST,
+    OP_LW_POST,
+    OP_LBU_POST,
+    OP_LHU_POST,
+    OP_SB_POST, /* CORE-V: to rs1, to which imm + rd is added afterwards; here rd 0 is x0 */
+    OP_SH_POST,
+    OP_SW_POST,
+    OP_SB_INDEXED, /* CORE-V: to rs1 + rd */
+    OP_SH_INDEXED,
+    OP_SW_INDEXED,
     OP_SB,
     OP_SH,
     OP_SW,
@@ -48,6 +66,11 @@ typedef enum {
     OP_ADDI_SP, /* addi, add, sub writing the stack pointer: its lowest value is recorded */
     OP_ADD_SP,
     OP_SUB_SP,
+    OP_COREV_ALU, /* CORE-V: `function` is one of corev_operations.h */
+    OP_COREV_MUL16,
+    OP_COREV_SIMD,
+    OP_COREV_SIMD_SCALAR, /* the second operand is the lowest lane of rs2 in every lane */
+    OP_COREV_SIMD_CONSTANT, /* it is imm */
     OP_MUL,
     OP_MULH,
     OP_MULHSU,
@@ -61,6 +84,8 @@ typedef enum {
     OP_ECALL,
     OP_EBREAK,
     OP_WFI,
+    OP_COREV_LOOP,     /* CORE-V: `function` is one of LOOP_*, rd the loop */
+    OP_COREV_LOOP_END, /* stands behind the body of a hardware loop while that is active */
     OP_CSRRW,
     OP_CSRRS,
     OP_CSRRC,
@@ -88,7 +113,7 @@ enum {
 
 /* imm holds: the immediate; for OP_CONST the result; for branches and OP_JAL the distance in
  * bytes; for shifts the amount; for CSR instructions the CSR's number, with rs1 the register or
- * the immediate. */
+ * the immediate.  What it holds for CORE-V instructions is in corev_operations.h. */
 typedef struct {
     uint8_t op;
     uint8_t rd; /* REG_SINK instead of 0 */
@@ -97,11 +122,14 @@ typedef struct {
     int32_t imm;
     uint8_t halfwords; /* its length: 1 or 2 */
     uint8_t cycles;    /* cost, with the stalls it causes to the next instruction (timing.h) */
-    uint8_t redirect;  /* further cost when a branch is taken, or of a jump */
-    uint8_t uses;      /* of rs1, rs2: USES_* */
+    union {
+        uint8_t redirect; /* further cost when a branch is taken, or of a jump */
+        uint8_t function; /* of OP_COREV_*: which of its operations */
+    };
+    uint8_t uses; /* of rs1, rs2, rd: USES_* */
 } insn_t;
 
-enum { USES_RS1 = 1, USES_RS2 = 2 };
+enum { USES_RS1 = 1, USES_RS2 = 2, USES_RD = 4 };
 
 /* Decodes the instruction of which `low` is the first and `high` the second halfword, at `pc`.
  * Fills all of the fields but cycles and redirect.  A 16-bit instruction ignores `high`. */
@@ -111,18 +139,25 @@ void htvm_iss_decode(insn_t *insn, uint16_t low, uint16_t high, uint32_t pc);
 uint32_t htvm_iss_expand(uint16_t compressed);
 
 static inline bool insn_is_long(uint16_t low) { return (low & 3u) == 3u; }
-static inline bool insn_is_load(const insn_t *i) { return i->op >= OP_LB && i->op <= OP_LHU; }
-static inline bool insn_is_store(const insn_t *i) { return i->op >= OP_SB && i->op <= OP_SW; }
-static inline bool insn_is_branch(const insn_t *i) { return i->op >= OP_BEQ && i->op <= OP_BGEU; }
+static inline bool insn_is_load(const insn_t *i) { return i->op >= OP_LB && i->op <= OP_LHU_POST; }
+static inline bool insn_is_store(const insn_t *i) { return i->op >= OP_SB_POST && i->op <= OP_SW; }
+static inline bool insn_is_branch(const insn_t *i) { return i->op >= OP_BEQ && i->op <= OP_BNEIMM; }
 static inline bool insn_is_jump(const insn_t *i) { return i->op == OP_JAL || i->op == OP_JALR; }
 static inline bool insn_is_atomic(const insn_t *i) { return i->op >= OP_LR; }
 static inline bool insn_is_csr(const insn_t *i) { return i->op >= OP_CSRRW && i->op <= OP_CSRRCI; }
-
-/* Whether it writes a register through the ALU's port: everything with a result but loads. */
-static inline bool insn_writes_from_alu(const insn_t *i)
+static inline bool insn_increments(const insn_t *i)
 {
-    return i->op == OP_CONST || insn_is_jump(i) || (i->op >= OP_ADDI && i->op <= OP_REMU) ||
-           insn_is_csr(i);
+    return i->op >= OP_LB_POST && i->op <= OP_SW_POST;
+}
+
+/* Whether it writes this register (REG_SINK for x0) through the ALU's port: everything with a
+ * result but loads, and the addresses that accesses increment. */
+static inline bool insn_writes_from_alu(const insn_t *i, uint8_t reg)
+{
+    const bool has_result = i->op == OP_CONST || insn_is_jump(i) ||
+                            (i->op >= OP_ADDI && i->op <= OP_REMU) || insn_is_csr(i);
+    return (i->rd == reg && has_result) ||
+           (insn_increments(i) && reg == (i->rs1 == 0 ? REG_SINK : i->rs1));
 }
 
 #endif

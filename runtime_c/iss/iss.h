@@ -16,6 +16,18 @@ typedef struct {
     uint32_t x[REG_COUNT];
 } poll_t;
 
+/* A hardware loop of a core with CORE-V extensions (corev_loops.c); it is active while its count is
+ * not 0. */
+typedef struct {
+    uint32_t start, end, count; /* end: the address behind its last instruction */
+    /* Where the entry behind its last instruction is OP_COREV_LOOP_END: that entry, what it was. */
+    insn_t *mark;
+    uint8_t marked_op;
+    int8_t back_cycles; /* further cost of the last instruction when the first follows it */
+} loop_t;
+
+enum { LOOPS = 2 };
+
 /* Control and status registers of a hart. */
 typedef struct {
     uint32_t mhartid, misa;
@@ -24,6 +36,7 @@ typedef struct {
     uint64_t mcycle_offset, minstret_offset;
     uint64_t mcycle_frozen, minstret_frozen;
     uint32_t mstatus, mtvec, mepc, mcause, mscratch, mie;
+    loop_t loops[LOOPS];
 } csrs_t;
 
 /* What a hart has counted since the start. */
@@ -85,6 +98,36 @@ bool htvm_iss_store_elsewhere(iss_t *iss, uint32_t addr, uint32_t size, uint32_t
 /* device.c: word access to a device register; false after setting iss->trap. */
 bool htvm_iss_device_read(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t *value);
 bool htvm_iss_device_write(iss_t *iss, uint32_t addr, uint32_t value);
+
+/* corev_loops.c: executes an OP_COREV_LOOP; false after setting iss->trap, if this breaks a rule for
+ * hardware loops. */
+bool htvm_iss_loop_set(iss_t *iss, ram_t *ram, const insn_t *insn);
+
+/* corev_loops.c: the OP_COREV_LOOP_END at `insn` was reached behind `last`.  Counts, and returns the
+ * loop if it goes on; ends it otherwise, which makes *insn what it was, and returns NULL.  Sets
+ * iss->trap if it was not reached through the loop's body. */
+const loop_t *htvm_iss_loop_end(iss_t *iss, insn_t *insn, const insn_t *last);
+
+/* corev_loops.c: forgets all decoded instructions, but not where active loops end. */
+void htvm_iss_loops_forget_insns(iss_t *iss);
+
+/* What a CORE-V instruction leaves to do. */
+typedef enum {
+    COREV_NEXT,
+    COREV_CROSSED,  /* the same, behind an access across a word boundary, whose cycles are counted */
+    COREV_AGAIN,    /* another instruction is there now */
+    COREV_BRANCHED, /* to iss->pc; cycles and instruction are counted */
+    COREV_LOOPED,   /* back to iss->pc; the same */
+    COREV_ENDED,    /* the run */
+    COREV_TRAPPED
+} corev_step_t;
+
+/* corev_execute.c: executes an OP_COREV_* or one of the other operations of COREV_CASES, behind the
+ * instruction `last` (NULL: another). */
+corev_step_t htvm_iss_corev_step(iss_t *iss, ram_t *ram, insn_t *insn, const insn_t *last);
+
+/* trap.c: notes a new value of the stack pointer; false after setting iss->trap if it is too low. */
+bool htvm_iss_stack_write(iss_t *iss, uint32_t sp);
 
 /* trap.c: says in iss->trap why this instruction ends the run; appends where it is. */
 void htvm_iss_explain(iss_t *iss, const insn_t *insn);

@@ -19,6 +19,11 @@
     DO(OP_BLTU, RS1 < RS2)                       \
     DO(OP_BGEU, RS1 >= RS2)
 
+/* DO(operation, condition), of CORE-V: rs2 is a signed constant. */
+#define BRANCH_IMMEDIATE_OPERATIONS(DO)              \
+    DO(OP_BEQIMM, RS1 == (uint32_t)(int8_t)d->rs2)   \
+    DO(OP_BNEIMM, RS1 != (uint32_t)(int8_t)d->rs2)
+
 /* DO(operation, bytes, value read, value extended) */
 #define LOAD_OPERATIONS(DO)                                      \
     DO(OP_LB, 1u, p[0], (value ^ 0x80u) - 0x80u)                 \

@@ -21,7 +21,8 @@ bool htvm_iss_csr_flushes(uint32_t csr)
 static bool reads(const insn_t *insn, uint8_t reg)
 {
     return ((insn->uses & USES_RS1) != 0 && insn->rs1 == reg) ||
-           ((insn->uses & USES_RS2) != 0 && insn->rs2 == reg);
+           ((insn->uses & USES_RS2) != 0 && insn->rs2 == reg) ||
+           ((insn->uses & USES_RD) != 0 && insn->rd == reg);
 }
 
 uint8_t htvm_iss_static_cycles(const insn_t *insn, const insn_t *next)
@@ -36,7 +37,7 @@ uint8_t htvm_iss_static_cycles(const insn_t *insn, const insn_t *next)
         cycles += FENCE_EXTRA;
     } else if (insn_is_load(insn) && !insn_is_jump(next)) {
         /* A jump looks after itself: see htvm_iss_jump_cycles(). */
-        if (reads(next, insn->rd) || (insn_writes_from_alu(next) && next->rd == insn->rd)) {
+        if (reads(next, insn->rd) || insn_writes_from_alu(next, insn->rd)) {
             cycles += 1;
         }
     }
@@ -73,11 +74,11 @@ static uint32_t base_ready(const insn_t *jump, const pipeline_t *pipe)
     if (insn_is_csr(last) && htvm_iss_csr_flushes((uint32_t)last->imm)) {
         return 0; /* the pipeline is empty behind it */
     }
-    if (last->rd == jump->rs1 && insn_writes_from_alu(last)) {
-        return pipe->busy;
-    }
     if (last->rd == jump->rs1 && insn_is_load(last)) {
         return pipe->busy + 1;
+    }
+    if (insn_writes_from_alu(last, jump->rs1)) {
+        return pipe->busy;
     }
     /* Unless the last one had to wait for the load, the load is now in write-back. */
     if (second != NULL && insn_is_load(second) && second->rd == jump->rs1 &&

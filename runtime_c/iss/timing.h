@@ -15,6 +15,10 @@
  *                  taken branch                                                +2
  *                  jump                           mostly +1, see htvm_iss_jump_cycles()
  *                  redirection to a 32-bit instruction off a word boundary     +1
+ *
+ * The CORE-V extensions add no rule: a register that an instruction reads and writes counts as
+ * read, an incremented address is a result of the ALU, and going back in a hardware loop is free
+ * (the first instruction of the body is then the one behind the last).
  */
 #ifndef HTVM_ISS_TIMING_H
 #define HTVM_ISS_TIMING_H

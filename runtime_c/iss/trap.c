@@ -4,6 +4,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+bool htvm_iss_stack_write(iss_t *iss, uint32_t sp)
+{
+    if (iss->has_stack && sp < iss->lowest_sp) {
+        if (sp < iss->stack_low) {
+            snprintf(iss->trap, sizeof iss->trap,
+                     "stack overflow: the stack pointer falls to 0x%08" PRIx32
+                     ", below the stack's end 0x%08" PRIx32,
+                     sp, iss->stack_low);
+            return false;
+        }
+        iss->lowest_sp = sp;
+    }
+    return true;
+}
+
 void htvm_iss_explain(iss_t *iss, const insn_t *insn)
 {
     switch (insn->op) {

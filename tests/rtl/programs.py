@@ -10,9 +10,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from tests.rtl.corev_text import EXTENSIONS, PRINT_HEX, hardware_loop, random_instruction
+
 WORK = ("a0", "a1", "a2", "a3", "a4", "a5", "t3", "t4", "t5", "s6")
 """Registers that random instructions use; the others hold the program together:
-s0 buffer, s1 loop counter, s2 and s3 start counts, s4 jump table, ra, t0, t1, t2 jumps and links.
+s0 buffer, s1 loop counter, s2 and s3 start counts, s4 jump table, ra, t0, t1, t2 jumps and links;
+with CORE-V instructions, s7 and s8 addresses and increments, s9 to s11 bounds and counts of loops.
 """
 
 BUFFER_BYTES = 256
@@ -33,6 +36,7 @@ class _Writer:
     """Collects the text of one program."""
 
     rng: random.Random
+    corev: bool = False
     lines: list[str] = field(default_factory=list)
     labels: int = 0
 
@@ -57,15 +61,16 @@ class _Writer:
         return f"{offset}(s0)"
 
 
-def random_program(seed: int, pieces: int = 60, rounds: int = 12) -> str:
+def random_program(seed: int, pieces: int = 60, rounds: int = 12, *, corev: bool = False) -> str:
     """Return the assembly text of a program; the same for the same arguments.
 
     Args:
         seed: of the random numbers.
         pieces: random pieces in the body of the loop.
         rounds: times the loop runs.
+        corev: half of the instructions are CORE-V, and there are hardware loops.
     """
-    out = _Writer(random.Random(seed))
+    out = _Writer(random.Random(seed), corev)
     _begin(out, rounds)
     out.place("loop")
     for _ in range(pieces):
@@ -78,6 +83,8 @@ def random_program(seed: int, pieces: int = 60, rounds: int = 12) -> str:
             (_busy_jump, 2),
             (_inner_loop, 1),
             (_oddity, 1),
+            (_hardware_loops, 5 if corev else 0),
+            (_immediate_branch, 2 if corev else 0),
         )
         out.rng.choices([make for make, _ in kinds], [weight for _, weight in kinds])[0](out)
     out.emit("addi s1, s1, -1")
@@ -93,6 +100,8 @@ def random_program(seed: int, pieces: int = 60, rounds: int = 12) -> str:
 def _simple(out: _Writer) -> str:
     """One instruction that does not jump and writes working registers or the buffer only."""
     rng = out.rng
+    if out.corev and rng.random() < 0.5:
+        return random_instruction(rng, WORK, BUFFER_BYTES)
     kind = rng.choices(
         ("alu", "imm", "shift", "mul", "div", "load", "store", "li", "csr", "zero"),
         (20, 14, 8, 6, 3, 24, 12, 8, 1, 1),
@@ -248,7 +257,67 @@ def _inner_loop(out: _Writer) -> None:
     out.emit(f"bnez s5, {head}")
 
 
+def _immediate_branch(out: _Writer) -> None:
+    target = out.label()
+    out.emit(_simple(out))
+    name = out.rng.choice(("cv.beqimm", "cv.bneimm"))
+    out.emit(f"{name} {out.reg()}, {out.rng.randrange(-16, 16)}, {target}")
+    _straight(out)
+    out.place(target)
+
+
+def _hardware_loops(out: _Writer) -> None:
+    """A hardware loop, often with one in it; nothing in it has 16 bits."""
+    out.lines.append(".balign 4")
+    out.lines += [".option push", ".option norvc", ".option norelax"]
+    nested = out.rng.random() < 0.5
+    end = _set_up(out, 1 if nested else out.rng.randrange(2), out.rng.choice((0, 1, 2, 3, 5)))
+    _body(out, out.rng.randrange(0 if nested else 3, 7))
+    if nested:
+        inner = _set_up(out, 0, out.rng.choice((0, 1, 2, 4, 7)))
+        _body(out, out.rng.randrange(3, 7))
+        out.place(inner)
+        _body(out, out.rng.randrange(2, 5))
+    out.place(end)
+    out.lines.append(".option pop")
+
+
+def _body(out: _Writer, count: int) -> None:
+    """Instructions of a hardware loop; the simulator refuses counters at its end."""
+    while count > 0:
+        text = _simple(out)
+        if not text.startswith("csrr"):
+            out.emit(text)
+            count -= 1
+
+
+def _set_up(out: _Writer, loop: int, count: int) -> str:
+    """Set a loop up that starts here, in one of the ways there are; return its end's label."""
+    start, end = out.label(), out.label()
+    way = out.rng.randrange(4)
+    # A body of up to 31 words is within reach; one with another loop in it need not be.
+    if way == 0 and loop == 0:
+        out.emit(hardware_loop("setupi", loop, str(count), end))
+    elif way <= 1:
+        out.emit(f"li s9, {count}")
+        out.emit(hardware_loop("setup", loop, "s9", end))
+    elif way == 2:
+        out.emit(hardware_loop("starti", loop, target=start))
+        out.emit(hardware_loop("endi", loop, target=end))
+        out.emit(hardware_loop("counti", loop, str(count)))
+    else:
+        out.emit(f"li s9, {count}")
+        out.emit(f"lla s10, {start}")
+        out.emit(f"lla s11, {end}")
+        out.emit(hardware_loop("start", loop, "s10"))
+        out.emit(hardware_loop("end", loop, "s11"))
+        out.emit(hardware_loop("count", loop, "s9"))
+    out.place(start)
+    return end
+
+
 def _begin(out: _Writer, rounds: int) -> None:
+    out.lines += [EXTENSIONS] if out.corev else []
     out.lines += [".globl _start", "_start:"]
     for text in (
         "csrw mcountinhibit, zero",
@@ -307,25 +376,7 @@ def _functions(out: _Writer) -> None:
                 if not text.startswith("csrr"):  # they write t0
                     out.emit(text)
         out.emit(f"jr {link}")
-    out.lines += [
-        "print_hex:",
-        "    li a1, 28",
-        "    li a3, 0x10000000",
-        "digit:",
-        "    srl a2, a0, a1",
-        "    andi a2, a2, 15",
-        "    addi a2, a2, 48",
-        "    li a4, 58",
-        "    blt a2, a4, decimal",
-        "    addi a2, a2, 39",
-        "decimal:",
-        "    sb a2, 0(a3)",
-        "    addi a1, a1, -4",
-        "    bgez a1, digit",
-        "    li a2, 10",
-        "    sb a2, 0(a3)",
-        "    ret",
-    ]
+    out.lines += PRINT_HEX
 
 
 def _data(out: _Writer) -> None:

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
+from htvm.firmware.machine import BARE, Machine, SocModel
+from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
 RAM = 0x8000_0000
+
+COREV_HEADERS = (("htvm_soc.h", "#define HTVM_CORE_COREV 1\n"),)
+
+
+def bare_corev() -> Machine:
+    """Return the bare machine with a core that has the CORE-V extensions."""
+    return replace(
+        BARE,
+        name="bare-corev",
+        soc_model=SocModel(
+            sources=(runtime_c() / "soc" / "none" / "none_model.c",),
+            headers=COREV_HEADERS,
+        ),
+    )
+
 
 _SCRIPT = """ENTRY(_start)
 SECTIONS {

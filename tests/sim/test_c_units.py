@@ -29,7 +29,7 @@ def iss_sources() -> list[Path]:
 
 
 @pytest.mark.parametrize("host", COMPILERS, ids=lambda host: host or "zig")
-@pytest.mark.parametrize("name", ["decode", "elf"])
+@pytest.mark.parametrize("name", ["corev", "decode", "elf"])
 def test_units(name: str, host: str | None, tmp_path: Path) -> None:
     compiler = Compiler.zig(host=host)
     tests = runtime_c() / "tests"
@@ -44,8 +44,9 @@ def test_units(name: str, host: str | None, tmp_path: Path) -> None:
     assert "0 failures" in done.stdout
 
 
+@pytest.mark.parametrize("corev", [False, True], ids=["", "corev"])
 @pytest.mark.parametrize("host", COMPILERS, ids=lambda host: host or "zig")
-def test_simulator_under_sanitizers(host: str | None, tmp_path: Path) -> None:
+def test_simulator_under_sanitizers(host: str | None, corev: bool, tmp_path: Path) -> None:
     """The whole simulator, on a program of random instructions of every kind."""
     from tests.rtl.programs import random_program
     from tests.sim.bare import assemble
@@ -55,10 +56,10 @@ def test_simulator_under_sanitizers(host: str | None, tmp_path: Path) -> None:
         iss_sources(),
         tmp_path / "iss",
         [runtime_c() / "iss", runtime_c() / "include"],
-        (*WARNINGS, *sanitizers(host)),
+        (*WARNINGS, *sanitizers(host), *(("-DHTVM_CORE_COREV=1",) if corev else ())),
     )
     for seed in range(3):
-        elf = assemble(random_program(seed), tmp_path, compiler)
+        elf = assemble(random_program(seed, corev=corev), tmp_path, compiler)
         report = tmp_path / "report.json"
         done = subprocess.run(
             [iss, elf, "--report", report, "--max-cycles", "1000000"],

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from htvm.sim.iss import run_elf
+from htvm.sim.iss import TrapError, run_elf
+from tests.sim.bare import bare_corev
 
 PROGRAMS = Path(__file__).resolve().parents[2].parent / "shared" / "riscv"
 
@@ -35,6 +36,19 @@ def test_kernels() -> None:
 def test_random(name: str) -> None:
     expected = (PROGRAMS / f"{name}.rtl.txt").read_text().split()
     assert run_elf(PROGRAMS / f"{name}.elf").output.decode().split()[:3] == expected
+
+
+COREV = sorted((PROGRAMS / "corev").glob("*.elf"))
+
+
+@pytest.mark.skipif(not COREV, reason=f"the CORE-V programs are not there: {PROGRAMS / 'corev'}")
+@pytest.mark.parametrize("elf", COREV, ids=lambda elf: elf.stem)
+def test_corev(elf: Path) -> None:
+    """Cycles, instructions, and a hash of registers and memory."""
+    expected = elf.with_suffix(".rtl.txt").read_text().split()
+    assert run_elf(elf, bare_corev()).output.decode().split() == expected
+    with pytest.raises(TrapError, match="illegal instruction"):
+        run_elf(elf)
 
 
 def test_command_line() -> None:
