@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,38 +11,7 @@ import numpy as np
 
 from byoc_dory.region import Constant
 
-__all__ = ["ConstantPool", "distinct", "roles"]
-
-
-_ROLES: Mapping[str, tuple[str, ...]] = {
-    "conv2d": ("weight",),
-    "depthwise": ("weight",),
-    "dilated_conv2d": ("weight",),
-    "matmul": ("weight",),
-    "add": ("bias",),
-    "tflite_requantize": ("multiplier", "shift"),
-    "onnx_add": ("factors",),
-    "onnx_average": ("factors",),
-    "onnx_quantize": ("scale",),
-    "onnx_requantize": ("factors",),
-    "onnx_softmax": ("exponential",),
-    "mul_shift_requantize": ("mul", "add", "shift"),
-    "tflite_add": ("multiplier",),
-    "tflite_softmax": ("exponential",),
-    "tflite_mean": ("multiplier",),
-    "table": ("table",),
-    "nearest": ("rows", "columns"),
-    "quantize": ("scale",),
-    "dequantize": ("scale",),
-}
-
-
-def roles(operator: str, constants: int) -> tuple[str, ...]:
-    """Return the roles of an operator's constants, in the order of its arguments."""
-    names = _ROLES.get(operator, ())
-    if len(names) == constants:
-        return names
-    return tuple(f"constant_{number}" for number in range(constants))
+__all__ = ["ConstantPool", "distinct"]
 
 
 def distinct(names: Iterable[str]) -> list[str]:

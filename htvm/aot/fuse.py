@@ -7,7 +7,7 @@ tells which layer it computes, and TVM's fusion determines which PrimFuncs end u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,7 +18,6 @@ from tvm.ir import GenericConst
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from htvm.aot.constants import roles
 from htvm.aot.fixed_point import short_add, short_requantize, widening_add
 from htvm.aot.float_product import short_float_product
 from patterns.names import name_of, with_name
@@ -259,9 +258,9 @@ def _own_copies(module: IRModule) -> IRModule:
             layer, operator, _ = name.split(_SEPARATOR)
             func = module[callee]
             kind = str(func.attrs.get("htvm.kind", operator))
-            constants = [arg for arg in call.args[1] if isinstance(arg, GenericConst)]
+            roles = _roles(func, operator, call.args[1])
             func = func.with_attr(_LAYER, layer).with_attr(_OPERATOR, kind)
-            func = func.with_attr(_ROLES, list(roles(kind, len(constants))))
+            func = func.with_attr(_ROLES, roles)
             if kind == "pad":
                 func = func.with_attr("op_pattern", _OPAQUE)
             copy = builder.add_func(func, f"{layer}_{kind}")
@@ -269,6 +268,27 @@ def _own_copies(module: IRModule) -> IRModule:
         return builder.emit(call, name)
 
     return _rebuild(module, emit)
+
+
+_ROLES_OF_RELAX: Mapping[str, str] = {
+    "conv2d": "weight",
+    "depthwise": "weight",
+    "dilated_conv2d": "weight",
+    "matmul": "weight",
+    "add": "bias",
+}
+"""The constants of Relax's own operators, whose PrimFuncs have parameters without names."""
+
+
+def _roles(func: PrimFunc, operator: str, args: Sequence[Expr]) -> list[str]:
+    """Return the roles of a PrimFunc's constants: the names of the parameters, if it is ours."""
+    constants = [at for at, arg in enumerate(args) if isinstance(arg, GenericConst)]
+    if "htvm.kind" in func.attrs:
+        return [str(func.params[at].name) for at in constants]
+    role = _ROLES_OF_RELAX.get(operator)
+    if role is not None and len(constants) == 1:
+        return [role]
+    return [f"constant_{number}" for number in range(len(constants))]
 
 
 def _describe_groups(module: IRModule) -> dict[str, FusedGroup]:

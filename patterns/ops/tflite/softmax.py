@@ -119,7 +119,7 @@ class TfliteSoftmax(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the exponentials."""
         table = np.asarray(exponential_table(self.multiplier, self.left_shift), "int32")
-        return Argument("x", inputs[0]), Argument("table", table)
+        return Argument("x", inputs[0]), Argument("exponential", table)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""

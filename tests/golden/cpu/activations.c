@@ -1,4 +1,4 @@
-/* constant: ita_gelu_constant_0[256], int8: constant_0 of ita_gelu, int8 256 */
+/* constant: ita_gelu_table[256], int8: table of ita_gelu, int8 256 */
 /* constant: table_map_table[256], int8: table of table_map, int8 256 */
 
 /*
@@ -72,11 +72,11 @@ void net_divide(const int8_t *restrict in0, int32_t *restrict out) {
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
  */
-void net_ita_gelu(const int8_t *restrict in0, const int8_t *restrict constant_0, int8_t *restrict out) {
+void net_ita_gelu(const int8_t *restrict in0, const int8_t *restrict table, int8_t *restrict out) {
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0 * 12) + i1);
-      out[t1] = constant_0[(((int32_t)in0[t1]) + 128)];
+      out[t1] = table[(((int32_t)in0[t1]) + 128)];
     }
   }
 }

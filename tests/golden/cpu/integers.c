@@ -1,12 +1,12 @@
-/* constant: matmul_rescale_constant_0[4], int32: constant_0 of matmul, rescale, int32 4x1 */
-/* constant: matmul_rescale_constant_1[1], int32: constant_1 of matmul, rescale, int32 1x1 */
+/* constant: matmul_rescale_add[1], int32: add of matmul, rescale, int32 1x1 */
+/* constant: matmul_rescale_mul[4], int32: mul of matmul, rescale, int32 4x1 */
 
 /*
  * matmul, rescale: integer_matmul + rescale
  * int8 4x12 -> int8 4x4
  * element-wise operators inlined
  */
-void net_matmul_rescale(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict constant_0, const int32_t *restrict constant_1, int8_t *restrict out) {
+void net_matmul_rescale(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict mul, const int32_t *restrict add, int8_t *restrict out) {
   int32_t acc;
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 4; ++i1) {
@@ -14,7 +14,7 @@ void net_matmul_rescale(const int8_t *restrict in0, const int8_t *restrict in1, 
       for (int32_t ax2 = 0; ax2 < 12; ++ax2) {
         acc = (acc + (((int32_t)in0[((i0 * 12) + ax2)]) * ((int32_t)in1[((i1 * 12) + ax2)])));
       }
-      int64_t v0 = ((((int64_t)acc) * ((int64_t)constant_0[i0])) + ((int64_t)constant_1[0])) >> (int64_t)14;
+      int64_t v0 = ((((int64_t)acc) * ((int64_t)mul[i0])) + ((int64_t)add[0])) >> (int64_t)14;
       int64_t v1 = (int64_t)127;
       int64_t v2 = (v0) < (v1) ? (v0) : (v1);
       int64_t v3 = (int64_t)-128;

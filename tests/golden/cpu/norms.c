@@ -1,11 +1,11 @@
-/* constant: layer_norm_constant_0[12], int32: constant_0 of layer_norm, int32 12 */
+/* constant: layer_norm_weight[12], int32: weight of layer_norm, int32 12 */
 
 /*
  * layer_norm: integer_layer_norm
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
  */
-void net_layer_norm(const int8_t *restrict in0, const int32_t *restrict constant_0, const int32_t *restrict constant_1, int8_t *restrict out) {
+void net_layer_norm(const int8_t *restrict in0, const int32_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
   int32_t middle[4];
   int32_t sums;
   int32_t squares[4];
@@ -35,7 +35,7 @@ void net_layer_norm(const int8_t *restrict in0, const int32_t *restrict constant
   for (int32_t i0_3 = 0; i0_3 < 4; ++i0_3) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t2 = ((i0_3 * 12) + i1);
-      int32_t v0 = ((((((int32_t)in0[t2]) - middle[i0_3]) * constant_0[i1]) / isqrt[i0_3]) + constant_1[i1]) >> 14;
+      int32_t v0 = ((((((int32_t)in0[t2]) - middle[i0_3]) * weight[i1]) / isqrt[i0_3]) + bias[i1]) >> 14;
       int32_t v1 = (v0) < (127) ? (v0) : (127);
       out[t2] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }
@@ -47,7 +47,7 @@ void net_layer_norm(const int8_t *restrict in0, const int32_t *restrict constant
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
  */
-void net_rms_norm(const int8_t *restrict in0, const int32_t *restrict constant_0, int8_t *restrict out) {
+void net_rms_norm(const int8_t *restrict in0, const int32_t *restrict weight, int8_t *restrict out) {
   int32_t squares[4];
   int32_t isqrt[4];
   int32_t narrow0;
@@ -68,7 +68,7 @@ void net_rms_norm(const int8_t *restrict in0, const int32_t *restrict constant_0
   for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t2 = ((i0_2 * 12) + i1);
-      int32_t v0 = ((((int32_t)in0[t2]) * constant_0[i1]) / isqrt[i0_2]) >> 12;
+      int32_t v0 = ((((int32_t)in0[t2]) * weight[i1]) / isqrt[i0_2]) >> 12;
       int32_t v1 = (v0) < (127) ? (v0) : (127);
       out[t2] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }
@@ -80,11 +80,11 @@ void net_rms_norm(const int8_t *restrict in0, const int32_t *restrict constant_0
  * int8 4x12 -> int8 4x12
  * element-wise operators inlined
  */
-void net_affine_norm(const int8_t *restrict in0, const int32_t *restrict constant_0, const int32_t *restrict constant_1, int8_t *restrict out) {
+void net_affine_norm(const int8_t *restrict in0, const int32_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0 * 12) + i1);
-      int32_t v0 = (((((int32_t)in0[t1]) * constant_0[i1]) * 37) + (constant_1[i1] * 37)) >> 13;
+      int32_t v0 = (((((int32_t)in0[t1]) * weight[i1]) * 37) + (bias[i1] * 37)) >> 13;
       int32_t v1 = (v0) < (127) ? (v0) : (127);
       out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }

@@ -1,14 +1,14 @@
-/* constant: average_constant_0[1], float32: constant_0 of average, float32 1 */
-/* constant: conv_constant_0[54], float32: constant_0 of conv, float32 3x2x3x3 */
-/* constant: conv_constant_1[3], float32: constant_1 of conv, float32 3 */
-/* constant: erf_constant_0[14], float32: constant_0 of erf, float32 14 */
-/* constant: exp_constant_0[13], float32: constant_0 of exp, float32 13 */
-/* constant: exp_constant_1[144], float32: constant_1 of exp, float32 144 */
-/* constant: matmul_constant_0[60], float32: constant_0 of matmul, float32 12x5 */
-/* constant: round_constant_0[2], float32: constant_0 of round, float32 2 */
-/* constant: sqrt_constant_0[69], float32: constant_0 of sqrt, float32 69 */
-/* constant: sqrt_constant_1[69], float32: constant_1 of sqrt, float32 69 */
-/* constant: tanh_constant_0[13], float32: constant_0 of tanh, float32 13 */
+/* constant: average_count[1], float32: count of average, float32 1 */
+/* constant: conv_bias[3], float32: bias of conv, float32 3 */
+/* constant: conv_weight[54], float32: weight of conv, float32 3x2x3x3 */
+/* constant: erf_figures[14], float32: figures of erf, float32 14 */
+/* constant: exp_figures[13], float32: figures of exp, float32 13 */
+/* constant: exp_powers[144], float32: powers of exp, float32 144 */
+/* constant: matmul_b[60], float32: b of matmul, float32 12x5 */
+/* constant: round_ends[2], float32: ends of round, float32 2 */
+/* constant: sqrt_squares[69], float32: squares of sqrt, float32 69 */
+/* constant: sqrt_starts[69], float32: starts of sqrt, float32 69 */
+/* constant: tanh_figures[13], float32: figures of tanh, float32 13 */
 
 /*
  * divide: real_combine
@@ -29,17 +29,17 @@ void net_divide(const float *restrict in0, const float *restrict in1, float *res
  * float32 4x12 -> float32 4x12
  * element-wise operators inlined
  */
-void net_round(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+void net_round(const float *restrict in0, const float *restrict ends, float *restrict out) {
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0 * 12) + i1);
       float condval;
-      if ((in0[t1] < constant_0[0]) && ((constant_0[0] * -1.000000e+00f) < in0[t1])) {
+      if ((in0[t1] < ends[0]) && ((ends[0] * -1.000000e+00f) < in0[t1])) {
         float condval_1;
         if (0.000000e+00f <= in0[t1]) {
-          condval_1 = ((in0[t1] + constant_0[0]) - constant_0[1]);
+          condval_1 = ((in0[t1] + ends[0]) - ends[1]);
         } else {
-          condval_1 = ((in0[t1] - constant_0[0]) + constant_0[1]);
+          condval_1 = ((in0[t1] - ends[0]) + ends[1]);
         }
         condval = condval_1;
       } else {
@@ -55,13 +55,13 @@ void net_round(const float *restrict in0, const float *restrict constant_0, floa
  * float32 4x12 -> float32 4x5
  * element-wise operators inlined
  */
-void net_matmul(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+void net_matmul(const float *restrict in0, const float *restrict b, float *restrict out) {
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 5; ++i1) {
       int32_t t1 = ((i0 * 5) + i1);
       out[t1] = 0.000000e+00f;
       for (int32_t k = 0; k < 12; ++k) {
-        out[t1] = (out[t1] + (in0[((i0 * 12) + k)] * constant_0[((k * 5) + i1)]));
+        out[t1] = (out[t1] + (in0[((i0 * 12) + k)] * b[((k * 5) + i1)]));
       }
     }
   }
@@ -72,27 +72,27 @@ void net_matmul(const float *restrict in0, const float *restrict constant_0, flo
  * float32 4x12 -> float32 4x12
  * element-wise operators inlined
  */
-void net_erf(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+void net_erf(const float *restrict in0, const float *restrict figures, float *restrict out) {
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0 * 12) + i1);
       float x0 = in0[t1];
       float condval;
-      if (x0 < constant_0[1]) {
+      if (x0 < figures[1]) {
         condval = x0;
       } else {
-        condval = constant_0[1];
+        condval = figures[1];
       }
       float upper1 = condval;
       float condval_1;
-      if (constant_0[0] < upper1) {
+      if (figures[0] < upper1) {
         condval_1 = upper1;
       } else {
-        condval_1 = constant_0[0];
+        condval_1 = figures[0];
       }
       float inside2 = condval_1;
       float square3 = (inside2 * inside2);
-      out[t1] = ((inside2 * ((((((((((((constant_0[2] * square3) + constant_0[3]) * square3) + constant_0[4]) * square3) + constant_0[5]) * square3) + constant_0[6]) * square3) + constant_0[7]) * square3) + constant_0[8])) / ((((((((constant_0[9] * square3) + constant_0[10]) * square3) + constant_0[11]) * square3) + constant_0[12]) * square3) + constant_0[13]));
+      out[t1] = ((inside2 * ((((((((((((figures[2] * square3) + figures[3]) * square3) + figures[4]) * square3) + figures[5]) * square3) + figures[6]) * square3) + figures[7]) * square3) + figures[8])) / ((((((((figures[9] * square3) + figures[10]) * square3) + figures[11]) * square3) + figures[12]) * square3) + figures[13]));
     }
   }
 }
@@ -102,27 +102,27 @@ void net_erf(const float *restrict in0, const float *restrict constant_0, float 
  * float32 4x12 -> float32 4x12
  * element-wise operators inlined
  */
-void net_tanh(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+void net_tanh(const float *restrict in0, const float *restrict figures, float *restrict out) {
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0 * 12) + i1);
       float x0 = in0[t1];
       float condval;
-      if (x0 < constant_0[1]) {
+      if (x0 < figures[1]) {
         condval = x0;
       } else {
-        condval = constant_0[1];
+        condval = figures[1];
       }
       float upper1 = condval;
       float condval_1;
-      if (constant_0[0] < upper1) {
+      if (figures[0] < upper1) {
         condval_1 = upper1;
       } else {
-        condval_1 = constant_0[0];
+        condval_1 = figures[0];
       }
       float inside2 = condval_1;
       float square3 = (inside2 * inside2);
-      out[t1] = ((inside2 * ((((((((((((constant_0[2] * square3) + constant_0[3]) * square3) + constant_0[4]) * square3) + constant_0[5]) * square3) + constant_0[6]) * square3) + constant_0[7]) * square3) + constant_0[8])) / ((((((constant_0[9] * square3) + constant_0[10]) * square3) + constant_0[11]) * square3) + constant_0[12]));
+      out[t1] = ((inside2 * ((((((((((((figures[2] * square3) + figures[3]) * square3) + figures[4]) * square3) + figures[5]) * square3) + figures[6]) * square3) + figures[7]) * square3) + figures[8])) / ((((((figures[9] * square3) + figures[10]) * square3) + figures[11]) * square3) + figures[12]));
     }
   }
 }
@@ -132,24 +132,24 @@ void net_tanh(const float *restrict in0, const float *restrict constant_0, float
  * float32 4x12 -> float32 4x12
  * element-wise operators inlined
  */
-void net_exp(const float *restrict in0, const float *restrict constant_0, const float *restrict constant_1, float *restrict out) {
+void net_exp(const float *restrict in0, const float *restrict figures, const float *restrict powers, float *restrict out) {
   float clipped[48];
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0 * 12) + i1);
       float x0 = in0[t1];
       float condval;
-      if (x0 < constant_0[1]) {
+      if (x0 < figures[1]) {
         condval = x0;
       } else {
-        condval = constant_0[1];
+        condval = figures[1];
       }
       float upper1 = condval;
       float condval_1;
-      if (constant_0[0] < upper1) {
+      if (figures[0] < upper1) {
         condval_1 = upper1;
       } else {
-        condval_1 = constant_0[0];
+        condval_1 = figures[0];
       }
       float inside2 = condval_1;
       clipped[t1] = inside2;
@@ -158,10 +158,10 @@ void net_exp(const float *restrict in0, const float *restrict constant_0, const 
   for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
     for (int32_t i1_1 = 0; i1_1 < 12; ++i1_1) {
       int32_t t2 = ((i0_1 * 12) + i1_1);
-      float n0 = ((float)(((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f)) - 160));
-      float rest1 = (clipped[t2] - (n0 * constant_0[3]));
-      float rest2 = (rest1 - (n0 * constant_0[4]));
-      out[t2] = ((((((((((((((((constant_0[5] * rest2) + constant_0[6]) * rest2) + constant_0[7]) * rest2) + constant_0[8]) * rest2) + constant_0[9]) * rest2) + constant_0[10]) * rest2) + constant_0[11]) * rest2) + constant_0[12]) * constant_1[(((((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f)) - 160) >> 1) + 77)]) * constant_1[((((int64_t)((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f))) - ((int64_t)((((int32_t)((clipped[t2] * constant_0[2]) + 1.605000e+02f)) - 160) >> 1))) - (int64_t)83)]);
+      float n0 = ((float)(((int32_t)((clipped[t2] * figures[2]) + 1.605000e+02f)) - 160));
+      float rest1 = (clipped[t2] - (n0 * figures[3]));
+      float rest2 = (rest1 - (n0 * figures[4]));
+      out[t2] = ((((((((((((((((figures[5] * rest2) + figures[6]) * rest2) + figures[7]) * rest2) + figures[8]) * rest2) + figures[9]) * rest2) + figures[10]) * rest2) + figures[11]) * rest2) + figures[12]) * powers[(((((int32_t)((clipped[t2] * figures[2]) + 1.605000e+02f)) - 160) >> 1) + 77)]) * powers[((((int64_t)((int32_t)((clipped[t2] * figures[2]) + 1.605000e+02f))) - ((int64_t)((((int32_t)((clipped[t2] * figures[2]) + 1.605000e+02f)) - 160) >> 1))) - (int64_t)83)]);
     }
   }
 }
@@ -171,7 +171,7 @@ void net_exp(const float *restrict in0, const float *restrict constant_0, const 
  * float32 4x12 -> float32 4x12
  * element-wise operators inlined
  */
-void net_sqrt(const float *restrict in0, const float *restrict constant_0, const float *restrict constant_1, float *restrict out) {
+void net_sqrt(const float *restrict in0, const float *restrict squares, const float *restrict starts, float *restrict out) {
   float start;
   for (int32_t i0 = 0; i0 < 4; ++i0) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
@@ -180,10 +180,10 @@ void net_sqrt(const float *restrict in0, const float *restrict constant_0, const
       for (int32_t ax2 = 0; ax2 < 69; ++ax2) {
         float v0 = start;
         float condval;
-        if (constant_0[ax2] <= in0[t1]) {
-          condval = constant_1[ax2];
+        if (squares[ax2] <= in0[t1]) {
+          condval = starts[ax2];
         } else {
-          condval = constant_1[0];
+          condval = starts[0];
         }
         start = ((v0) > (condval) ? (v0) : (condval));
       }
@@ -219,7 +219,7 @@ void net_max(const float *restrict in0, float *restrict out) {
  * float32 1x2x4x6 -> float32 1x2x2x3
  * element-wise operators inlined
  */
-void net_average(const float *restrict in0, const float *restrict constant_0, float *restrict out) {
+void net_average(const float *restrict in0, const float *restrict count, float *restrict out) {
   float total;
   for (int32_t i1 = 0; i1 < 2; ++i1) {
     for (int32_t i2 = 0; i2 < 2; ++i2) {
@@ -230,7 +230,7 @@ void net_average(const float *restrict in0, const float *restrict constant_0, fl
             total = (total + in0[(((((i1 * 24) + (i2 * 12)) + (ax4 * 6)) + (i3 * 2)) + ax5)]);
           }
         }
-        out[(((i1 * 6) + (i2 * 3)) + i3)] = (total / constant_0[0]);
+        out[(((i1 * 6) + (i2 * 3)) + i3)] = (total / count[0]);
       }
     }
   }
@@ -241,7 +241,7 @@ void net_average(const float *restrict in0, const float *restrict constant_0, fl
  * float32 1x2x4x6 -> float32 1x3x4x6
  * element-wise operators inlined
  */
-void net_conv(const float *restrict in0, const float *restrict constant_0, const float *restrict constant_1, float *restrict out) {
+void net_conv(const float *restrict in0, const float *restrict weight, const float *restrict bias, float *restrict out) {
   float total;
   for (int32_t o = 0; o < 3; ++o) {
     for (int32_t y = 0; y < 4; ++y) {
@@ -259,11 +259,11 @@ void net_conv(const float *restrict in0, const float *restrict constant_0, const
               } else {
                 condval = 0.000000e+00f;
               }
-              total = (total + (condval * constant_0[((((o * 18) + (ax4 * 9)) + (ax5 * 3)) + ax6)]));
+              total = (total + (condval * weight[((((o * 18) + (ax4 * 9)) + (ax5 * 3)) + ax6)]));
             }
           }
         }
-        out[(((o * 24) + t3) + z)] = (total + constant_1[o]);
+        out[(((o * 24) + t3) + z)] = (total + bias[o]);
       }
     }
   }

@@ -1,5 +1,5 @@
 /* constant: onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
-/* constant: softmax_constant_0[256], int32: constant_0 of softmax, int32 256 */
+/* constant: softmax_exponential[256], int32: exponential of softmax, int32 256 */
 /* constant: tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
 
 /*
@@ -112,7 +112,7 @@ void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict expone
  * int8 4x12 -> uint8 4x12
  * element-wise operators inlined
  */
-void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0, uint8_t *restrict out) {
+void net_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, uint8_t *restrict out) {
   int32_t largest[4];
   int32_t total[4];
   for (int32_t i0 = 0; i0 < 4; ++i0) {
@@ -126,13 +126,13 @@ void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0,
   for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
     total[i0_1] = 0;
     for (int32_t j = 0; j < 12; ++j) {
-      total[i0_1] = (total[i0_1] + constant_0[(((int64_t)largest[i0_1]) - ((int64_t)((int32_t)in0[((i0_1 * 12) + j)])))]);
+      total[i0_1] = (total[i0_1] + exponential[(((int64_t)largest[i0_1]) - ((int64_t)((int32_t)in0[((i0_1 * 12) + j)])))]);
     }
   }
   for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0_2 * 12) + i1);
-      out[t1] = ((uint8_t)((constant_0[(((int64_t)largest[i0_2]) - ((int64_t)((int32_t)in0[t1])))] * 255) / total[i0_2]));
+      out[t1] = ((uint8_t)((exponential[(((int64_t)largest[i0_2]) - ((int64_t)((int32_t)in0[t1])))] * 255) / total[i0_2]));
     }
   }
 }

@@ -1,5 +1,5 @@
 /* constant: onnx_add_factors[2], int64: factors of onnx_add, int64 2 */
-/* constant: onnx_multiply_constant_0[1], int64: constant_0 of onnx_multiply, int64 1 */
+/* constant: onnx_multiply_factors[1], int64: factors of onnx_multiply, int64 1 */
 /* constant: tflite_add_multiplier[3], int32: multiplier of tflite_add, int32 3 */
 
 /*
@@ -161,12 +161,12 @@ void net_onnx_add(const int8_t *restrict in0, const int8_t *restrict in1, const 
  * int8 1x5x6x8 -> int8 1x5x6x8
  * not scheduled
  */
-void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict constant_0, int8_t *restrict out) {
+void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict factors, int8_t *restrict out) {
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
       for (int32_t i3 = 0; i3 < 8; ++i3) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i3);
-        int64_t v0 = (((((int64_t)((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9))) * constant_0[0]) + ((((((int64_t)((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9))) * constant_0[0]) + (int64_t)2147483648) >> (int64_t)29) & (int64_t)1)) + (int64_t)2415919103) >> (int64_t)29;
+        int64_t v0 = (((((int64_t)((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9))) * factors[0]) + ((((((int64_t)((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9))) * factors[0]) + (int64_t)2147483648) >> (int64_t)29) & (int64_t)1)) + (int64_t)2415919103) >> (int64_t)29;
         int64_t v1 = (int64_t)127;
         int64_t v2 = (v0) < (v1) ? (v0) : (v1);
         int64_t v3 = (int64_t)-128;
@@ -181,12 +181,12 @@ void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, c
  * int8 1x5x6x8 -> int8 1x5x6x8
  * not scheduled
  */
-void net_tflite_subtract(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict constant_0, int8_t *restrict out) {
+void net_tflite_subtract(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict multiplier, int8_t *restrict out) {
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
       for (int32_t i3 = 0; i3 < 8; ++i3) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i3);
-        int32_t v0 = (((((int32_t)((((((int64_t)(((((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)constant_0[0])) + (int64_t)1024) >> (int64_t)11)) + (((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)constant_0[0])) + (int64_t)1024) >> (int64_t)11)) >> 31)) + 16) >> 5)) - ((int64_t)((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)constant_0[1])) + (int64_t)1024) >> (int64_t)11)))) * ((int64_t)constant_0[2])) + (int64_t)1073741824) >> (int64_t)31)) + (((int32_t)((((((int64_t)(((((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)constant_0[0])) + (int64_t)1024) >> (int64_t)11)) + (((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)constant_0[0])) + (int64_t)1024) >> (int64_t)11)) >> 31)) + 16) >> 5)) - ((int64_t)((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)constant_0[1])) + (int64_t)1024) >> (int64_t)11)))) * ((int64_t)constant_0[2])) + (int64_t)1073741824) >> (int64_t)31)) >> 31)) + 131072) >> 18) + 127;
+        int32_t v0 = (((((int32_t)((((((int64_t)(((((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11)) + (((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11)) >> 31)) + 16) >> 5)) - ((int64_t)((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)multiplier[1])) + (int64_t)1024) >> (int64_t)11)))) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31)) + (((int32_t)((((((int64_t)(((((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11)) + (((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11)) >> 31)) + 16) >> 5)) - ((int64_t)((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)multiplier[1])) + (int64_t)1024) >> (int64_t)11)))) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31)) >> 31)) + 131072) >> 18) + 127;
         int32_t v1 = (v0) < (127) ? (v0) : (127);
         out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
       }

@@ -1,5 +1,5 @@
 /* constant: onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
-/* constant: softmax_constant_0[256], int32: constant_0 of softmax, int32 256 */
+/* constant: softmax_exponential[256], int32: exponential of softmax, int32 256 */
 /* constant: tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
 
 /*
@@ -224,7 +224,7 @@ void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict expone
  */
 struct net_softmax_operands {
   const int8_t *in0;
-  const int32_t *constant_0;
+  const int32_t *exponential;
   uint8_t *out;
   int32_t *largest;
   int32_t *total;
@@ -234,7 +234,7 @@ static void net_softmax_0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
-  const int32_t *const restrict constant_0 = operands->constant_0;
+  const int32_t *const restrict exponential = operands->exponential;
   int32_t *const restrict largest = operands->largest;
   int32_t *const restrict total = operands->total;
   const int32_t begin_0 = htvm_parallel_begin(4, core, cores);
@@ -252,7 +252,7 @@ static void net_softmax_0(const void *args, uint32_t core, uint32_t cores)
   for (int32_t i0_1 = begin_1; i0_1 < end_1; ++i0_1) {
     total[i0_1] = 0;
     for (int32_t j = 0; j < 12; ++j) {
-      total[i0_1] = (total[i0_1] + constant_0[(((int64_t)largest[i0_1]) - ((int64_t)((int32_t)in0[((i0_1 * 12) + j)])))]);
+      total[i0_1] = (total[i0_1] + exponential[(((int64_t)largest[i0_1]) - ((int64_t)((int32_t)in0[((i0_1 * 12) + j)])))]);
     }
   }
 }
@@ -261,7 +261,7 @@ static void net_softmax_1(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
-  const int32_t *const restrict constant_0 = operands->constant_0;
+  const int32_t *const restrict exponential = operands->exponential;
   uint8_t *const restrict out = operands->out;
   int32_t *const restrict largest = operands->largest;
   int32_t *const restrict total = operands->total;
@@ -271,17 +271,17 @@ static void net_softmax_1(const void *args, uint32_t core, uint32_t cores)
     int32_t i0 = (n / 12);
     int32_t i1 = (n % 12);
     int32_t t1 = ((i0 * 12) + i1);
-    out[t1] = ((uint8_t)((constant_0[(((int64_t)largest[i0]) - ((int64_t)((int32_t)in0[t1])))] * 255) / total[i0]));
+    out[t1] = ((uint8_t)((exponential[(((int64_t)largest[i0]) - ((int64_t)((int32_t)in0[t1])))] * 255) / total[i0]));
   }
 }
 
-void net_softmax(const int8_t *restrict in0, const int32_t *restrict constant_0, uint8_t *restrict out)
+void net_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, uint8_t *restrict out)
 {
   int32_t largest[4];
   int32_t total[4];
   const struct net_softmax_operands operands = {
     htvm_parallel_memory(0u), /* in0 */
-    constant_0,
+    exponential,
     htvm_parallel_memory(48u), /* out */
     largest,
     total,
