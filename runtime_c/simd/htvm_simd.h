@@ -1,0 +1,65 @@
+/* Operations on four bytes at once, for kernels that run on any core.
+ *
+ * Where the compiler may use the SIMD instructions of CV32E40P (-mcpu=...+xcvsimd+xcvmem+xcvalu), each
+ * is one instruction; elsewhere it is plain C with the same result.  Words hold four int8 elements,
+ * the first in the lowest byte.
+ */
+#ifndef HTVM_SIMD_H
+#define HTVM_SIMD_H
+
+#include <stdint.h>
+
+#if defined(__riscv_xcvsimd) && defined(__riscv_xcvmem) && defined(__riscv_xcvalu)
+#define HTVM_SIMD 1
+#else
+#define HTVM_SIMD 0
+#endif
+
+/* Functions whose constant arguments make several functions of one. */
+#define HTVM_INLINE static inline __attribute__((always_inline))
+
+/* Returns the sum of the products of four int8 elements, plus `sum`; wraps around. */
+HTVM_INLINE int32_t htvm_dot4(uint32_t a, uint32_t b, int32_t sum)
+{
+#if HTVM_SIMD
+    __asm__("cv.sdotsp.b %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+#else
+    uint32_t total = (uint32_t)sum;
+    for (uint32_t i = 0; i < 32; i += 8) {
+        total += (uint32_t)((int8_t)(uint8_t)(a >> i) * (int8_t)(uint8_t)(b >> i));
+    }
+    return (int32_t)total;
+#endif
+}
+
+/* Returns the four elements at a word-aligned address. */
+HTVM_INLINE uint32_t htvm_load4(const int8_t *at)
+{
+#if HTVM_SIMD
+    return *(const uint32_t __attribute__((may_alias)) *)at;
+#else
+    uint32_t word = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        word |= (uint32_t)(uint8_t)at[i] << (8 * i);
+    }
+    return word;
+#endif
+}
+
+/* Returns `value` limited to int8. */
+HTVM_INLINE int32_t htvm_clip8(int32_t value)
+{
+#if HTVM_SIMD
+    __asm__("cv.clip %0, %0, 8" : "+r"(value));
+    return value;
+#else
+    return value < -128 ? -128 : value > 127 ? 127 : value;
+#endif
+}
+
+/* Returns the larger and the smaller of two numbers. */
+HTVM_INLINE int32_t htvm_max(int32_t a, int32_t b) { return a > b ? a : b; }
+HTVM_INLINE int32_t htvm_min(int32_t a, int32_t b) { return a < b ? a : b; }
+
+#endif

@@ -1,0 +1,218 @@
+/* Products of rows of int8 with packed weights; see htvm_product.h.
+ *
+ * The inner loop holds the sums of 4 channels of 4 pixels in registers: 8 loads and 16 dot products
+ * for 64 MAC.  With four pointers to pixels and one to weights it needs 27 of the core's registers,
+ * so it is a hardware loop in assembly: a compiler would move some of them to memory. */
+#include <stddef.h>
+
+#include "htvm_requantize.h"
+
+#define CHANNELS 4u
+#define PIXELS 4u
+
+#if HTVM_SIMD
+/* sum[4 * pixel + channel] = bias[channel] + x[pixel] . w[channel] over all runs, in registers s0 to
+ * s15.  Loop 0 goes through a run, loop 1 through the tap rows.  The pointer x goes from pixel to
+ * pixel and back; what does not fit into registers is read from the stack. */
+#define SUMS_4X4 \
+    "lw %[s0], 0(%[g])\nlw %[s1], 4(%[g])\nlw %[s2], 8(%[g])\nlw %[s3], 12(%[g])\n" \
+    "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n" \
+    "mv %[s8], %[s0]\nmv %[s9], %[s1]\nmv %[s10], %[s2]\nmv %[s11], %[s3]\n" \
+    "mv %[s12], %[s0]\nmv %[s13], %[s1]\nmv %[s14], %[s2]\nmv %[s15], %[s3]\n" \
+    ".option push\n.option norvc\n.option norelax\n.balign 4\n" \
+    ".insn r 0x2b, 4, 0, x11, %[f], x0\n" /* cv.count 1, f */ \
+    "lw %[f], %[words]\n" \
+    "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */ \
+    "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */ \
+    "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */ \
+    "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */ \
+    "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0, f */ \
+    "3: cv.lw %[a], (%[x]), %[step]\n" \
+    "cv.lw %[f], (%[w]), 4\n" \
+    "cv.lw %[b], (%[x]), %[step]\n" \
+    "cv.lw %[c], (%[x]), %[step]\n" \
+    "cv.lw %[d], (%[x]), %[back]\n" \
+    "cv.lw %[g], (%[w]), 4\n" \
+    "cv.sdotsp.b %[s0], %[a], %[f]\n" \
+    "cv.sdotsp.b %[s4], %[b], %[f]\n" \
+    "cv.sdotsp.b %[s8], %[c], %[f]\n" \
+    "cv.sdotsp.b %[s12], %[d], %[f]\n" \
+    "cv.lw %[f], (%[w]), 4\n" \
+    "cv.sdotsp.b %[s1], %[a], %[g]\n" \
+    "cv.sdotsp.b %[s5], %[b], %[g]\n" \
+    "cv.sdotsp.b %[s9], %[c], %[g]\n" \
+    "cv.sdotsp.b %[s13], %[d], %[g]\n" \
+    "cv.lw %[g], (%[w]), 4\n" \
+    "cv.sdotsp.b %[s2], %[a], %[f]\n" \
+    "cv.sdotsp.b %[s6], %[b], %[f]\n" \
+    "cv.sdotsp.b %[s10], %[c], %[f]\n" \
+    "cv.sdotsp.b %[s14], %[d], %[f]\n" \
+    "cv.sdotsp.b %[s3], %[a], %[g]\n" \
+    "cv.sdotsp.b %[s7], %[b], %[g]\n" \
+    "cv.sdotsp.b %[s11], %[c], %[g]\n" \
+    "cv.sdotsp.b %[s15], %[d], %[g]\n" \
+    "4: lw %[a], %[next]\n" \
+    "lw %[f], %[words]\n" \
+    "add %[x], %[x], %[a]\n" \
+    "5:\n.option pop\n"
+
+#define SUMS_OPERANDS                                                                              \
+    [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]), [s3] "=&r"(sum[3]),                \
+        [s4] "=&r"(sum[4]), [s5] "=&r"(sum[5]), [s6] "=&r"(sum[6]), [s7] "=&r"(sum[7]),            \
+        [s8] "=&r"(sum[8]), [s9] "=&r"(sum[9]), [s10] "=&r"(sum[10]), [s11] "=&r"(sum[11]),        \
+        [s12] "=&r"(sum[12]), [s13] "=&r"(sum[13]), [s14] "=&r"(sum[14]), [s15] "=&r"(sum[15]),    \
+        [x] "+r"(x), [w] "+r"(w), [f] "+r"(f), [g] "+r"(g), [a] "=&r"(a), [b] "=&r"(b),            \
+        [c] "=&r"(c), [d] "=&r"(d)
+
+#define SUMS_INPUTS [step] "r"(step), [back] "r"(back), [words] "m"(words), [next] "m"(next)
+
+/* What both statements begin with. */
+#define SUMS_VARIABLES                                                                             \
+    const uint32_t step = p->in_pixel, back = 4u - 3u * step;                                      \
+    const uint32_t words = p->run / 4, next = p->in_tap - p->run;                                  \
+    uint32_t a, b, c, d, f = p->taps;                                                              \
+    const int32_t *g = bias
+
+HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x, const int8_t *w,
+                          const int32_t *bias)
+{
+    SUMS_VARIABLES;
+    __asm__ volatile(SUMS_4X4 : SUMS_OPERANDS : SUMS_INPUTS : "memory");
+}
+
+#define SHIFT_AND_STORE(s)                                                                         \
+    "sra %[" s "], %[" s "], %[f]\n"                                                               \
+    "cv.max %[" s "], %[" s "], %[a]\n"                                                            \
+    "cv.min %[" s "], %[" s "], %[b]\n"                                                            \
+    "cv.sb %[" s "], (%[out]), 1\n"
+#define SHIFT_PIXEL(s, t, u, v)                                                                    \
+    SHIFT_AND_STORE(s) SHIFT_AND_STORE(t) SHIFT_AND_STORE(u) SHIFT_AND_STORE(v)                    \
+    "add %[out], %[out], %[g]\n"
+
+/* The same, requantized by a shift and stored; a compiler would move the sums to memory between. */
+HTVM_INLINE void shifted_4x4(const htvm_product_t *p, const int8_t *x, const int8_t *w,
+                             const int32_t *bias, int8_t *out)
+{
+    SUMS_VARIABLES;
+    const uint32_t gap = p->out_pixel - CHANNELS, shift = p->requant.shift;
+    const int32_t low = p->requant.low, high = p->requant.high;
+    int32_t sum[CHANNELS * PIXELS];
+    __asm__ volatile(SUMS_4X4
+                     "lw %[f], %[shift]\nlw %[a], %[low]\nlw %[b], %[high]\nlw %[g], %[gap]\n"
+                     SHIFT_PIXEL("s0", "s1", "s2", "s3") SHIFT_PIXEL("s4", "s5", "s6", "s7")
+                     SHIFT_PIXEL("s8", "s9", "s10", "s11") SHIFT_PIXEL("s12", "s13", "s14", "s15")
+                     : SUMS_OPERANDS, [out] "+r"(out)
+                     : SUMS_INPUTS, [shift] "m"(shift), [low] "m"(low), [high] "m"(high),
+                       [gap] "m"(gap)
+                     : "memory");
+}
+#else
+HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x, const int8_t *w,
+                          const int32_t *bias)
+{
+    for (uint32_t i = 0; i < CHANNELS * PIXELS; i++) {
+        sum[i] = bias[i % CHANNELS];
+    }
+    for (uint32_t tap = 0; tap < p->taps; tap++, x += p->in_tap) {
+        for (uint32_t at = 0; at < p->run; at += 4) {
+            for (uint32_t j = 0; j < CHANNELS; j++, w += 4) {
+                for (uint32_t i = 0; i < PIXELS; i++) {
+                    const uint32_t in = htvm_load4(x + i * p->in_pixel + at);
+                    sum[CHANNELS * i + j] = htvm_dot4(in, htvm_load4(w), sum[CHANNELS * i + j]);
+                }
+            }
+        }
+    }
+}
+#endif
+
+/* Writes `count` of four channels of a pixel.  Constant indices keep the sums in registers. */
+HTVM_INLINE void store(const htvm_requant_t *r, const int32_t *sum, int8_t *out, uint32_t k,
+                       uint32_t count, htvm_scaling_t scaling)
+{
+#pragma GCC unroll 4
+    for (uint32_t j = 0; j < CHANNELS; j++) {
+        if (j < count) {
+            out[j] = (int8_t)htvm_requantize(r, sum[j], k + j, scaling);
+        }
+    }
+}
+
+/* Four channels of four pixels beside each other. */
+HTVM_INLINE void block_4x4(const htvm_product_t *p, const int8_t *in, const int8_t *w, int8_t *out,
+                           uint32_t k, uint32_t count, htvm_scaling_t scaling)
+{
+#if HTVM_SIMD
+    if (scaling == HTVM_SHIFT && count == CHANNELS) {
+        shifted_4x4(p, in, w, p->bias + k, out);
+        return;
+    }
+#endif
+    const htvm_requant_t r = p->requant; /* stores of bytes cannot change it */
+    int32_t sum[CHANNELS * PIXELS];
+    sums_4x4(sum, p, in, w, p->bias + k);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < PIXELS; i++, out += p->out_pixel) {
+        store(&r, sum + CHANNELS * i, out, k, count, scaling);
+    }
+}
+
+/* Four channels of one pixel. */
+HTVM_INLINE void block_1x4(const htvm_product_t *p, const int8_t *in, const int8_t *w, int8_t *out,
+                           uint32_t k, uint32_t count, htvm_scaling_t scaling)
+{
+    const htvm_requant_t r = p->requant;
+    int32_t sum[CHANNELS];
+    for (uint32_t j = 0; j < CHANNELS; j++) {
+        sum[j] = p->bias[k + j];
+    }
+    for (uint32_t tap = p->taps; tap != 0; tap--) {
+        for (const int8_t *const end = in + p->run; in != end; in += 4, w += 4 * CHANNELS) {
+            const uint32_t x = htvm_load4(in);
+            for (uint32_t j = 0; j < CHANNELS; j++) {
+                sum[j] = htvm_dot4(x, htvm_load4(w + 4 * j), sum[j]);
+            }
+        }
+        in += p->in_tap - p->run;
+    }
+    store(&r, sum, out, k, count, scaling);
+}
+
+/* Up to four channels of all pixels. */
+HTVM_INLINE void channels(const htvm_product_t *p, const int8_t *w, uint32_t k, uint32_t count,
+                          htvm_scaling_t scaling)
+{
+    for (uint32_t y = 0; y < p->rows; y++) {
+        const int8_t *const in = p->in + y * p->in_row;
+        int8_t *const out = p->out + y * p->out_row + k;
+        if (p->pixels < PIXELS) {
+            for (uint32_t x = 0; x < p->pixels; x++) {
+                block_1x4(p, in + x * p->in_pixel, w, out + x * p->out_pixel, k, count, scaling);
+            }
+            continue;
+        }
+        for (uint32_t x = 0; x < p->pixels; x += PIXELS) {
+            /* The last four pixels may overlap the ones before. */
+            const uint32_t at = x + PIXELS <= p->pixels ? x : p->pixels - PIXELS;
+            block_4x4(p, in + at * p->in_pixel, w, out + at * p->out_pixel, k, count, scaling);
+        }
+    }
+}
+
+HTVM_INLINE void product(const htvm_product_t *p, htvm_scaling_t scaling)
+{
+    const uint32_t block = CHANNELS * p->taps * p->run, whole = p->k - p->k % CHANNELS;
+    const int8_t *w = p->weights;
+    for (uint32_t k = 0; k < whole; k += CHANNELS, w += block) {
+        channels(p, w, k, CHANNELS, scaling);
+    }
+    if (whole != p->k) {
+        channels(p, w, whole, p->k - whole, scaling);
+    }
+}
+
+void htvm_product_shift(const htvm_product_t *what) { product(what, HTVM_SHIFT); }
+
+void htvm_product_multiply(const htvm_product_t *what) { product(what, HTVM_MULTIPLY); }
+
+void htvm_product_tflite(const htvm_product_t *what) { product(what, HTVM_TFLITE); }

@@ -1,0 +1,89 @@
+"""Kernels for cores with SIMD against numpy: portable C, under sanitizers."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from htvm.firmware.host import sanitizing
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
+from tests.runtime_c.simd import SCALINGS, Depthwise, Product
+
+STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
+_SHELL = """#include <stdio.h>
+{declarations}
+int main(void)
+{{
+    int wrong = 0;
+{calls}
+    return wrong;
+}}
+"""
+
+
+def random_products(rng: np.random.Generator, count: int) -> list[Product]:
+    """Return products of all kinds and sizes."""
+    found = []
+    for number in range(count):
+        fy, fx, stride = (int(value) for value in rng.integers(1, (4, 4, 3)))
+        oy, ox, k = (int(value) for value in rng.integers(1, (5, 12, 14)))
+        c, gap = 4 * int(rng.integers(1, 6)), int(rng.integers(0, 4))
+        scaling = SCALINGS[number % len(SCALINGS)]
+        seed = int(rng.integers(0, 1 << 30))
+        found.append(Product(oy, ox, k, c, fy, fx, stride, scaling, gap, seed))
+    return found
+
+
+def random_depthwise(rng: np.random.Generator, count: int) -> list[Depthwise]:
+    """Return depthwise convolutions of all kinds and sizes."""
+    found = []
+    for number in range(count):
+        fy, fx = (int(value) for value in rng.integers(1, (6, 6)))
+        if number % 3:
+            fy = fx = 3
+        pad, stride = int(rng.integers(0, 2)), int(rng.integers(1, 3))
+        iy, ix = (int(value) for value in rng.integers((fy, fx), (14, 18)))
+        border, seed = int(rng.integers(-128, 128)), int(rng.integers(0, 1 << 30))
+        k, scaling = 4 * int(rng.integers(1, 4)), SCALINGS[number % len(SCALINGS)]
+        found.append(Depthwise(iy, ix, k, fy, fx, stride, pad, scaling, border, seed))
+    return found
+
+
+@pytest.mark.parametrize(
+    "count", [30, pytest.param(500, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_portable_kernels_equal_numpy(tmp_path: Path, count: int) -> None:
+    rng = np.random.default_rng(count)
+    products = [*random_products(rng, count), *random_depthwise(rng, count)]
+    count = len(products)
+    sources = []
+    for number, product in enumerate(products):
+        path = tmp_path / f"product{number}.c"
+        path.write_text(
+            product.source()
+            .replace("int check(", f"int check{number}(")
+            .replace("uint32_t spent;", "static uint32_t spent;")
+        )
+        sources.append(path)
+    shell = tmp_path / "main.c"
+    shell.write_text(
+        _SHELL.format(
+            declarations="\n".join(f"int check{number}(void);" for number in range(count)),
+            calls="\n".join(
+                f'    wrong |= printf("%d\\n", check{number}()) < 0;' for number in range(count)
+            ),
+        )
+    )
+    root = runtime_c() / "simd"
+    compiler = sanitizing(Compiler.zig())
+    program = compiler.compile_host(
+        [shell, *sources, *sorted(root.glob("*.c"))], tmp_path / "test", [root], STRICT
+    )
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    for product, line in zip(products, done.stdout.splitlines(), strict=True):
+        assert line == "0", product
