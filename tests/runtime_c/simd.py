@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -293,3 +294,50 @@ def _declare(name: str, values: Array) -> str:
     kind = {"int8": "int8_t", "int32": "int32_t"}[values.dtype.name]
     head = f"static const {kind} {name}[{values.size}] __attribute__((aligned(4))) = {{"
     return f"{head}\n{c_array(values)}\n}};"
+
+
+_START = """
+.section .text.start
+.globl _start
+_start:
+    la sp, stack_top
+    call main
+    li t0, 0x00100000
+    sw a0, 0(t0)
+1:  j 1b
+.bss
+.align 4
+.zero 4096
+stack_top:
+"""
+
+_PRINT = """
+extern uint32_t spent;
+int check(void);
+
+static void put(uint32_t value)
+{
+    volatile uint8_t *const console = (volatile uint8_t *)0x10000000u;
+    for (int digit = 28; digit >= 0; digit -= 4) {
+        *console = (uint8_t)"0123456789abcdef"[value >> digit & 15u];
+    }
+    *console = '\\n';
+}
+
+int main(void)
+{
+    __asm__ volatile("csrw mcountinhibit, zero");
+    (void)check(); /* so that the second call finds everything as an inner loop would */
+    put((uint32_t)check());
+    put(spent);
+    return 0;
+}
+"""
+
+
+def on_the_core(case: Product | Depthwise, folder: Path) -> list[Path]:
+    """Write the sources of a bare program that prints its first wrong byte and its cycles."""
+    start, main = folder / "start.S", folder / "main.c"
+    start.write_text(_START)
+    main.write_text(case.source() + _PRINT)
+    return [start, main]
