@@ -1,24 +1,17 @@
 /* Depthwise convolutions on planes; see htvm_planes.h.
  *
- * A word holds four neighbours of a row.  Instead of shifting the data, the three weights of a row
- * of taps are placed in a word at each of the four positions, once per channel:
- *
- *   output  bytes of this word   bytes of the next one
- *   0       w0 w1 w2 .
- *   1       .  w0 w1 w2
- *   2       .  .  w0 w1          w2 .  .  .
- *   3       .  .  .  w0          w1 w2 .  .
- *
- * So four outputs take six dot products per row of taps.  With stride 2, a word has outputs 0 and 2
- * only. */
+ * A word holds four neighbours of a row.  The three weights of a row of taps are placed in two words,
+ * [w0 w1 w2 .] and [. w0 w1 w2], which give outputs 0 and 1 of a word of the input; the same with its
+ * upper half and the lower half of the next word gives outputs 2 and 3.  With stride 2, only outputs
+ * 0 and 2 are needed. */
 #include "htvm_planes.h"
 #include "htvm_requantize.h"
 
 #define TAPS 3u
-#define PLACES 6u
 
+/* The filter of a channel. */
 typedef struct {
-    uint32_t at[TAPS][PLACES];
+    uint32_t even[TAPS], odd[TAPS];
 } placed_t;
 
 HTVM_INLINE placed_t placed(const int8_t *weights)
@@ -26,13 +19,8 @@ HTVM_INLINE placed_t placed(const int8_t *weights)
     placed_t result;
     for (uint32_t row = 0; row < TAPS; row++, weights += TAPS) {
         const uint32_t w0 = (uint8_t)weights[0], w1 = (uint8_t)weights[1];
-        const uint32_t w2 = (uint8_t)weights[2], all = w0 | w1 << 8 | w2 << 16;
-        result.at[row][0] = all;
-        result.at[row][1] = all << 8;
-        result.at[row][2] = all << 16;
-        result.at[row][3] = w2;
-        result.at[row][4] = w0 << 24;
-        result.at[row][5] = w1 | w2 << 8;
+        result.even[row] = w0 | w1 << 8 | (uint32_t)(uint8_t)weights[2] << 16;
+        result.odd[row] = result.even[row] << 8;
     }
     return result;
 }
@@ -42,33 +30,92 @@ HTVM_INLINE int8_t done(const htvm_requant_t *r, int32_t sum, uint32_t k, htvm_s
     return (int8_t)htvm_requantize(r, sum, k, scaling);
 }
 
-/* A row of outputs, four at a time. */
+/* Four outputs of stride 1: x are words of the three rows, and become the next ones. */
+HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const placed_t *w,
+                      int32_t bias, const htvm_requant_t *r, uint32_t k, int8_t *out,
+                      htvm_scaling_t scaling)
+{
+    int32_t s0 = bias, s1 = bias, s2 = bias, s3 = bias;
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < TAPS; i++) {
+        const uint32_t next = htvm_load4(in + i * pitch);
+        s0 = htvm_dot4(x[i], w->even[i], s0);
+        s1 = htvm_dot4(x[i], w->odd[i], s1);
+        const uint32_t middle = htvm_halves(x[i], next);
+        s2 = htvm_dot4(middle, w->even[i], s2);
+        s3 = htvm_dot4(middle, w->odd[i], s3);
+        x[i] = next;
+    }
+    out[0] = done(r, s0, k, scaling);
+    out[1] = done(r, s1, k, scaling);
+    out[2] = done(r, s2, k, scaling);
+    out[3] = done(r, s3, k, scaling);
+}
+
+#if HTVM_SIMD
+#define DOTS(s, t, a, b, c)                                                                        \
+    "cv.sdotsp.b %[" s "], %[" a "], %[e0]\ncv.sdotsp.b %[" t "], %[" a "], %[o0]\n"               \
+    "cv.sdotsp.b %[" s "], %[" b "], %[e1]\ncv.sdotsp.b %[" t "], %[" b "], %[o1]\n"               \
+    "cv.sdotsp.b %[" s "], %[" c "], %[e2]\ncv.sdotsp.b %[" t "], %[" c "], %[o2]\n"
+#define SHIFT_AND_STORE(s)                                                                         \
+    "sra %[" s "], %[" s "], %[shift]\ncv.max %[" s "], %[" s "], %[low]\n"                        \
+    "cv.min %[" s "], %[" s "], %[high]\ncv.sb %[" s "], (%[out]), 1\n"
+/* Four outputs of the words a, b and c and the next ones, which are left in d, e and f. */
+#define FOUR(a, b, c, d, e, f)                                                                     \
+    "cv.lw %[" d "], (%[p0]), 4\ncv.lw %[" e "], (%[p1]), 4\ncv.lw %[" f "], (%[p2]), 4\n"        \
+    "mv %[s0], %[bias]\nmv %[s1], %[bias]\nmv %[s2], %[bias]\nmv %[s3], %[bias]\n"                \
+    DOTS("s0", "s1", a, b, c)                                                                      \
+    "cv.shuffle2.h %[" a "], %[" d "], %[mask]\ncv.shuffle2.h %[" b "], %[" e "], %[mask]\n"       \
+    "cv.shuffle2.h %[" c "], %[" f "], %[mask]\n" DOTS("s2", "s3", a, b, c)                        \
+    SHIFT_AND_STORE("s0") SHIFT_AND_STORE("s1") SHIFT_AND_STORE("s2") SHIFT_AND_STORE("s3")
+
+/* So many times eight outputs of a row, at least once; compilers move weights to memory. */
+HTVM_INLINE void eights(const int8_t *in, uint32_t pitch, const placed_t *w, int32_t bias,
+                        const htvm_requant_t *r, int8_t *out, uint32_t times)
+{
+    const int8_t *p0 = in, *p1 = p0 + pitch, *p2 = p1 + pitch;
+    uint32_t x0, x1, x2, y0, y1, y2, s0 = times, s1, s2, s3;
+    __asm__ volatile(
+        ".option push\n.option norvc\n.option norelax\n.balign 4\n"
+        "1: .word 0x0000402b|(((2f-1b)>>2)<<20)\n" /* cv.starti 0 */
+        "1: .word 0x0000422b|(((3f-1b)>>2)<<20)\n" /* cv.endi 0 */
+        ".insn r 0x2b, 4, 0, x10, %[s0], x0\n"     /* cv.count 0 */
+        "cv.lw %[x0], (%[p0]), 4\ncv.lw %[x1], (%[p1]), 4\ncv.lw %[x2], (%[p2]), 4\n"
+        "2:\n" FOUR("x0", "x1", "x2", "y0", "y1", "y2") FOUR("y0", "y1", "y2", "x0", "x1", "x2")
+        "3:\n.option pop\n"
+        : [s0] "+r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x0] "=&r"(x0),
+          [x1] "=&r"(x1), [x2] "=&r"(x2), [y0] "=&r"(y0), [y1] "=&r"(y1), [y2] "=&r"(y2),
+          [p0] "+r"(p0), [p1] "+r"(p1), [p2] "+r"(p2), [out] "+r"(out)
+        : [e0] "r"(w->even[0]), [e1] "r"(w->even[1]), [e2] "r"(w->even[2]), [o0] "r"(w->odd[0]),
+          [o1] "r"(w->odd[1]), [o2] "r"(w->odd[2]), [bias] "r"(bias), [shift] "r"(r->shift),
+          [low] "r"(r->low), [high] "r"(r->high), [mask] "r"(0x00020001u)
+        : "memory");
+}
+#endif
+
 HTVM_INLINE void row_of_stride_1(const int8_t *in, uint32_t pitch, const placed_t *w, int32_t bias,
                                  const htvm_requant_t *r, uint32_t k, int8_t *out, uint32_t count,
                                  htvm_scaling_t scaling)
 {
+    const int8_t *const end = out + count;
+#if HTVM_SIMD
+    const uint32_t times = (count + 3) / 8;
+    if (scaling == HTVM_SHIFT && times != 0) {
+        eights(in, pitch, w, bias, r, out, times);
+        in += 8 * times;
+        out += 8 * times;
+    }
+    if (out >= end) {
+        return;
+    }
+#endif
     uint32_t x[TAPS];
     for (uint32_t i = 0; i < TAPS; i++) {
         x[i] = htvm_load4(in + i * pitch);
     }
-    for (const int8_t *const end = out + count; out < end; out += 4) {
-        int32_t s0 = bias, s1 = bias, s2 = bias, s3 = bias;
+    for (; out < end; out += 4) {
         in += 4;
-#pragma GCC unroll 3
-        for (uint32_t i = 0; i < TAPS; i++) {
-            const uint32_t next = htvm_load4(in + i * pitch);
-            s0 = htvm_dot4(x[i], w->at[i][0], s0);
-            s1 = htvm_dot4(x[i], w->at[i][1], s1);
-            s2 = htvm_dot4(x[i], w->at[i][2], s2);
-            s3 = htvm_dot4(x[i], w->at[i][4], s3);
-            s2 = htvm_dot4(next, w->at[i][3], s2);
-            s3 = htvm_dot4(next, w->at[i][5], s3);
-            x[i] = next;
-        }
-        out[0] = done(r, s0, k, scaling);
-        out[1] = done(r, s1, k, scaling);
-        out[2] = done(r, s2, k, scaling);
-        out[3] = done(r, s3, k, scaling);
+        four(in, pitch, x, w, bias, r, k, out, scaling);
     }
 }
 
@@ -87,9 +134,8 @@ HTVM_INLINE void row_of_stride_2(const int8_t *in, uint32_t pitch, const placed_
 #pragma GCC unroll 3
         for (uint32_t i = 0; i < TAPS; i++) {
             const uint32_t next = htvm_load4(in + i * pitch);
-            s0 = htvm_dot4(x[i], w->at[i][0], s0);
-            s1 = htvm_dot4(x[i], w->at[i][2], s1);
-            s1 = htvm_dot4(next, w->at[i][3], s1);
+            s0 = htvm_dot4(x[i], w->even[i], s0);
+            s1 = htvm_dot4(htvm_halves(x[i], next), w->even[i], s1);
             x[i] = next;
         }
         out[0] = done(r, s0, k, scaling);
@@ -113,7 +159,7 @@ HTVM_INLINE void depthwise(const htvm_depthwise_t *p, htvm_scaling_t scaling)
 {
     const htvm_requant_t r = p->requant;
     const uint32_t pitch = p->in_planes.row, taps = p->fy * p->fx;
-    const int32_t is_3x3 = p->fy == TAPS && p->fx == TAPS && p->stride <= 2;
+    const int is_3x3 = p->fy == TAPS && p->fx == TAPS && p->stride <= 2;
     for (uint32_t k = 0; k < p->k; k++) {
         const int8_t *const weights = p->weights + k * taps;
         const int32_t bias = p->bias[k];

@@ -47,6 +47,17 @@ HTVM_INLINE uint32_t htvm_load4(const int8_t *at)
 #endif
 }
 
+/* Returns the upper half of a word, followed by the lower half of the next one. */
+HTVM_INLINE uint32_t htvm_halves(uint32_t word, uint32_t next)
+{
+#if HTVM_SIMD
+    __asm__("cv.shuffle2.h %0, %1, %2" : "+r"(word) : "r"(next), "r"(0x00020001u));
+    return word;
+#else
+    return word >> 16 | next << 16;
+#endif
+}
+
 /* Returns `value` limited to int8. */
 HTVM_INLINE int32_t htvm_clip8(int32_t value)
 {

@@ -46,37 +46,26 @@ HTVM_INLINE void transpose(uint32_t *w)
     w[3] = shuffle(d, b, last);
 }
 
-/* Sets whole words from begin to end - 1. */
-HTVM_INLINE void fill(int8_t *begin, const int8_t *end, uint32_t word)
+/* Sets so many bytes, a multiple of 4. */
+static void fill(int8_t *at, uint32_t bytes, uint32_t word)
 {
-    for (; begin < end; begin += 4) {
-        store4(begin, word);
-    }
-}
-
-/* Sets what is around the image, up to words that the image then overwrites in part. */
-static void fill_margins(const htvm_to_planes_t *p)
-{
-    const uint32_t word = (uint8_t)p->value * 0x01010101u, pitch = p->planes.row;
-    const uint32_t left = (p->left + 3u) & ~3u, right = (p->left + p->x) & ~3u;
-    for (uint32_t k = 0; k < p->k; k++) {
-        int8_t *at = p->out + k * p->planes.plane;
-        const int8_t *const end = at + p->planes.plane;
-        fill(at, at + p->top * pitch, word);
-        at += p->top * pitch;
-        for (uint32_t y = 0; y < p->y; y++, at += pitch) {
-            fill(at, at + left, word);
-            fill(at + right, at + pitch, word);
+    const int8_t *const end = at + bytes, *const whole = at + (bytes & ~31u);
+    for (; at != whole; at += 32) {
+#pragma GCC unroll 8
+        for (uint32_t i = 0; i < 32; i += 4) {
+            store4(at + i, word);
         }
-        fill(at, end, word);
+    }
+    for (; at != end; at += 4) {
+        store4(at, word);
     }
 }
 
 void htvm_to_planes(const htvm_to_planes_t *p)
 {
-    const uint32_t plane = p->planes.plane, pitch = p->planes.row;
+    const uint32_t plane = p->planes.plane, pitch = p->planes.row, pixel = p->pixel;
     const uint32_t whole = p->x - p->x % BLOCK;
-    fill_margins(p);
+    fill(p->out, p->k * plane, (uint8_t)p->value * 0x01010101u);
     for (uint32_t y = 0; y < p->y; y++) {
         const int8_t *const row = p->in + y * p->x * p->pixel;
         int8_t *const to = p->out + (p->top + y) * pitch + p->left;
@@ -86,7 +75,7 @@ void htvm_to_planes(const htvm_to_planes_t *p)
             for (uint32_t x = 0; x < whole; x += BLOCK, out += BLOCK) {
                 uint32_t w[BLOCK];
 #pragma GCC unroll 4
-                for (uint32_t i = 0; i < BLOCK; i++, in += p->pixel) {
+                for (uint32_t i = 0; i < BLOCK; i++, in += pixel) {
                     w[i] = htvm_load4(in);
                 }
                 transpose(w);
@@ -95,7 +84,7 @@ void htvm_to_planes(const htvm_to_planes_t *p)
                     store4(out + i * plane, w[i]);
                 }
             }
-            for (uint32_t x = whole; x < p->x; x++, in += p->pixel, out++) {
+            for (uint32_t x = whole; x < p->x; x++, in += pixel, out++) {
                 for (uint32_t i = 0; i < BLOCK; i++) {
                     out[i * plane] = in[i];
                 }
@@ -106,7 +95,7 @@ void htvm_to_planes(const htvm_to_planes_t *p)
 
 void htvm_from_planes(const htvm_from_planes_t *p)
 {
-    const uint32_t plane = p->planes.plane, whole = p->x - p->x % BLOCK;
+    const uint32_t plane = p->planes.plane, pixel = p->pixel, whole = p->x - p->x % BLOCK;
     for (uint32_t y = 0; y < p->y; y++) {
         int8_t *const row = p->out + y * p->x * p->pixel;
         for (uint32_t k = 0; k < p->k; k += BLOCK) {
@@ -120,11 +109,11 @@ void htvm_from_planes(const htvm_from_planes_t *p)
                 }
                 transpose(w);
 #pragma GCC unroll 4
-                for (uint32_t i = 0; i < BLOCK; i++, out += p->pixel) {
+                for (uint32_t i = 0; i < BLOCK; i++, out += pixel) {
                     store4(out, w[i]);
                 }
             }
-            for (uint32_t x = whole; x < p->x; x++, in++, out += p->pixel) {
+            for (uint32_t x = whole; x < p->x; x++, in++, out += pixel) {
                 for (uint32_t i = 0; i < BLOCK; i++) {
                     out[i] = in[i * plane];
                 }

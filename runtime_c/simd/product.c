@@ -11,6 +11,14 @@
 #define PIXELS 4u
 
 #if HTVM_SIMD
+/* Where loops 0 and 1 of SUMS_4X4, which follows, begin and end. */
+#define SET_UP_LOOPS \
+    ".option push\n.option norvc\n.option norelax\n.balign 4\n" \
+    "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */ \
+    "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */ \
+    "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */ \
+    "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
+
 /* sum[4 * pixel + channel] = bias[channel] + x[pixel] . w[channel] over all runs, in registers s0 to
  * s15.  Loop 0 goes through a run, loop 1 through the tap rows.  The pointer x goes from pixel to
  * pixel and back; what does not fit into registers is read from the stack. */
@@ -19,13 +27,9 @@
     "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n" \
     "mv %[s8], %[s0]\nmv %[s9], %[s1]\nmv %[s10], %[s2]\nmv %[s11], %[s3]\n" \
     "mv %[s12], %[s0]\nmv %[s13], %[s1]\nmv %[s14], %[s2]\nmv %[s15], %[s3]\n" \
-    ".option push\n.option norvc\n.option norelax\n.balign 4\n" \
+    ".balign 4\n" \
     ".insn r 0x2b, 4, 0, x11, %[f], x0\n" /* cv.count 1, f */ \
     "lw %[f], %[words]\n" \
-    "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */ \
-    "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */ \
-    "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */ \
-    "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */ \
     "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0, f */ \
     "3: cv.lw %[a], (%[x]), %[step]\n" \
     "cv.lw %[f], (%[w]), 4\n" \
@@ -54,7 +58,7 @@
     "4: lw %[a], %[next]\n" \
     "lw %[f], %[words]\n" \
     "add %[x], %[x], %[a]\n" \
-    "5:\n.option pop\n"
+    "5:\n"
 
 #define SUMS_OPERANDS                                                                              \
     [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]), [s3] "=&r"(sum[3]),                \
@@ -77,7 +81,7 @@ HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
                           const int32_t *bias)
 {
     SUMS_VARIABLES;
-    __asm__ volatile(SUMS_4X4 : SUMS_OPERANDS : SUMS_INPUTS : "memory");
+    __asm__ volatile(SET_UP_LOOPS SUMS_4X4 ".option pop\n" : SUMS_OPERANDS : SUMS_INPUTS : "memory");
 }
 
 #define SHIFT_AND_STORE(s)                                                                         \
@@ -89,22 +93,32 @@ HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
     SHIFT_AND_STORE(s) SHIFT_AND_STORE(t) SHIFT_AND_STORE(u) SHIFT_AND_STORE(v)                    \
     "add %[out], %[out], %[g]\n"
 
-/* The same, requantized by a shift and stored; a compiler would move the sums to memory between. */
-HTVM_INLINE void shifted_4x4(const htvm_product_t *p, const int8_t *x, const int8_t *w,
-                             const int32_t *bias, int8_t *out)
+/* Four channels of `blocks` times four pixels, requantized by a shift and stored.  All in one
+ * statement, because between two a compiler moves the sums to memory and back. */
+HTVM_INLINE void shifted_blocks(const htvm_product_t *p, const int8_t *x, const int8_t *w,
+                                const int32_t *bias, int8_t *out, uint32_t blocks)
 {
     SUMS_VARIABLES;
     const uint32_t gap = p->out_pixel - CHANNELS, shift = p->requant.shift;
     const int32_t low = p->requant.low, high = p->requant.high;
+    const uint32_t forth = PIXELS * p->in_pixel - p->taps * p->in_tap;
+    const uint32_t again = 0u - CHANNELS * p->taps * p->run;
+    const uint32_t taps = f;
     int32_t sum[CHANNELS * PIXELS];
-    __asm__ volatile(SUMS_4X4
-                     "lw %[f], %[shift]\nlw %[a], %[low]\nlw %[b], %[high]\nlw %[g], %[gap]\n"
-                     SHIFT_PIXEL("s0", "s1", "s2", "s3") SHIFT_PIXEL("s4", "s5", "s6", "s7")
-                     SHIFT_PIXEL("s8", "s9", "s10", "s11") SHIFT_PIXEL("s12", "s13", "s14", "s15")
-                     : SUMS_OPERANDS, [out] "+r"(out)
-                     : SUMS_INPUTS, [shift] "m"(shift), [low] "m"(low), [high] "m"(high),
-                       [gap] "m"(gap)
-                     : "memory");
+    __asm__ volatile(
+        SET_UP_LOOPS
+        "0: lw %[g], %[bias]\nlw %[f], %[taps]\n" SUMS_4X4
+        "lw %[f], %[shift]\nlw %[a], %[low]\nlw %[b], %[high]\nlw %[g], %[gap]\n"
+        SHIFT_PIXEL("s0", "s1", "s2", "s3") SHIFT_PIXEL("s4", "s5", "s6", "s7")
+        SHIFT_PIXEL("s8", "s9", "s10", "s11") SHIFT_PIXEL("s12", "s13", "s14", "s15")
+        "lw %[a], %[blocks]\nlw %[b], %[forth]\nlw %[c], %[again]\n"
+        "addi %[a], %[a], -1\nadd %[x], %[x], %[b]\nadd %[w], %[w], %[c]\n"
+        "sw %[a], %[blocks]\nbnez %[a], 0b\n"
+        ".option pop\n"
+        : SUMS_OPERANDS, [out] "+r"(out), [blocks] "+m"(blocks)
+        : SUMS_INPUTS, [shift] "m"(shift), [low] "m"(low), [high] "m"(high), [gap] "m"(gap),
+          [bias] "m"(bias), [taps] "m"(taps), [forth] "m"(forth), [again] "m"(again)
+        : "memory");
 }
 #else
 HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x, const int8_t *w,
@@ -142,12 +156,6 @@ HTVM_INLINE void store(const htvm_requant_t *r, const int32_t *sum, int8_t *out,
 HTVM_INLINE void block_4x4(const htvm_product_t *p, const int8_t *in, const int8_t *w, int8_t *out,
                            uint32_t k, uint32_t count, htvm_scaling_t scaling)
 {
-#if HTVM_SIMD
-    if (scaling == HTVM_SHIFT && count == CHANNELS) {
-        shifted_4x4(p, in, w, p->bias + k, out);
-        return;
-    }
-#endif
     const htvm_requant_t r = p->requant; /* stores of bytes cannot change it */
     int32_t sum[CHANNELS * PIXELS];
     sums_4x4(sum, p, in, w, p->bias + k);
@@ -191,7 +199,14 @@ HTVM_INLINE void channels(const htvm_product_t *p, const int8_t *w, uint32_t k, 
             }
             continue;
         }
-        for (uint32_t x = 0; x < p->pixels; x += PIXELS) {
+        uint32_t x = 0;
+#if HTVM_SIMD
+        if (scaling == HTVM_SHIFT && count == CHANNELS) {
+            x = p->pixels & ~(PIXELS - 1u);
+            shifted_blocks(p, in, w, p->bias + k, out, x / PIXELS);
+        }
+#endif
+        for (; x < p->pixels; x += PIXELS) {
             /* The last four pixels may overlap the ones before. */
             const uint32_t at = x + PIXELS <= p->pixels ? x : p->pixels - PIXELS;
             block_4x4(p, in + at * p->in_pixel, w, out + at * p->out_pixel, k, count, scaling);

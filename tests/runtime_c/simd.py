@@ -10,7 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from htvm.aot.entry import c_array
+from htvm.firmware.machine import BARE
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
+from htvm.sim.iss import run_elf
 from tests.reference.gemmlowp import multiply_by_quantized_multiplier
+from tests.sim.bare import SCRIPT, bare_corev
 
 Array = npt.NDArray[Any]
 Scaling = Literal["shift", "multiply", "tflite"]
@@ -335,9 +340,21 @@ int main(void)
 """
 
 
-def on_the_core(case: Product | Depthwise, folder: Path) -> list[Path]:
-    """Write the sources of a bare program that prints its first wrong byte and its cycles."""
-    start, main = folder / "start.S", folder / "main.c"
+def on_the_core(case: Product | Depthwise, folder: Path, simd: bool = True) -> tuple[int, int]:
+    """Return (0 or 1 + the index of the first wrong byte, cycles) on the simulated core."""
+    start, main, script = folder / "start.S", folder / "main.c", folder / "program.ld"
     start.write_text(_START)
     main.write_text(case.source() + _PRINT)
-    return [start, main]
+    script.write_text(SCRIPT)
+    kernels = runtime_c() / "simd"
+    flags = ("-mcpu=generic_rv32+m+c+zicsr+xcvmem+xcvalu+xcvmac+xcvsimd+xcvbi",) if simd else ()
+    program = Compiler.zig().compile_rv32(
+        [start, main, *sorted(kernels.glob("*.c"))],
+        folder / "program.elf",
+        [kernels],
+        script,
+        (*flags, "-Wall", "-Wextra", "-Werror"),
+    )
+    run = run_elf(program, bare_corev() if simd else BARE)
+    wrong, cycles = (int(word, 16) for word in run.output.decode().split())
+    return wrong, cycles

@@ -1,4 +1,4 @@
-"""Kernels for cores with SIMD against numpy: portable C, under sanitizers."""
+"""Kernels for cores with SIMD against numpy: as portable C, and on the simulated core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from htvm.firmware.host import sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
-from tests.runtime_c.simd import SCALINGS, Depthwise, Product
+from tests.runtime_c.simd import SCALINGS, Depthwise, Product, on_the_core
 
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
 _SHELL = """#include <stdio.h>
@@ -87,3 +87,35 @@ def test_portable_kernels_equal_numpy(tmp_path: Path, count: int) -> None:
     assert done.returncode == 0, done.stderr
     for product, line in zip(products, done.stdout.splitlines(), strict=True):
         assert line == "0", product
+
+
+# The most cycles per MAC; what is measured is a little less.
+LIMITS = [
+    (Product(8, 32, 16, 16, 3, 3), 0.45),
+    (Product(8, 16, 32, 32, 3, 3), 0.42),
+    (Product(1, 64, 64, 64), 0.50),
+    (Product(1, 16, 16, 256), 0.42),
+    (Product(8, 32, 16, 16, 3, 3, scaling="multiply"), 0.51),
+    (Product(8, 32, 16, 16, 3, 3, scaling="tflite"), 0.70),
+    (Depthwise(24, 24, 32), 2.0),
+]
+
+
+@pytest.mark.parametrize("case", LIMITS, ids=lambda entry: str(entry[0]))
+def test_cycles_on_the_core(case: tuple[Product | Depthwise, float], tmp_path: Path) -> None:
+    product, limit = case
+    wrong, cycles = on_the_core(product, tmp_path)
+    print(f"{product}: {cycles / product.macs:.3f} cycles per MAC")
+    assert wrong == 0
+    assert cycles / product.macs <= limit
+
+
+@pytest.mark.parametrize(
+    "count", [4, pytest.param(60, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_kernels_on_the_core_equal_numpy(tmp_path: Path, count: int) -> None:
+    rng = np.random.default_rng(count)
+    for product in [*random_products(rng, count), *random_depthwise(rng, count)]:
+        assert on_the_core(product, tmp_path)[0] == 0, product
+    portable, _ = on_the_core(random_products(rng, 1)[0], tmp_path, simd=False)
+    assert portable == 0

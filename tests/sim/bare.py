@@ -27,7 +27,7 @@ def bare_corev() -> Machine:
     )
 
 
-_SCRIPT = """ENTRY(_start)
+SCRIPT = """ENTRY(_start)
 SECTIONS {
     . = 0x80000000;
     .text : { *(.text .text.*) }
@@ -41,7 +41,7 @@ def assemble(text: str, folder: Path, compiler: Compiler) -> Path:
     """Assemble and link a program for the bare machine."""
     source, script, elf = folder / "program.S", folder / "program.ld", folder / "program.elf"
     source.write_text(text)
-    script.write_text(_SCRIPT)
+    script.write_text(SCRIPT)
     return compiler.compile_rv32([source], elf, [], script)
 
 
