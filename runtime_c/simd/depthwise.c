@@ -69,26 +69,36 @@ HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const place
     "cv.shuffle2.h %[" c "], %[" f "], %[mask]\n" DOTS("s2", "s3", a, b, c)                        \
     SHIFT_AND_STORE("s0") SHIFT_AND_STORE("s1") SHIFT_AND_STORE("s2") SHIFT_AND_STORE("s3")
 
-/* So many times eight outputs of a row, at least once; compilers move weights to memory. */
+/* `rows` rows of so many times eight outputs, both at least 1; compilers move weights to memory. */
 HTVM_INLINE void eights(const int8_t *in, uint32_t pitch, const placed_t *w, int32_t bias,
-                        const htvm_requant_t *r, int8_t *out, uint32_t times)
+                        const htvm_requant_t *r, int8_t *out, uint32_t out_pitch, uint32_t times,
+                        uint32_t rows)
 {
     const int8_t *p0 = in, *p1 = p0 + pitch, *p2 = p1 + pitch;
-    uint32_t x0, x1, x2, y0, y1, y2, s0 = times, s1, s2, s3;
+    const uint32_t in_next = pitch - 8u * times - 4u, out_next = out_pitch - 8u * times;
+    uint32_t x0, x1, x2, y0, y1, y2, s0 = rows, s1, s2, s3;
     __asm__ volatile(
         ".option push\n.option norvc\n.option norelax\n.balign 4\n"
-        "1: .word 0x0000402b|(((2f-1b)>>2)<<20)\n" /* cv.starti 0 */
-        "1: .word 0x0000422b|(((3f-1b)>>2)<<20)\n" /* cv.endi 0 */
-        ".insn r 0x2b, 4, 0, x10, %[s0], x0\n"     /* cv.count 0 */
+        "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */
+        "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */
+        "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */
+        "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
+        ".insn r 0x2b, 4, 0, x11, %[s0], x0\n"     /* cv.count 1 */
+        "2: lw %[s0], %[times]\n"
         "cv.lw %[x0], (%[p0]), 4\ncv.lw %[x1], (%[p1]), 4\ncv.lw %[x2], (%[p2]), 4\n"
-        "2:\n" FOUR("x0", "x1", "x2", "y0", "y1", "y2") FOUR("y0", "y1", "y2", "x0", "x1", "x2")
-        "3:\n.option pop\n"
+        ".insn r 0x2b, 4, 0, x10, %[s0], x0\n" /* cv.count 0 */
+        "3:\n" FOUR("x0", "x1", "x2", "y0", "y1", "y2") FOUR("y0", "y1", "y2", "x0", "x1", "x2")
+        "4: lw %[y0], %[in_next]\nlw %[y1], %[out_next]\n"
+        "add %[p0], %[p0], %[y0]\nadd %[p1], %[p1], %[y0]\nadd %[p2], %[p2], %[y0]\n"
+        "add %[out], %[out], %[y1]\n"
+        "5:\n.option pop\n"
         : [s0] "+r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x0] "=&r"(x0),
           [x1] "=&r"(x1), [x2] "=&r"(x2), [y0] "=&r"(y0), [y1] "=&r"(y1), [y2] "=&r"(y2),
           [p0] "+r"(p0), [p1] "+r"(p1), [p2] "+r"(p2), [out] "+r"(out)
         : [e0] "r"(w->even[0]), [e1] "r"(w->even[1]), [e2] "r"(w->even[2]), [o0] "r"(w->odd[0]),
           [o1] "r"(w->odd[1]), [o2] "r"(w->odd[2]), [bias] "r"(bias), [shift] "r"(r->shift),
-          [low] "r"(r->low), [high] "r"(r->high), [mask] "r"(0x00020001u)
+          [low] "r"(r->low), [high] "r"(r->high), [mask] "r"(0x00020001u), [times] "m"(times),
+          [in_next] "m"(in_next), [out_next] "m"(out_next)
         : "memory");
 }
 #endif
@@ -98,17 +108,6 @@ HTVM_INLINE void row_of_stride_1(const int8_t *in, uint32_t pitch, const placed_
                                  htvm_scaling_t scaling)
 {
     const int8_t *const end = out + count;
-#if HTVM_SIMD
-    const uint32_t times = (count + 3) / 8;
-    if (scaling == HTVM_SHIFT && times != 0) {
-        eights(in, pitch, w, bias, r, out, times);
-        in += 8 * times;
-        out += 8 * times;
-    }
-    if (out >= end) {
-        return;
-    }
-#endif
     uint32_t x[TAPS];
     for (uint32_t i = 0; i < TAPS; i++) {
         x[i] = htvm_load4(in + i * pitch);
@@ -166,9 +165,21 @@ HTVM_INLINE void depthwise(const htvm_depthwise_t *p, htvm_scaling_t scaling)
         const int8_t *in = p->in + k * p->in_planes.plane;
         int8_t *out = p->out + k * p->out_planes.plane;
         const placed_t w = placed(is_3x3 ? weights : p->weights);
+        uint32_t first = 0; /* column */
+#if HTVM_SIMD
+        if (scaling == HTVM_SHIFT && is_3x3 && p->stride == 1 && p->oy != 0 && p->ox > 4) {
+            const uint32_t times = (p->ox + 3) / 8;
+            eights(in, pitch, &w, bias, &r, out, p->out_planes.row, times, p->oy);
+            first = 8 * times;
+        }
+        if (first >= p->ox) {
+            continue;
+        }
+#endif
         for (uint32_t y = 0; y < p->oy; y++, out += p->out_planes.row, in += p->stride * pitch) {
             if (is_3x3 && p->stride == 1) {
-                row_of_stride_1(in, pitch, &w, bias, &r, k, out, p->ox, scaling);
+                row_of_stride_1(in + first, pitch, &w, bias, &r, k, out + first,
+                                p->ox - first, scaling);
             } else if (is_3x3) {
                 row_of_stride_2(in, pitch, &w, bias, &r, k, out, p->ox, scaling);
             } else {

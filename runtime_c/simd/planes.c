@@ -17,34 +17,63 @@ HTVM_INLINE void store4(int8_t *at, uint32_t word)
 #endif
 }
 
-/* The bytes of two words that a constant names: 0 to 3 those of b, 4 to 7 those of a. */
-HTVM_INLINE uint32_t shuffle(uint32_t a, uint32_t b, uint32_t which)
-{
-#if HTVM_SIMD
-    __asm__("cv.shuffle2.b %0, %1, %2" : "+r"(b) : "r"(a), "r"(which));
-    return b;
-#else
-    uint32_t result = 0;
-    for (uint32_t i = 0; i < 32; i += 8) {
-        const uint32_t byte = (which >> i) & 7u;
-        result |= ((byte < 4 ? b : a) >> (8 * (byte & 3u)) & 0xffu) << i;
-    }
-    return result;
-#endif
-}
+/* Blocks of four words `in_step` bytes apart are transposed and stored `out_step` bytes apart; from
+ * block to block it is in_next and out_next bytes. */
+typedef struct {
+    uint32_t in_step, out_step, in_next, out_next;
+} blocks_t;
 
-/* Rows of four words become columns. */
-HTVM_INLINE void transpose(uint32_t *w)
+#define LOW 0x05010400u   /* the first two bytes of two words, in turn */
+#define HIGH 0x07030602u  /* the last two */
+#define FIRST 0x05040100u /* the lower halves of two words */
+#define LAST 0x07060302u  /* the upper halves */
+
+#if HTVM_SIMD
+HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out, uint32_t times)
 {
-    const uint32_t low = 0x05010400u, high = 0x07030602u;    /* bytes of a pair of rows, alternating */
-    const uint32_t first = 0x05040100u, last = 0x07060302u;  /* halves of a pair of words */
-    const uint32_t a = shuffle(w[1], w[0], low), b = shuffle(w[1], w[0], high);
-    const uint32_t c = shuffle(w[3], w[2], low), d = shuffle(w[3], w[2], high);
-    w[0] = shuffle(c, a, first);
-    w[1] = shuffle(c, a, last);
-    w[2] = shuffle(d, b, first);
-    w[3] = shuffle(d, b, last);
+    uint32_t a, b, c, d, e, f = times;
+    const uint32_t back_in = p->in_next - 4u * p->in_step;
+    const uint32_t back_out = p->out_next - 4u * p->out_step;
+    __asm__ volatile(
+        ".option push\n.option norvc\n.option norelax\n.balign 4\n"
+        "1: .word 0x0000402b|(((2f-1b)>>2)<<20)\n" /* cv.starti 0 */
+        "1: .word 0x0000422b|(((3f-1b)>>2)<<20)\n" /* cv.endi 0 */
+        ".insn r 0x2b, 4, 0, x10, %[f], x0\n"      /* cv.count 0 */
+        "2: cv.lw %[a], (%[in]), %[in_step]\n"
+        "cv.lw %[b], (%[in]), %[in_step]\n"
+        "cv.lw %[c], (%[in]), %[in_step]\n"
+        "cv.lw %[d], (%[in]), %[in_step]\n"
+        "mv %[e], %[a]\nmv %[f], %[c]\n"
+        "cv.shuffle2.b %[a], %[b], %[low]\ncv.shuffle2.b %[e], %[b], %[high]\n"
+        "cv.shuffle2.b %[c], %[d], %[low]\ncv.shuffle2.b %[f], %[d], %[high]\n"
+        "mv %[b], %[a]\nmv %[d], %[e]\n"
+        "cv.shuffle2.b %[a], %[c], %[first]\ncv.shuffle2.b %[b], %[c], %[last]\n"
+        "cv.shuffle2.b %[d], %[f], %[first]\ncv.shuffle2.b %[e], %[f], %[last]\n"
+        "cv.sw %[a], (%[out]), %[out_step]\n"
+        "cv.sw %[b], (%[out]), %[out_step]\n"
+        "cv.sw %[d], (%[out]), %[out_step]\n"
+        "cv.sw %[e], (%[out]), %[out_step]\n"
+        "add %[in], %[in], %[back_in]\nadd %[out], %[out], %[back_out]\n"
+        "3:\n.option pop\n"
+        : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e), [f] "+r"(f),
+          [in] "+r"(in), [out] "+r"(out)
+        : [in_step] "r"(p->in_step), [out_step] "r"(p->out_step), [back_in] "r"(back_in),
+          [back_out] "r"(back_out), [low] "r"(LOW), [high] "r"(HIGH), [first] "r"(FIRST),
+          [last] "r"(LAST)
+        : "memory");
 }
+#else
+HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out, uint32_t times)
+{
+    for (; times != 0; times--, in += p->in_next, out += p->out_next) {
+        for (uint32_t i = 0; i < BLOCK; i++) {
+            for (uint32_t j = 0; j < BLOCK; j++) {
+                out[i * p->out_step + j] = in[j * p->in_step + i];
+            }
+        }
+    }
+}
+#endif
 
 /* Sets so many bytes, a multiple of 4. */
 static void fill(int8_t *at, uint32_t bytes, uint32_t word)
@@ -65,28 +94,18 @@ void htvm_to_planes(const htvm_to_planes_t *p)
 {
     const uint32_t plane = p->planes.plane, pitch = p->planes.row, pixel = p->pixel;
     const uint32_t whole = p->x - p->x % BLOCK;
+    const blocks_t blocks = {pixel, plane, BLOCK * pixel, BLOCK};
     fill(p->out, p->k * plane, (uint8_t)p->value * 0x01010101u);
     for (uint32_t y = 0; y < p->y; y++) {
-        const int8_t *const row = p->in + y * p->x * p->pixel;
-        int8_t *const to = p->out + (p->top + y) * pitch + p->left;
-        for (uint32_t k = 0; k < p->k; k += BLOCK) {
-            const int8_t *in = row + k;
-            int8_t *out = to + k * plane;
-            for (uint32_t x = 0; x < whole; x += BLOCK, out += BLOCK) {
-                uint32_t w[BLOCK];
-#pragma GCC unroll 4
-                for (uint32_t i = 0; i < BLOCK; i++, in += pixel) {
-                    w[i] = htvm_load4(in);
-                }
-                transpose(w);
-#pragma GCC unroll 4
-                for (uint32_t i = 0; i < BLOCK; i++) {
-                    store4(out + i * plane, w[i]);
-                }
+        const int8_t *in = p->in + y * p->x * pixel;
+        int8_t *out = p->out + (p->top + y) * pitch + p->left;
+        for (uint32_t k = 0; k < p->k; k += BLOCK, in += BLOCK, out += BLOCK * plane) {
+            if (whole != 0) {
+                transpose(&blocks, in, out, whole / BLOCK);
             }
-            for (uint32_t x = whole; x < p->x; x++, in += pixel, out++) {
+            for (uint32_t x = whole; x < p->x; x++) {
                 for (uint32_t i = 0; i < BLOCK; i++) {
-                    out[i * plane] = in[i];
+                    out[i * plane + x] = in[x * pixel + i];
                 }
             }
         }
@@ -96,26 +115,17 @@ void htvm_to_planes(const htvm_to_planes_t *p)
 void htvm_from_planes(const htvm_from_planes_t *p)
 {
     const uint32_t plane = p->planes.plane, pixel = p->pixel, whole = p->x - p->x % BLOCK;
+    const blocks_t blocks = {plane, pixel, BLOCK, BLOCK * pixel};
     for (uint32_t y = 0; y < p->y; y++) {
-        int8_t *const row = p->out + y * p->x * p->pixel;
-        for (uint32_t k = 0; k < p->k; k += BLOCK) {
-            const int8_t *in = p->in + k * plane + y * p->planes.row;
-            int8_t *out = row + k;
-            for (uint32_t x = 0; x < whole; x += BLOCK, in += BLOCK) {
-                uint32_t w[BLOCK];
-#pragma GCC unroll 4
-                for (uint32_t i = 0; i < BLOCK; i++) {
-                    w[i] = htvm_load4(in + i * plane);
-                }
-                transpose(w);
-#pragma GCC unroll 4
-                for (uint32_t i = 0; i < BLOCK; i++, out += pixel) {
-                    store4(out, w[i]);
-                }
+        const int8_t *in = p->in + y * p->planes.row;
+        int8_t *out = p->out + y * p->x * pixel;
+        for (uint32_t k = 0; k < p->k; k += BLOCK, in += BLOCK * plane, out += BLOCK) {
+            if (whole != 0) {
+                transpose(&blocks, in, out, whole / BLOCK);
             }
-            for (uint32_t x = whole; x < p->x; x++, in++, out += pixel) {
+            for (uint32_t x = whole; x < p->x; x++) {
                 for (uint32_t i = 0; i < BLOCK; i++) {
-                    out[i] = in[i * plane];
+                    out[x * pixel + i] = in[i * plane + x];
                 }
             }
         }
