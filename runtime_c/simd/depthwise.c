@@ -57,17 +57,48 @@ HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const place
     "cv.sdotsp.b %[" s "], %[" a "], %[e0]\ncv.sdotsp.b %[" t "], %[" a "], %[o0]\n"               \
     "cv.sdotsp.b %[" s "], %[" b "], %[e1]\ncv.sdotsp.b %[" t "], %[" b "], %[o1]\n"               \
     "cv.sdotsp.b %[" s "], %[" c "], %[e2]\ncv.sdotsp.b %[" t "], %[" c "], %[o2]\n"
-#define SHIFT_AND_STORE(s)                                                                         \
+#define SHIFT_LIMIT_STORE(s)                                                                       \
     "sra %[" s "], %[" s "], %[shift]\ncv.max %[" s "], %[" s "], %[low]\n"                        \
     "cv.min %[" s "], %[" s "], %[high]\ncv.sb %[" s "], (%[out]), 1\n"
+/* The same if the limits are those of int8. */
+#define SHIFT_CLIP_STORE(s)                                                                        \
+    "sra %[" s "], %[" s "], %[shift]\ncv.clip %[" s "], %[" s "], 8\n"                            \
+    "cv.sb %[" s "], (%[out]), 1\n"
 /* Four outputs of the words a, b and c and the next ones, which are left in d, e and f. */
-#define FOUR(a, b, c, d, e, f)                                                                     \
+#define FOUR(store, a, b, c, d, e, f)                                                              \
     "cv.lw %[" d "], (%[p0]), 4\ncv.lw %[" e "], (%[p1]), 4\ncv.lw %[" f "], (%[p2]), 4\n"        \
     "mv %[s0], %[bias]\nmv %[s1], %[bias]\nmv %[s2], %[bias]\nmv %[s3], %[bias]\n"                \
     DOTS("s0", "s1", a, b, c)                                                                      \
     "cv.shuffle2.h %[" a "], %[" d "], %[mask]\ncv.shuffle2.h %[" b "], %[" e "], %[mask]\n"       \
     "cv.shuffle2.h %[" c "], %[" f "], %[mask]\n" DOTS("s2", "s3", a, b, c)                        \
-    SHIFT_AND_STORE("s0") SHIFT_AND_STORE("s1") SHIFT_AND_STORE("s2") SHIFT_AND_STORE("s3")
+    store("s0") store("s1") store("s2") store("s3")
+
+/* The statement of the function below. */
+#define EIGHTS(store)                                                                              \
+    __asm__ volatile(                                                                              \
+        ".option push\n.option norvc\n.option norelax\n.balign 4\n"                                \
+        "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */                               \
+        "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */                                 \
+        "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */                               \
+        "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */                                 \
+        ".insn r 0x2b, 4, 0, x11, %[s0], x0\n"     /* cv.count 1 */                                \
+        "2: lw %[s0], %[times]\n"                                                                  \
+        "cv.lw %[x0], (%[p0]), 4\ncv.lw %[x1], (%[p1]), 4\ncv.lw %[x2], (%[p2]), 4\n"              \
+        ".insn r 0x2b, 4, 0, x10, %[s0], x0\n" /* cv.count 0 */                                    \
+        "3:\n" FOUR(store, "x0", "x1", "x2", "y0", "y1", "y2")                                     \
+        FOUR(store, "y0", "y1", "y2", "x0", "x1", "x2")          \
+        "4: lw %[y0], %[in_next]\nlw %[y1], %[out_next]\n"                                         \
+        "add %[p0], %[p0], %[y0]\nadd %[p1], %[p1], %[y0]\nadd %[p2], %[p2], %[y0]\n"              \
+        "add %[out], %[out], %[y1]\n"                                                              \
+        "5:\n.option pop\n"                                                                        \
+        : [s0] "+r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x0] "=&r"(x0),           \
+          [x1] "=&r"(x1), [x2] "=&r"(x2), [y0] "=&r"(y0), [y1] "=&r"(y1), [y2] "=&r"(y2),          \
+          [p0] "+r"(p0), [p1] "+r"(p1), [p2] "+r"(p2), [out] "+r"(out)                             \
+        : [e0] "r"(w->even[0]), [e1] "r"(w->even[1]), [e2] "r"(w->even[2]), [o0] "r"(w->odd[0]),   \
+          [o1] "r"(w->odd[1]), [o2] "r"(w->odd[2]), [bias] "r"(bias), [shift] "r"(r->shift),       \
+          [low] "r"(r->low), [high] "r"(r->high), [mask] "r"(0x00020001u), [times] "m"(times),     \
+          [in_next] "m"(in_next), [out_next] "m"(out_next)                                         \
+        : "memory")
 
 /* `rows` rows of so many times eight outputs, both at least 1; compilers move weights to memory. */
 HTVM_INLINE void eights(const int8_t *in, uint32_t pitch, const placed_t *w, int32_t bias,
@@ -77,29 +108,11 @@ HTVM_INLINE void eights(const int8_t *in, uint32_t pitch, const placed_t *w, int
     const int8_t *p0 = in, *p1 = p0 + pitch, *p2 = p1 + pitch;
     const uint32_t in_next = pitch - 8u * times - 4u, out_next = out_pitch - 8u * times;
     uint32_t x0, x1, x2, y0, y1, y2, s0 = rows, s1, s2, s3;
-    __asm__ volatile(
-        ".option push\n.option norvc\n.option norelax\n.balign 4\n"
-        "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */
-        "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */
-        "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */
-        "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
-        ".insn r 0x2b, 4, 0, x11, %[s0], x0\n"     /* cv.count 1 */
-        "2: lw %[s0], %[times]\n"
-        "cv.lw %[x0], (%[p0]), 4\ncv.lw %[x1], (%[p1]), 4\ncv.lw %[x2], (%[p2]), 4\n"
-        ".insn r 0x2b, 4, 0, x10, %[s0], x0\n" /* cv.count 0 */
-        "3:\n" FOUR("x0", "x1", "x2", "y0", "y1", "y2") FOUR("y0", "y1", "y2", "x0", "x1", "x2")
-        "4: lw %[y0], %[in_next]\nlw %[y1], %[out_next]\n"
-        "add %[p0], %[p0], %[y0]\nadd %[p1], %[p1], %[y0]\nadd %[p2], %[p2], %[y0]\n"
-        "add %[out], %[out], %[y1]\n"
-        "5:\n.option pop\n"
-        : [s0] "+r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x0] "=&r"(x0),
-          [x1] "=&r"(x1), [x2] "=&r"(x2), [y0] "=&r"(y0), [y1] "=&r"(y1), [y2] "=&r"(y2),
-          [p0] "+r"(p0), [p1] "+r"(p1), [p2] "+r"(p2), [out] "+r"(out)
-        : [e0] "r"(w->even[0]), [e1] "r"(w->even[1]), [e2] "r"(w->even[2]), [o0] "r"(w->odd[0]),
-          [o1] "r"(w->odd[1]), [o2] "r"(w->odd[2]), [bias] "r"(bias), [shift] "r"(r->shift),
-          [low] "r"(r->low), [high] "r"(r->high), [mask] "r"(0x00020001u), [times] "m"(times),
-          [in_next] "m"(in_next), [out_next] "m"(out_next)
-        : "memory");
+    if (r->low == -128 && r->high == 127) {
+        EIGHTS(SHIFT_CLIP_STORE);
+    } else {
+        EIGHTS(SHIFT_LIMIT_STORE);
+    }
 }
 #endif
 

@@ -18,9 +18,12 @@ HTVM_INLINE void store4(int8_t *at, uint32_t word)
 }
 
 /* Blocks of four words `in_step` bytes apart are transposed and stored `out_step` bytes apart; from
- * block to block it is in_next and out_next bytes. */
+ * block to block it is in_next and out_next bytes, from one group of blocks to the next in_group and
+ * out_group.  There is at least one of both. */
 typedef struct {
-    uint32_t in_step, out_step, in_next, out_next;
+    uint32_t blocks, groups;
+    uint32_t in_step, in_next, in_group;
+    uint32_t out_step, out_next, out_group;
 } blocks_t;
 
 #define LOW 0x05010400u   /* the first two bytes of two words, in turn */
@@ -29,17 +32,23 @@ typedef struct {
 #define LAST 0x07060302u  /* the upper halves */
 
 #if HTVM_SIMD
-HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out, uint32_t times)
+HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out)
 {
-    uint32_t a, b, c, d, e, f = times;
+    uint32_t a, b, c, d, e, f = p->groups;
     const uint32_t back_in = p->in_next - 4u * p->in_step;
-    const uint32_t back_out = p->out_next - 4u * p->out_step;
+    const uint32_t back_out = p->out_next - 4u * p->out_step, blocks = p->blocks;
+    const uint32_t in_group = p->in_group - blocks * p->in_next;
+    const uint32_t out_group = p->out_group - blocks * p->out_next;
     __asm__ volatile(
         ".option push\n.option norvc\n.option norelax\n.balign 4\n"
-        "1: .word 0x0000402b|(((2f-1b)>>2)<<20)\n" /* cv.starti 0 */
-        "1: .word 0x0000422b|(((3f-1b)>>2)<<20)\n" /* cv.endi 0 */
-        ".insn r 0x2b, 4, 0, x10, %[f], x0\n"      /* cv.count 0 */
-        "2: cv.lw %[a], (%[in]), %[in_step]\n"
+        "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */
+        "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */
+        "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */
+        "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
+        ".insn r 0x2b, 4, 0, x11, %[f], x0\n"      /* cv.count 1 */
+        "lw %[f], %[blocks]\n"
+        "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0 */
+        "3: cv.lw %[a], (%[in]), %[in_step]\n"
         "cv.lw %[b], (%[in]), %[in_step]\n"
         "cv.lw %[c], (%[in]), %[in_step]\n"
         "cv.lw %[d], (%[in]), %[in_step]\n"
@@ -54,22 +63,24 @@ HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out, uin
         "cv.sw %[d], (%[out]), %[out_step]\n"
         "cv.sw %[e], (%[out]), %[out_step]\n"
         "add %[in], %[in], %[back_in]\nadd %[out], %[out], %[back_out]\n"
-        "3:\n.option pop\n"
+        "4: lw %[a], %[in_group]\nlw %[b], %[out_group]\nlw %[f], %[blocks]\n"
+        "add %[in], %[in], %[a]\nadd %[out], %[out], %[b]\n"
+        "5:\n.option pop\n"
         : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e), [f] "+r"(f),
           [in] "+r"(in), [out] "+r"(out)
         : [in_step] "r"(p->in_step), [out_step] "r"(p->out_step), [back_in] "r"(back_in),
           [back_out] "r"(back_out), [low] "r"(LOW), [high] "r"(HIGH), [first] "r"(FIRST),
-          [last] "r"(LAST)
+          [last] "r"(LAST), [blocks] "m"(blocks), [in_group] "m"(in_group),
+          [out_group] "m"(out_group)
         : "memory");
 }
 #else
-HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out, uint32_t times)
+HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out)
 {
-    for (; times != 0; times--, in += p->in_next, out += p->out_next) {
-        for (uint32_t i = 0; i < BLOCK; i++) {
-            for (uint32_t j = 0; j < BLOCK; j++) {
-                out[i * p->out_step + j] = in[j * p->in_step + i];
-            }
+    for (uint32_t g = 0; g < p->groups; g++, in += p->in_group, out += p->out_group) {
+        for (uint32_t at = 0; at < p->blocks * BLOCK * BLOCK; at++) {
+            const uint32_t n = at / (BLOCK * BLOCK), i = at / BLOCK % BLOCK, j = at % BLOCK;
+            out[n * p->out_next + i * p->out_step + j] = in[n * p->in_next + j * p->in_step + i];
         }
     }
 }
@@ -94,19 +105,19 @@ void htvm_to_planes(const htvm_to_planes_t *p)
 {
     const uint32_t plane = p->planes.plane, pitch = p->planes.row, pixel = p->pixel;
     const uint32_t whole = p->x - p->x % BLOCK;
-    const blocks_t blocks = {pixel, plane, BLOCK * pixel, BLOCK};
+    const blocks_t row = {
+        whole / BLOCK, p->k / BLOCK, pixel, BLOCK * pixel, BLOCK, plane, BLOCK, BLOCK * plane,
+    };
     fill(p->out, p->k * plane, (uint8_t)p->value * 0x01010101u);
     for (uint32_t y = 0; y < p->y; y++) {
-        const int8_t *in = p->in + y * p->x * pixel;
-        int8_t *out = p->out + (p->top + y) * pitch + p->left;
-        for (uint32_t k = 0; k < p->k; k += BLOCK, in += BLOCK, out += BLOCK * plane) {
-            if (whole != 0) {
-                transpose(&blocks, in, out, whole / BLOCK);
-            }
-            for (uint32_t x = whole; x < p->x; x++) {
-                for (uint32_t i = 0; i < BLOCK; i++) {
-                    out[i * plane + x] = in[x * pixel + i];
-                }
+        const int8_t *const in = p->in + y * p->x * pixel;
+        int8_t *const out = p->out + (p->top + y) * pitch + p->left;
+        if (whole != 0) {
+            transpose(&row, in, out);
+        }
+        for (uint32_t x = whole; x < p->x; x++) {
+            for (uint32_t k = 0; k < p->k; k++) {
+                out[k * plane + x] = in[x * pixel + k];
             }
         }
     }
@@ -115,18 +126,18 @@ void htvm_to_planes(const htvm_to_planes_t *p)
 void htvm_from_planes(const htvm_from_planes_t *p)
 {
     const uint32_t plane = p->planes.plane, pixel = p->pixel, whole = p->x - p->x % BLOCK;
-    const blocks_t blocks = {plane, pixel, BLOCK, BLOCK * pixel};
+    const blocks_t row = {
+        whole / BLOCK, p->k / BLOCK, plane, BLOCK, BLOCK * plane, pixel, BLOCK * pixel, BLOCK,
+    };
     for (uint32_t y = 0; y < p->y; y++) {
-        const int8_t *in = p->in + y * p->planes.row;
-        int8_t *out = p->out + y * p->x * pixel;
-        for (uint32_t k = 0; k < p->k; k += BLOCK, in += BLOCK * plane, out += BLOCK) {
-            if (whole != 0) {
-                transpose(&blocks, in, out, whole / BLOCK);
-            }
-            for (uint32_t x = whole; x < p->x; x++) {
-                for (uint32_t i = 0; i < BLOCK; i++) {
-                    out[x * pixel + i] = in[i * plane + x];
-                }
+        const int8_t *const in = p->in + y * p->planes.row;
+        int8_t *const out = p->out + y * p->x * pixel;
+        if (whole != 0) {
+            transpose(&row, in, out);
+        }
+        for (uint32_t x = whole; x < p->x; x++) {
+            for (uint32_t k = 0; k < p->k; k++) {
+                out[x * pixel + k] = in[k * plane + x];
             }
         }
     }
