@@ -58,17 +58,6 @@ HTVM_INLINE uint32_t htvm_halves(uint32_t word, uint32_t next)
 #endif
 }
 
-/* Returns `value` limited to int8. */
-HTVM_INLINE int32_t htvm_clip8(int32_t value)
-{
-#if HTVM_SIMD
-    __asm__("cv.clip %0, %0, 8" : "+r"(value));
-    return value;
-#else
-    return value < -128 ? -128 : value > 127 ? 127 : value;
-#endif
-}
-
 /* Returns the larger and the smaller of two numbers. */
 HTVM_INLINE int32_t htvm_max(int32_t a, int32_t b) { return a > b ? a : b; }
 HTVM_INLINE int32_t htvm_min(int32_t a, int32_t b) { return a < b ? a : b; }

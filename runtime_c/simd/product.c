@@ -1,10 +1,8 @@
 /* Products of rows of int8 with packed weights; see htvm_product.h.
  *
  * The inner loop holds the sums of 4 channels of 4 pixels in registers: 8 loads and 16 dot products
- * for 64 MAC.  With four pointers to pixels and one to weights it needs 27 of the core's registers,
- * so it is a hardware loop in assembly: a compiler would move some of them to memory. */
-#include <stddef.h>
-
+ * for 64 MAC.  It needs 26 of the core's registers, so it is a hardware loop in assembly: a compiler
+ * would move some of them to memory. */
 #include "htvm_requantize.h"
 
 #define CHANNELS 4u
