@@ -82,6 +82,35 @@ HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
     __asm__ volatile(SET_UP_LOOPS SUMS_4X4 ".option pop\n" : SUMS_OPERANDS : SUMS_INPUTS : "memory");
 }
 
+/* The same for one pixel. */
+HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x, const int8_t *w,
+                          const int32_t *bias)
+{
+    const uint32_t words = p->run / 4, next = p->in_tap - p->run;
+    uint32_t a, b, c, d, e, f = p->taps;
+    __asm__ volatile(SET_UP_LOOPS
+                     "lw %[s0], 0(%[bias])\nlw %[s1], 4(%[bias])\n"
+                     "lw %[s2], 8(%[bias])\nlw %[s3], 12(%[bias])\n"
+                     ".insn r 0x2b, 4, 0, x11, %[f], x0\n" /* cv.count 1, f */
+                     "2: .insn r 0x2b, 4, 0, x10, %[words], x0\n" /* cv.count 0, words */
+                     "3: cv.lw %[e], (%[x]), 4\n"
+                     "cv.lw %[a], (%[w]), 4\n"
+                     "cv.lw %[b], (%[w]), 4\n"
+                     "cv.lw %[c], (%[w]), 4\n"
+                     "cv.lw %[d], (%[w]), 4\n"
+                     "cv.sdotsp.b %[s0], %[e], %[a]\n"
+                     "cv.sdotsp.b %[s1], %[e], %[b]\n"
+                     "cv.sdotsp.b %[s2], %[e], %[c]\n"
+                     "cv.sdotsp.b %[s3], %[e], %[d]\n"
+                     "4: add %[x], %[x], %[next]\nnop\n"
+                     "5:\n.option pop\n"
+                     : [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]),
+                       [s3] "=&r"(sum[3]), [x] "+r"(x), [w] "+r"(w), [f] "+r"(f), [a] "=&r"(a),
+                       [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e)
+                     : [words] "r"(words), [next] "r"(next), [bias] "r"(bias)
+                     : "memory");
+}
+
 #define SHIFT_AND_STORE(s)                                                                         \
     "sra %[" s "], %[" s "], %[f]\n"                                                               \
     "cv.max %[" s "], %[" s "], %[a]\n"                                                            \
@@ -136,6 +165,21 @@ HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
         }
     }
 }
+
+HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x, const int8_t *w,
+                          const int32_t *bias)
+{
+    for (uint32_t j = 0; j < CHANNELS; j++) {
+        sum[j] = bias[j];
+    }
+    for (uint32_t tap = 0; tap < p->taps; tap++, x += p->in_tap) {
+        for (uint32_t at = 0; at < p->run; at += 4) {
+            for (uint32_t j = 0; j < CHANNELS; j++, w += 4) {
+                sum[j] = htvm_dot4(htvm_load4(x + at), htvm_load4(w), sum[j]);
+            }
+        }
+    }
+}
 #endif
 
 /* Writes `count` of four channels of a pixel.  Constant indices keep the sums in registers. */
@@ -169,18 +213,7 @@ HTVM_INLINE void block_1x4(const htvm_product_t *p, const int8_t *in, const int8
 {
     const htvm_requant_t r = p->requant;
     int32_t sum[CHANNELS];
-    for (uint32_t j = 0; j < CHANNELS; j++) {
-        sum[j] = p->bias[k + j];
-    }
-    for (uint32_t tap = p->taps; tap != 0; tap--) {
-        for (const int8_t *const end = in + p->run; in != end; in += 4, w += 4 * CHANNELS) {
-            const uint32_t x = htvm_load4(in);
-            for (uint32_t j = 0; j < CHANNELS; j++) {
-                sum[j] = htvm_dot4(x, htvm_load4(w + 4 * j), sum[j]);
-            }
-        }
-        in += p->in_tap - p->run;
-    }
+    sums_1x4(sum, p, in, w, p->bias + k);
     store(&r, sum, out, k, count, scaling);
 }
 

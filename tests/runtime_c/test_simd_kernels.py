@@ -95,6 +95,8 @@ LIMITS = [
     (Product(8, 16, 32, 32, 3, 3), 0.42),
     (Product(1, 64, 64, 64), 0.50),
     (Product(1, 16, 16, 256), 0.42),
+    (Product(1, 1, 64, 64), 1.00),
+    (Product(1, 1, 64, 256), 0.68),
     (Product(8, 32, 16, 16, 3, 3, scaling="multiply"), 0.51),
     (Product(8, 32, 16, 16, 3, 3, scaling="tflite"), 0.70),
     (Depthwise(24, 24, 32, seed=1), 1.50),
