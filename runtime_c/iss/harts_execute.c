@@ -2,6 +2,7 @@
 #include "harts.h"
 
 #ifdef HTVM_CORE_SCOREBOARD
+#include "corev.h"
 #include "operations.h"
 
 #include <inttypes.h>
