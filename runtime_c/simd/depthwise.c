@@ -7,17 +7,17 @@
 #include "htvm_planes.h"
 #include "htvm_requantize.h"
 
-#define TAPS 3u
+#define SIDE 3u
 
 /* The filter of a channel. */
 typedef struct {
-    uint32_t even[TAPS], odd[TAPS];
+    uint32_t even[SIDE], odd[SIDE];
 } placed_t;
 
 HTVM_INLINE placed_t placed(const int8_t *weights)
 {
     placed_t result;
-    for (uint32_t row = 0; row < TAPS; row++, weights += TAPS) {
+    for (uint32_t row = 0; row < SIDE; row++, weights += SIDE) {
         const uint32_t w0 = (uint8_t)weights[0], w1 = (uint8_t)weights[1];
         result.even[row] = w0 | w1 << 8 | (uint32_t)(uint8_t)weights[2] << 16;
         result.odd[row] = result.even[row] << 8;
@@ -37,7 +37,7 @@ HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const place
 {
     int32_t s0 = bias, s1 = bias, s2 = bias, s3 = bias;
 #pragma GCC unroll 3
-    for (uint32_t i = 0; i < TAPS; i++) {
+    for (uint32_t i = 0; i < SIDE; i++) {
         const uint32_t next = htvm_load4(in + i * pitch);
         s0 = htvm_dot4(x[i], w->even[i], s0);
         s1 = htvm_dot4(x[i], w->odd[i], s1);
@@ -73,14 +73,10 @@ HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const place
     "cv.shuffle2.h %[" c "], %[" f "], %[mask]\n" DOTS("s2", "s3", a, b, c)                        \
     store("s0") store("s1") store("s2") store("s3")
 
-/* The statement of the function below. */
+/* The assembly of eights(). */
 #define EIGHTS(store)                                                                              \
     __asm__ volatile(                                                                              \
-        ".option push\n.option norvc\n.option norelax\n.balign 4\n"                                \
-        "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */                               \
-        "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */                                 \
-        "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */                               \
-        "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */                                 \
+        HTVM_LOOPS                                                                                 \
         ".insn r 0x2b, 4, 0, x11, %[s0], x0\n"     /* cv.count 1 */                                \
         "2: lw %[s0], %[times]\n"                                                                  \
         "cv.lw %[x0], (%[p0]), 4\ncv.lw %[x1], (%[p1]), 4\ncv.lw %[x2], (%[p2]), 4\n"              \
@@ -91,16 +87,17 @@ HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const place
         "add %[p0], %[p0], %[y0]\nadd %[p1], %[p1], %[y0]\nadd %[p2], %[p2], %[y0]\n"              \
         "add %[out], %[out], %[y1]\n"                                                              \
         "5:\n.option pop\n"                                                                        \
-        : [s0] "+r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x0] "=&r"(x0),           \
+        : [s0] "+&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x0] "=&r"(x0),           \
           [x1] "=&r"(x1), [x2] "=&r"(x2), [y0] "=&r"(y0), [y1] "=&r"(y1), [y2] "=&r"(y2),          \
-          [p0] "+r"(p0), [p1] "+r"(p1), [p2] "+r"(p2), [out] "+r"(out)                             \
+          [p0] "+&r"(p0), [p1] "+&r"(p1), [p2] "+&r"(p2), [out] "+&r"(out)                         \
         : [e0] "r"(w->even[0]), [e1] "r"(w->even[1]), [e2] "r"(w->even[2]), [o0] "r"(w->odd[0]),   \
           [o1] "r"(w->odd[1]), [o2] "r"(w->odd[2]), [bias] "r"(bias), [shift] "r"(r->shift),       \
           [low] "r"(r->low), [high] "r"(r->high), [mask] "r"(0x00020001u), [times] "m"(times),     \
           [in_next] "m"(in_next), [out_next] "m"(out_next)                                         \
         : "memory")
 
-/* `rows` rows of so many times eight outputs, both at least 1; compilers move weights to memory. */
+/* Computes `rows` rows of 8 * `times` outputs; both are at least 1.  In assembly, because compilers
+ * keep some of the weights in memory. */
 HTVM_INLINE void eights(const int8_t *in, uint32_t pitch, const placed_t *w, int32_t bias,
                         const htvm_requant_t *r, int8_t *out, uint32_t out_pitch, uint32_t times,
                         uint32_t rows)
@@ -121,8 +118,8 @@ HTVM_INLINE void row_of_stride_1(const int8_t *in, uint32_t pitch, const placed_
                                  htvm_scaling_t scaling)
 {
     const int8_t *const end = out + count;
-    uint32_t x[TAPS];
-    for (uint32_t i = 0; i < TAPS; i++) {
+    uint32_t x[SIDE];
+    for (uint32_t i = 0; i < SIDE; i++) {
         x[i] = htvm_load4(in + i * pitch);
     }
     for (; out < end; out += 4) {
@@ -136,15 +133,15 @@ HTVM_INLINE void row_of_stride_2(const int8_t *in, uint32_t pitch, const placed_
                                  const htvm_requant_t *r, uint32_t k, int8_t *out, uint32_t count,
                                  htvm_scaling_t scaling)
 {
-    uint32_t x[TAPS];
-    for (uint32_t i = 0; i < TAPS; i++) {
+    uint32_t x[SIDE];
+    for (uint32_t i = 0; i < SIDE; i++) {
         x[i] = htvm_load4(in + i * pitch);
     }
     for (const int8_t *const end = out + count; out < end; out += 2) {
         int32_t s0 = bias, s1 = bias;
         in += 4;
 #pragma GCC unroll 3
-        for (uint32_t i = 0; i < TAPS; i++) {
+        for (uint32_t i = 0; i < SIDE; i++) {
             const uint32_t next = htvm_load4(in + i * pitch);
             s0 = htvm_dot4(x[i], w->even[i], s0);
             s1 = htvm_dot4(htvm_halves(x[i], next), w->even[i], s1);
@@ -161,7 +158,7 @@ HTVM_INLINE int32_t window(const htvm_depthwise_t *p, const int8_t *in, const in
 {
     for (uint32_t fy = 0; fy < p->fy; fy++, in += p->in_planes.row, weights += p->fx) {
         for (uint32_t fx = 0; fx < p->fx; fx++) {
-            sum += in[fx] * weights[fx];
+            sum = (int32_t)((uint32_t)sum + (uint32_t)(in[fx] * weights[fx]));
         }
     }
     return sum;
@@ -170,14 +167,17 @@ HTVM_INLINE int32_t window(const htvm_depthwise_t *p, const int8_t *in, const in
 HTVM_INLINE void depthwise(const htvm_depthwise_t *p, htvm_scaling_t scaling)
 {
     const htvm_requant_t r = p->requant;
-    const uint32_t pitch = p->in_planes.row, taps = p->fy * p->fx;
-    const int is_3x3 = p->fy == TAPS && p->fx == TAPS && p->stride <= 2;
+    const uint32_t pitch = p->in_planes.row, filter_bytes = p->fy * p->fx;
+    const int is_3x3 = p->fy == SIDE && p->fx == SIDE && p->stride <= 2;
     for (uint32_t k = 0; k < p->k; k++) {
-        const int8_t *const weights = p->weights + k * taps;
+        const int8_t *const weights = p->weights + k * filter_bytes;
         const int32_t bias = p->bias[k];
         const int8_t *in = p->in + k * p->in_planes.plane;
         int8_t *out = p->out + k * p->out_planes.plane;
-        const placed_t w = placed(is_3x3 ? weights : p->weights);
+        placed_t w = {{0}, {0}};
+        if (is_3x3) {
+            w = placed(weights);
+        }
         uint32_t first = 0; /* column */
 #if HTVM_SIMD
         if (scaling == HTVM_SHIFT && is_3x3 && p->stride == 1 && p->oy != 0 && p->ox > 4) {

@@ -15,19 +15,21 @@ typedef struct {
     uint32_t row, plane; /* distances in bytes, multiples of 4 */
 } htvm_planes_t;
 
-/* Out of an image of y * x pixels in HWC, `pixel` bytes apart, become planes with margins of `top`
- * rows and `left` columns; what else is in the planes is set to `value`.  k is a multiple of 4, the
- * pixels are word-aligned. */
+/* Copies an HWC image of y * x pixels, `pixel` bytes from one to the next, into planes with at least
+ * `top` rows above it and `left` columns before it; all other bytes of the k planes are set to
+ * `border`.  k and pixel are multiples of 4, and pixel >= k; planes.row >= left + x and planes.plane
+ * >= (top + y) * planes.row.  `in` is word-aligned. */
 typedef struct {
     const int8_t *in;
     int8_t *out; /* word-aligned */
     uint32_t k, y, x, pixel;
     uint32_t top, left;
     htvm_planes_t planes;
-    int8_t value;
+    int8_t border;
 } htvm_to_planes_t;
 
-/* The way back: planes of y * x elements without margins. */
+/* The reverse: copies planes of y * x elements, without margins, into an HWC image.  k and pixel are
+ * multiples of 4, and pixel >= k; what is between pixels is left as it is. */
 typedef struct {
     const int8_t *in; /* word-aligned */
     int8_t *out;      /* word-aligned */
@@ -36,8 +38,10 @@ typedef struct {
 } htvm_from_planes_t;
 
 /* out[k][y][x] = requant(bias[k] + sum over the filter's taps of in[k][y * stride + fy][x * stride +
- * fx] * weights[k][fy][fx]).  Rows of `in` have at least 4 bytes behind the last one read, and rows
- * of `out` are a multiple of 4 long: what is behind ox is overwritten. */
+ * fx] * weights[k][fy][fx]).  A row of `in` has at least 4 bytes behind the last one that a sum needs:
+ * they may be read, with no effect.  out_planes.row is at least ox rounded up to a multiple of 4: the
+ * bytes between may be overwritten.  fy, fx and stride are at least 1; the others may be 0.  `out`
+ * must not overlap an operand. */
 typedef struct {
     const int8_t *in;      /* word-aligned */
     const int8_t *weights; /* [k][fy][fx] */

@@ -7,8 +7,8 @@
 
 typedef enum { HTVM_SHIFT, HTVM_MULTIPLY, HTVM_TFLITE } htvm_scaling_t;
 
-/* TFLite's: the high half of twice the product, rounded up, then a shift that rounds halves away
- * from zero.  A left shift wraps around. */
+/* TFLite's: the high half of twice the product, rounded to the nearest with halves up, then a right
+ * shift that rounds halves away from zero.  A left shift wraps around. */
 HTVM_INLINE int32_t htvm_scale_tflite(int32_t sum, int32_t multiplier, int32_t exponent)
 {
     const uint32_t left = exponent > 0 ? (uint32_t)exponent : 0;
@@ -30,7 +30,7 @@ HTVM_INLINE int32_t htvm_requantize(const htvm_requant_t *r, int32_t sum, uint32
         sum = (int32_t)((uint32_t)sum * (uint32_t)r->mul + (uint32_t)r->add) >> r->shift;
     } else {
         sum = htvm_scale_tflite(sum, r->multipliers[channel], r->exponents[channel]);
-        sum += r->zero_point;
+        sum = (int32_t)((uint32_t)sum + (uint32_t)r->zero_point);
     }
     return htvm_min(htvm_max(sum, r->low), r->high);
 }

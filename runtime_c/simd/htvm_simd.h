@@ -1,8 +1,10 @@
 /* Operations on four bytes at once, for kernels that run on any core.
  *
- * Where the compiler may use the SIMD instructions of CV32E40P (-mcpu=...+xcvsimd+xcvmem+xcvalu), each
- * is one instruction; elsewhere it is plain C with the same result.  Words hold four int8 elements,
- * the first in the lowest byte.
+ * If the compiler may use the SIMD instructions of CV32E40P (-mcpu=...+xcvsimd+xcvmem+xcvalu), kernels
+ * use them and both hardware loops, so the core must be version 2 with COREV_PULP = 1; otherwise
+ * everything is plain C with the same results.  A kernel may be interrupted; a handler or scheduler
+ * that itself uses hardware loops, or calls a kernel, must save and restore the registers of both.
+ * Words hold four int8 elements, the first in the lowest byte.
  */
 #ifndef HTVM_SIMD_H
 #define HTVM_SIMD_H
@@ -15,8 +17,19 @@
 #define HTVM_SIMD 0
 #endif
 
-/* Functions whose constant arguments make several functions of one. */
+/* Inlined always, so that constant arguments yield a specialized copy. */
 #define HTVM_INLINE static inline __attribute__((always_inline))
+
+#if HTVM_SIMD
+/* Begins a statement with hardware loops: loop 0 goes from label 3 to 4, and inside loop 1 from 2 to
+ * 5.  It ends with .option pop.  .balign comes first, because GNU as ignores it behind norvc. */
+#define HTVM_LOOPS                                                                                 \
+    ".balign 4\n.option push\n.option norvc\n.option norelax\n"                                    \
+    "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */                                   \
+    "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */                                     \
+    "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */                                   \
+    "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
+#endif
 
 /* Returns the sum of the products of four int8 elements, plus `sum`; wraps around. */
 HTVM_INLINE int32_t htvm_dot4(uint32_t a, uint32_t b, int32_t sum)

@@ -5,11 +5,11 @@
 
 #define BLOCK 4u
 
-/* At any address: a core with SIMD stores across words in two cycles. */
+/* Stores four bytes at a word-aligned address. */
 HTVM_INLINE void store4(int8_t *at, uint32_t word)
 {
 #if HTVM_SIMD
-    __asm__ volatile("sw %1, 0(%0)" : : "r"(at), "r"(word) : "memory");
+    *(uint32_t __attribute__((may_alias)) *)at = word;
 #else
     for (uint32_t i = 0; i < 4; i++) {
         at[i] = (int8_t)(uint8_t)(word >> (8 * i));
@@ -17,21 +17,22 @@ HTVM_INLINE void store4(int8_t *at, uint32_t word)
 #endif
 }
 
-/* Blocks of four words `in_step` bytes apart are transposed and stored `out_step` bytes apart; from
- * block to block it is in_next and out_next bytes, from one group of blocks to the next in_group and
- * out_group.  There is at least one of both. */
+/* Blocks of four words, in_step bytes apart, are transposed and stored out_step bytes apart.  Blocks
+ * are in_next and out_next bytes apart, groups of blocks in_group and out_group.  There is at least
+ * one block and one group. */
 typedef struct {
     uint32_t blocks, groups;
     uint32_t in_step, in_next, in_group;
     uint32_t out_step, out_next, out_group;
 } blocks_t;
 
-#define LOW 0x05010400u   /* the first two bytes of two words, in turn */
-#define HIGH 0x07030602u  /* the last two */
+#define LOW 0x05010400u   /* the lower halves of two words, interleaved */
+#define HIGH 0x07030602u  /* the upper halves, interleaved */
 #define FIRST 0x05040100u /* the lower halves of two words */
 #define LAST 0x07060302u  /* the upper halves */
 
 #if HTVM_SIMD
+/* Neither address need be aligned: the core accesses across words in two cycles. */
 HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out)
 {
     uint32_t a, b, c, d, e, f = p->groups;
@@ -40,11 +41,7 @@ HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out)
     const uint32_t in_group = p->in_group - blocks * p->in_next;
     const uint32_t out_group = p->out_group - blocks * p->out_next;
     __asm__ volatile(
-        ".option push\n.option norvc\n.option norelax\n.balign 4\n"
-        "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */
-        "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */
-        "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */
-        "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
+        HTVM_LOOPS
         ".insn r 0x2b, 4, 0, x11, %[f], x0\n"      /* cv.count 1 */
         "lw %[f], %[blocks]\n"
         "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0 */
@@ -66,8 +63,8 @@ HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out)
         "4: lw %[a], %[in_group]\nlw %[b], %[out_group]\nlw %[f], %[blocks]\n"
         "add %[in], %[in], %[a]\nadd %[out], %[out], %[b]\n"
         "5:\n.option pop\n"
-        : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e), [f] "+r"(f),
-          [in] "+r"(in), [out] "+r"(out)
+        : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e), [f] "+&r"(f),
+          [in] "+&r"(in), [out] "+&r"(out)
         : [in_step] "r"(p->in_step), [out_step] "r"(p->out_step), [back_in] "r"(back_in),
           [back_out] "r"(back_out), [low] "r"(LOW), [high] "r"(HIGH), [first] "r"(FIRST),
           [last] "r"(LAST), [blocks] "m"(blocks), [in_group] "m"(in_group),
@@ -86,7 +83,7 @@ HTVM_INLINE void transpose(const blocks_t *p, const int8_t *in, int8_t *out)
 }
 #endif
 
-/* Sets so many bytes, a multiple of 4. */
+/* Sets `bytes` bytes, a multiple of 4, at a word-aligned address. */
 static void fill(int8_t *at, uint32_t bytes, uint32_t word)
 {
     const int8_t *const end = at + bytes, *const whole = at + (bytes & ~31u);
@@ -108,11 +105,11 @@ void htvm_to_planes(const htvm_to_planes_t *p)
     const blocks_t row = {
         whole / BLOCK, p->k / BLOCK, pixel, BLOCK * pixel, BLOCK, plane, BLOCK, BLOCK * plane,
     };
-    fill(p->out, p->k * plane, (uint8_t)p->value * 0x01010101u);
+    fill(p->out, p->k * plane, (uint8_t)p->border * 0x01010101u);
     for (uint32_t y = 0; y < p->y; y++) {
         const int8_t *const in = p->in + y * p->x * pixel;
         int8_t *const out = p->out + (p->top + y) * pitch + p->left;
-        if (whole != 0) {
+        if (whole != 0 && p->k >= BLOCK) {
             transpose(&row, in, out);
         }
         for (uint32_t x = whole; x < p->x; x++) {
@@ -132,7 +129,7 @@ void htvm_from_planes(const htvm_from_planes_t *p)
     for (uint32_t y = 0; y < p->y; y++) {
         const int8_t *const in = p->in + y * p->planes.row;
         int8_t *const out = p->out + y * p->x * pixel;
-        if (whole != 0) {
+        if (whole != 0 && p->k >= BLOCK) {
             transpose(&row, in, out);
         }
         for (uint32_t x = whole; x < p->x; x++) {

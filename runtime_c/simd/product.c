@@ -1,22 +1,14 @@
 /* Products of rows of int8 with packed weights; see htvm_product.h.
  *
  * The inner loop holds the sums of 4 channels of 4 pixels in registers: 8 loads and 16 dot products
- * for 64 MAC.  It needs 26 of the core's registers, so it is a hardware loop in assembly: a compiler
- * would move some of them to memory. */
+ * for 64 MAC.  It needs up to 27 of the 28 registers there are, so it is a hardware loop in assembly:
+ * a compiler would move some of the sums to memory. */
 #include "htvm_requantize.h"
 
 #define CHANNELS 4u
 #define PIXELS 4u
 
 #if HTVM_SIMD
-/* Where loops 0 and 1 of SUMS_4X4, which follows, begin and end. */
-#define SET_UP_LOOPS \
-    ".option push\n.option norvc\n.option norelax\n.balign 4\n" \
-    "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */ \
-    "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */ \
-    "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */ \
-    "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
-
 /* sum[4 * pixel + channel] = bias[channel] + x[pixel] . w[channel] over all runs, in registers s0 to
  * s15.  Loop 0 goes through a run, loop 1 through the tap rows.  The pointer x goes from pixel to
  * pixel and back; what does not fit into registers is read from the stack. */
@@ -25,7 +17,6 @@
     "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n" \
     "mv %[s8], %[s0]\nmv %[s9], %[s1]\nmv %[s10], %[s2]\nmv %[s11], %[s3]\n" \
     "mv %[s12], %[s0]\nmv %[s13], %[s1]\nmv %[s14], %[s2]\nmv %[s15], %[s3]\n" \
-    ".balign 4\n" \
     ".insn r 0x2b, 4, 0, x11, %[f], x0\n" /* cv.count 1, f */ \
     "lw %[f], %[words]\n" \
     "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0, f */ \
@@ -63,7 +54,7 @@
         [s4] "=&r"(sum[4]), [s5] "=&r"(sum[5]), [s6] "=&r"(sum[6]), [s7] "=&r"(sum[7]),            \
         [s8] "=&r"(sum[8]), [s9] "=&r"(sum[9]), [s10] "=&r"(sum[10]), [s11] "=&r"(sum[11]),        \
         [s12] "=&r"(sum[12]), [s13] "=&r"(sum[13]), [s14] "=&r"(sum[14]), [s15] "=&r"(sum[15]),    \
-        [x] "+r"(x), [w] "+r"(w), [f] "+r"(f), [g] "+r"(g), [a] "=&r"(a), [b] "=&r"(b),            \
+        [x] "+&r"(x), [w] "+&r"(w), [f] "+&r"(f), [g] "+&r"(g), [a] "=&r"(a), [b] "=&r"(b),        \
         [c] "=&r"(c), [d] "=&r"(d)
 
 #define SUMS_INPUTS [step] "r"(step), [back] "r"(back), [words] "m"(words), [next] "m"(next)
@@ -79,7 +70,7 @@ HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
                           const int32_t *bias)
 {
     SUMS_VARIABLES;
-    __asm__ volatile(SET_UP_LOOPS SUMS_4X4 ".option pop\n" : SUMS_OPERANDS : SUMS_INPUTS : "memory");
+    __asm__ volatile(HTVM_LOOPS SUMS_4X4 ".option pop\n" : SUMS_OPERANDS : SUMS_INPUTS : "memory");
 }
 
 /* The same for one pixel. */
@@ -88,7 +79,7 @@ HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
 {
     const uint32_t words = p->run / 4, next = p->in_tap - p->run;
     uint32_t a, b, c, d, e, f = p->taps;
-    __asm__ volatile(SET_UP_LOOPS
+    __asm__ volatile(HTVM_LOOPS
                      "lw %[s0], 0(%[bias])\nlw %[s1], 4(%[bias])\n"
                      "lw %[s2], 8(%[bias])\nlw %[s3], 12(%[bias])\n"
                      ".insn r 0x2b, 4, 0, x11, %[f], x0\n" /* cv.count 1, f */
@@ -105,7 +96,7 @@ HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
                      "4: add %[x], %[x], %[next]\nnop\n"
                      "5:\n.option pop\n"
                      : [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]),
-                       [s3] "=&r"(sum[3]), [x] "+r"(x), [w] "+r"(w), [f] "+r"(f), [a] "=&r"(a),
+                       [s3] "=&r"(sum[3]), [x] "+&r"(x), [w] "+&r"(w), [f] "+&r"(f), [a] "=&r"(a),
                        [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e)
                      : [words] "r"(words), [next] "r"(next), [bias] "r"(bias)
                      : "memory");
@@ -133,7 +124,7 @@ HTVM_INLINE void shifted_blocks(const htvm_product_t *p, const int8_t *x, const 
     const uint32_t taps = f;
     int32_t sum[CHANNELS * PIXELS];
     __asm__ volatile(
-        SET_UP_LOOPS
+        HTVM_LOOPS
         "0: lw %[g], %[bias]\nlw %[f], %[taps]\n" SUMS_4X4
         "lw %[f], %[shift]\nlw %[a], %[low]\nlw %[b], %[high]\nlw %[g], %[gap]\n"
         SHIFT_PIXEL("s0", "s1", "s2", "s3") SHIFT_PIXEL("s4", "s5", "s6", "s7")
@@ -142,7 +133,7 @@ HTVM_INLINE void shifted_blocks(const htvm_product_t *p, const int8_t *x, const 
         "addi %[a], %[a], -1\nadd %[x], %[x], %[b]\nadd %[w], %[w], %[c]\n"
         "sw %[a], %[blocks]\nbnez %[a], 0b\n"
         ".option pop\n"
-        : SUMS_OPERANDS, [out] "+r"(out), [blocks] "+m"(blocks)
+        : SUMS_OPERANDS, [out] "+&r"(out), [blocks] "+m"(blocks)
         : SUMS_INPUTS, [shift] "m"(shift), [low] "m"(low), [high] "m"(high), [gap] "m"(gap),
           [bias] "m"(bias), [taps] "m"(taps), [forth] "m"(forth), [again] "m"(again)
         : "memory");
@@ -154,8 +145,8 @@ HTVM_INLINE void sums_4x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
     for (uint32_t i = 0; i < CHANNELS * PIXELS; i++) {
         sum[i] = bias[i % CHANNELS];
     }
-    for (uint32_t tap = 0; tap < p->taps; tap++, x += p->in_tap) {
-        for (uint32_t at = 0; at < p->run; at += 4) {
+    for (uint32_t tap = 0; tap < p->taps; tap++) {
+        for (uint32_t at = tap * p->in_tap; at < tap * p->in_tap + p->run; at += 4) {
             for (uint32_t j = 0; j < CHANNELS; j++, w += 4) {
                 for (uint32_t i = 0; i < PIXELS; i++) {
                     const uint32_t in = htvm_load4(x + i * p->in_pixel + at);
@@ -172,8 +163,8 @@ HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
     for (uint32_t j = 0; j < CHANNELS; j++) {
         sum[j] = bias[j];
     }
-    for (uint32_t tap = 0; tap < p->taps; tap++, x += p->in_tap) {
-        for (uint32_t at = 0; at < p->run; at += 4) {
+    for (uint32_t tap = 0; tap < p->taps; tap++) {
+        for (uint32_t at = tap * p->in_tap; at < tap * p->in_tap + p->run; at += 4) {
             for (uint32_t j = 0; j < CHANNELS; j++, w += 4) {
                 sum[j] = htvm_dot4(htvm_load4(x + at), htvm_load4(w), sum[j]);
             }
@@ -182,7 +173,8 @@ HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
 }
 #endif
 
-/* Writes `count` of four channels of a pixel.  Constant indices keep the sums in registers. */
+/* Requantizes and stores the first `count` of four channels of a pixel.  Constant indices keep the
+ * sums in registers. */
 HTVM_INLINE void store(const htvm_requant_t *r, const int32_t *sum, int8_t *out, uint32_t k,
                        uint32_t count, htvm_scaling_t scaling)
 {

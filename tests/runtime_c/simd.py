@@ -1,4 +1,4 @@
-"""Helper: products of rows of int8 as C programs that check themselves, on any core."""
+"""Helper: products and depthwise convolutions as C programs that check themselves."""
 
 from __future__ import annotations
 
@@ -64,10 +64,13 @@ _MAIN = (
 _MAIN_DEPTHWISE = (
     _HEAD.replace(
         "uint32_t spent;",
-        "static int8_t padded[{padded}] __attribute__((aligned(4)));\n"
-        "static int8_t planes[{planes}] __attribute__((aligned(4)));\n\nuint32_t spent;",
+        "static int8_t padded[{padded} + {guard}] __attribute__((aligned(4)));\n"
+        "static int8_t planes[{planes} + {guard}] __attribute__((aligned(4)));\n\nuint32_t spent;",
     )
-    + """    const htvm_to_planes_t to = {{ .in = in, .out = padded, .k = {k}, {to} }};
+    + """    for (uint32_t i = 0; i < {guard}; i++) {{
+        padded[{padded} + i] = planes[{planes} + i] = {fill};
+    }}
+    const htvm_to_planes_t to = {{ .in = in, .out = padded, .k = {k}, {to} }};
     const htvm_depthwise_t depthwise = {{
         .in = padded, .weights = weights, .bias = bias, .out = planes, .k = {k},
         {sizes},
@@ -80,6 +83,13 @@ _MAIN_DEPTHWISE = (
     htvm_from_planes(&back);
 """
 )
+_GUARDS = """    for (uint32_t i = 0; i < {guard}; i++) {{
+        if (padded[{padded} + i] != {fill} || planes[{planes} + i] != {fill}) {{
+            return -1;
+        }}
+    }}
+"""
+_LOOP = "    for (uint32_t i = 0; i < sizeof out; i++) {{"
 _TAIL = """    spent = cycles_() - start;
     for (uint32_t i = 0; i < sizeof out; i++) {{
         if (out[i] != expected[i]) {{
@@ -102,7 +112,7 @@ class Product:
         stride: of rows and columns.
         scaling: kind of requantization.
         gap: bytes between pixels of the output.
-        seed: of the contents.
+        seed: of the contents; multiples of 3 have limits narrower than int8.
     """
 
     oy: int
@@ -199,7 +209,7 @@ class Depthwise:
         pad: rows and columns of the value ``border`` around the image.
         scaling: kind of requantization.
         border: value of what is around the image.
-        seed: of the contents.
+        seed: of the contents; multiples of 3 have limits narrower than int8.
     """
 
     iy: int
@@ -254,7 +264,7 @@ class Depthwise:
         row = -(-(self.ix + 2 * self.pad) // 4) * 4 + 4
         rows = self.iy + 2 * self.pad
         out_row = -(-self.ox // 4) * 4
-        return (_MAIN_DEPTHWISE + _TAIL).format(
+        return (_MAIN_DEPTHWISE + _TAIL.replace(_LOOP, _GUARDS + _LOOP)).format(
             arrays="\n".join(_declare(name, values) for name, values in arrays.items()),
             guarded=result.size + 2 * _GUARD,
             guard=_GUARD,
@@ -263,7 +273,7 @@ class Depthwise:
             planes=self.k * self.oy * out_row,
             k=self.k,
             to=f".y = {self.iy}, .x = {self.ix}, .pixel = {self.k}, .top = {self.pad}, "
-            f".left = {self.pad}, .planes = {{{row}, {row * rows}}}, .value = {self.border}",
+            f".left = {self.pad}, .planes = {{{row}, {row * rows}}}, .border = {self.border}",
             sizes=f".oy = {self.oy}, .ox = {self.ox}, .fy = {self.fy}, .fx = {self.fx}, "
             f".stride = {self.stride}, .in_planes = {{{row}, {row * rows}}}, "
             f".out_planes = {{{out_row}, {out_row * self.oy}}}",

@@ -45,10 +45,10 @@ def random_depthwise(rng: np.random.Generator, count: int) -> list[Depthwise]:
         fy, fx = (int(value) for value in rng.integers(1, (6, 6)))
         if number % 3:
             fy = fx = 3
-        pad, stride = int(rng.integers(0, 2)), int(rng.integers(1, 3))
+        pad, stride = int(rng.integers(0, 2)), int(rng.integers(1, 4))
         iy, ix = (int(value) for value in rng.integers((fy, fx), (14, 18)))
         border, seed = int(rng.integers(-128, 128)), int(rng.integers(0, 1 << 30))
-        k, scaling = 4 * int(rng.integers(1, 4)), SCALINGS[number % len(SCALINGS)]
+        k, scaling = 4 * int(rng.integers(1, 4)), SCALINGS[number // 3 % len(SCALINGS)]
         found.append(Depthwise(iy, ix, k, fy, fx, stride, pad, scaling, border, seed))
     return found
 
@@ -121,3 +121,14 @@ def test_kernels_on_the_core_equal_numpy(tmp_path: Path, count: int) -> None:
         assert on_the_core(product, tmp_path)[0] == 0, product
     portable, _ = on_the_core(random_products(rng, 1)[0], tmp_path, simd=False)
     assert portable == 0
+
+
+# Sizes around those that the assembly takes at once, under both kinds of limits.
+CORNERS = [Depthwise(5, ix, 4, seed=seed) for ix in (1, 4, 5, 8, 9, 12) for seed in (0, 1)]
+CORNERS += [Depthwise(5, ix, 4, stride=2) for ix in (1, 2, 7, 8)]
+CORNERS += [Product(rows, pixels, 5, 4, seed=1) for rows in (1, 2) for pixels in (1, 3, 4, 5)]
+
+
+@pytest.mark.parametrize("case", CORNERS, ids=str)
+def test_corners_on_the_core(case: Product | Depthwise, tmp_path: Path) -> None:
+    assert on_the_core(case, tmp_path)[0] == 0
