@@ -8,11 +8,12 @@ data in its buffer, or touches a buffer that a transfer or the device may still 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from byoc_dory.errors import TileProgramError
-from byoc_dory.tileloop.pipeline import Verb
+from byoc_dory.tileloop.pipeline import Pipeline, Verb
 from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
 from byoc_dory.tileloop.unroll import performed
 
@@ -45,7 +46,44 @@ def check_order(program: TileProgram) -> None:
         raise program.error(
             f"pipeline '{program.pipeline.name}': the result is never stored", "add 'store'"
         )
-    _Rehearsal(_first_tiles(program, _reach(program))).run()
+    _rehearse(_Shape.of(_first_tiles(program, _reach(program))))
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the outcome of a rehearsal depends on: the layers of a network have few of these.
+
+    Attributes:
+        pipeline: order of the actions.
+        counts: number of tiles along each axis.
+        tensors: of each operand and the result: name, whether it is resident, number of buffers,
+            and number of loops around its transfer.
+        several: whether a computation may take several starts.
+        program: a program of this shape.
+    """
+
+    pipeline: Pipeline
+    counts: tuple[int, ...]
+    tensors: tuple[tuple[str, bool, int, int], ...]
+    several: bool
+    program: TileProgram = field(compare=False)
+
+    @classmethod
+    def of(cls, program: TileProgram) -> _Shape:
+        """Return the shape of a program."""
+        tensors = [
+            (each.name, each.resident, program.buffers(each), program.depth(each))
+            for each in (*program.operands, program.result)
+        ]
+        counts = tuple(axis.count for axis in program.axes)
+        several = program.compute.several
+        return cls(program.pipeline, counts, tuple(tensors), several, program)
+
+
+@lru_cache(256)
+def _rehearse(shape: _Shape) -> None:
+    """Perform a program's actions; an error is not kept, so that it names its own layer."""
+    _Rehearsal(shape.program).run()
 
 
 def _reach(program: TileProgram) -> int:
