@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from byoc_dory.soc.snitch_ita.cluster_work import Work, slowest
+from byoc_dory.soc.cluster.work import Work, slowest
 from htvm.report.table import Column, Table, text
 from tests.soc import cluster_draws as draws
 from tests.soc.cluster_cases import Case, build, run

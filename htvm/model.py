@@ -103,7 +103,7 @@ _TAKEN = frozenset(
     "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
     "threads time uchar unistd wchar wctype".split()
 )
-_OURS = ("htvm_", "diana_", "snitch_")
+_OURS = ("htvm_", "cluster_", "diana_", "siracusa_", "snitch_")
 
 
 def model_name(text: Any) -> str:

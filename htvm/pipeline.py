@@ -10,7 +10,7 @@ from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm.compiled import BuildOptions, Compiled, Platform
-from htvm.firmware.paths import soc_folder
+from htvm.firmware.paths import driver_folders
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.version import __version__
@@ -112,7 +112,8 @@ def _check_budget(budget: int | None, target: Target) -> None:
 
 def _check_name(name: str, soc: Soc) -> None:
     """Refuse a model whose header would shadow one of the SoC's driver."""
-    if any(path.name == f"{name}.h" for path in soc_folder(soc).rglob("*.h")):
+    folders = driver_folders(soc)
+    if any(path.name == f"{name}.h" for folder in folders for path in folder.rglob("*.h")):
         raise ModelError(
             f"a model for {soc.name} cannot be called {name!r}: its driver has a header of that "
             "name",

@@ -233,6 +233,7 @@ class Soc:
             folder of drivers and device models ("none" for a SoC without devices).
         package: importable package with drivers and device models in its folder ``runtime``; empty
             if they are in ``runtime_c/soc/<driver>``.
+        libraries: folders below ``runtime_c`` whose C files belong to the drivers, too.
         adjustable: names of the memories whose size the user can choose.
         cluster: harts besides the host core; None if the host is the only one.
         powers: average powers, each for a set of working accelerators; may be empty.
@@ -252,6 +253,7 @@ class Soc:
     cluster: Cluster | None = None
     powers: tuple[Power, ...] = ()
     package: str = ""
+    libraries: tuple[str, ...] = ()
 
     def memory(self, name: str) -> Memory:
         """Return the memory called ``name``.

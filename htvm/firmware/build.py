@@ -18,7 +18,7 @@ from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.program import Program
 from htvm.firmware import host, rv32
 from htvm.firmware.builds import kept_build
-from htvm.firmware.paths import soc_folder
+from htvm.firmware.paths import driver_folders
 from htvm.firmware.sizes import (
     Sizes,
     check_l2,
@@ -101,7 +101,7 @@ def build_rv32(
         }
         rv32.build_firmware(
             [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
-            [soc_folder(soc)],
+            driver_folders(soc),
             machine,
             folder,
             compiler,

@@ -14,7 +14,7 @@ from pathlib import Path
 from byoc_dory.errors import ExportError, ToolchainError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
-from htvm.firmware.paths import runtime_c, soc_folder
+from htvm.firmware.paths import driver_folders, runtime_c, soc_folder
 from htvm.firmware.toolchain import Compiler
 
 __all__ = [
@@ -41,9 +41,10 @@ class HostProgram:
 
 
 def driver_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's drivers and kernels (empty for a SoC without devices)."""
-    folder = soc_folder(soc)
-    return tuple(sorted([*folder.glob("*_driver.c"), *folder.glob("kernels/*.c")]))
+    """Return the C files of the SoC's drivers, kernels and libraries; none without devices."""
+    folder, *libraries = driver_folders(soc)
+    own = sorted([*folder.glob("*_driver.c"), *folder.glob("kernels/*.c")])
+    return (*own, *(path for library in libraries for path in sorted(library.glob("*.c"))))
 
 
 def model_sources(soc: Soc) -> tuple[Path, ...]:
@@ -56,7 +57,7 @@ def model_sources(soc: Soc) -> tuple[Path, ...]:
 def include_folders(soc: Soc) -> tuple[Path, ...]:
     """Return the include folders of HAL, SoC and host platform (except that of ``htvm_soc.h``)."""
     root = runtime_c()
-    return (root / "platform" / "host", root / "include", soc_folder(soc))
+    return (root / "platform" / "host", root / "include", *driver_folders(soc))
 
 
 def sanitizing(compiler: Compiler) -> Compiler:

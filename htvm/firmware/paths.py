@@ -14,7 +14,7 @@ from pathlib import Path
 from byoc_dory.errors import SimulationError, TargetError, ToolchainError
 from byoc_dory.soc.base import Soc
 
-__all__ = ["cache_root", "runtime_c", "soc_folder", "work_folder"]
+__all__ = ["cache_root", "driver_folders", "runtime_c", "soc_folder", "work_folder"]
 
 
 def runtime_c() -> Path:
@@ -58,6 +58,16 @@ def soc_folder(soc: Soc) -> Path:
         where=f"SoC {soc.name}",
         hint="install it again, with its C files as package data",
     )
+
+
+def driver_folders(soc: Soc) -> tuple[Path, ...]:
+    """Return the folders of a SoC's drivers and their headers: its own, then its libraries.
+
+    Raises:
+        TargetError: the SoC's package is not installed, or has no such folder.
+        ToolchainError: the installation is incomplete.
+    """
+    return (soc_folder(soc), *(runtime_c() / name for name in soc.libraries))
 
 
 def cache_root() -> Path:

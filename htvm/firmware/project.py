@@ -88,7 +88,10 @@ def runtime_layout(soc: Soc) -> Layout:
         rv32=names(rv32.platform_sources()),
         rv32_includes=names(rv32.include_folders()),
         port=names(sorted((root / "platform" / "port").glob("*.c"))),
-        folders=("include", "soc/common", "platform/host", "platform/rv32", "platform/port"),
+        folders=(
+            *("include", "soc/common", "platform/host", "platform/rv32", "platform/port"),
+            *soc.libraries,
+        ),
     )
 
 
@@ -130,7 +133,8 @@ def project_files(
     carried = {folder: runtime_c() / folder for folder in layout.folders}
     carried[f"soc/{soc.driver}"] = soc_folder(soc)
     for name, folder in carried.items():
-        for path in sorted(folder.rglob("*")):
+        found = folder.glob("*") if name in soc.libraries else folder.rglob("*")
+        for path in sorted(found):
             if path.suffix in _CODE and path.is_file():
                 place = f"runtime/{name}/{path.relative_to(folder).as_posix()}"
                 files[place] = path.read_text("utf-8")
@@ -163,6 +167,12 @@ def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
     }
 
 
+def _driver_includes(soc: Soc, layout: Layout) -> list[str]:
+    """Return the include folders of the drivers; none for a SoC without."""
+    folders = [f"soc/{soc.driver}", *soc.libraries] if layout.driver else []
+    return [f"runtime/{folder}" for folder in folders]
+
+
 def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
     def placed(names: Iterable[str]) -> list[str]:
         return [f"runtime/{name}" for name in names]
@@ -182,7 +192,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         name=program.name,
         origin=origin_lines(program.origin),
         host_title=soc.host.name,
-        driver_include=f" -Iruntime/soc/{soc.driver}" if layout.driver else "",
+        driver_include="".join(f" -I{folder}" for folder in _driver_includes(soc, layout)),
         model_sources=[name for name in sources if name not in kernels],
         kernel_sources=kernels,
         kernel_flags=" ".join(kernel_flags),
@@ -214,8 +224,7 @@ def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -
         NAME=program.name.upper(),
         library_sources=[*(s for s in sources if s != golden), *placed(layout.driver)],
         golden=golden,
-        includes=["model", "runtime/include"]
-        + ([f"runtime/soc/{soc.driver}"] if layout.driver else []),
+        includes=["model", "runtime/include", *_driver_includes(soc, layout)],
         device_sources=placed(layout.devices),
         host_sources=placed(layout.host),
     )

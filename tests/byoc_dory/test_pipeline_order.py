@@ -23,9 +23,9 @@ from byoc_dory.layers import MulShift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import tile_layer
 from byoc_dory.region import Region
+from byoc_dory.soc.cluster import pipelines as cluster
+from byoc_dory.soc.cluster import program as cluster_program
 from byoc_dory.soc.diana import program as diana
-from byoc_dory.soc.snitch_ita import cluster_program
-from byoc_dory.soc.snitch_ita import program as snitch
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.tileloop.axes import plain_axis
 from byoc_dory.tileloop.checks import check
@@ -36,10 +36,10 @@ from byoc_dory.tileloop.steps import Trigger
 from byoc_dory.tileloop.values import Place
 
 OVERLAPPED = (
-    HOST_BESIDE, diana._BESIDE, diana._BESIDE_SEVERAL, snitch.CORES_BESIDE, snitch.ITA_BESIDE,
+    HOST_BESIDE, diana._BESIDE, diana._BESIDE_SEVERAL, cluster.CORES_BESIDE, cluster.ENGINE_BESIDE,
 )  # fmt: skip
 IN_TURN = (
-    HOST_IN_TURN, diana.PUBLISHED, diana.IN_TURN, snitch.CORES_IN_TURN, snitch.ITA_IN_TURN,
+    HOST_IN_TURN, diana.PUBLISHED, diana.IN_TURN, cluster.CORES_IN_TURN, cluster.ENGINE_IN_TURN,
 )  # fmt: skip
 
 
@@ -422,7 +422,7 @@ def test_c_waits_for_a_store_if_a_tile_has_nothing_to_load() -> None:
     loop = kernel.source[kernel.source.index("for (uint32_t step") :]
     waits, runs, stores = (
         loop.index(text)
-        for text in ("snitch_dma_wait(stored)", "snitch_cluster_run", "stored = snitch_dma_start")
+        for text in ("cluster_dma_wait(stored)", "cluster_run", "stored = cluster_dma_start")
     )
     assert waits < runs < stores
     assert "uint32_t stored = 0;" in kernel.source

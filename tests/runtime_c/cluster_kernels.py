@@ -30,7 +30,7 @@ def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
 
 
 class Requant(ctypes.Structure):
-    """snitch_requant_t."""
+    """cluster_requant_t."""
 
     _fields_ = [
         *_fields(_I32, "mul add"),
@@ -44,7 +44,7 @@ _REQUANT = [("requant", Requant)]
 
 
 class Gemm(ctypes.Structure):
-    """snitch_gemm_t."""
+    """cluster_gemm_t."""
 
     _fields_ = [
         *_fields(_PTR, "source weights bias out table"),
@@ -54,7 +54,7 @@ class Gemm(ctypes.Structure):
 
 
 class Matmul(ctypes.Structure):
-    """snitch_matmul_t."""
+    """cluster_matmul_t."""
 
     _fields_ = [
         *_fields(_PTR, "a second out"),
@@ -64,7 +64,7 @@ class Matmul(ctypes.Structure):
 
 
 class Add(ctypes.Structure):
-    """snitch_add_t."""
+    """cluster_add_t."""
 
     _fields_ = [
         ("source", _PTR * 8),
@@ -75,13 +75,13 @@ class Add(ctypes.Structure):
 
 
 class Map(ctypes.Structure):
-    """snitch_map_t."""
+    """cluster_map_t."""
 
     _fields_ = [*_fields(_PTR, "source out table"), *_fields(_U32, "elements")]
 
 
 class TableSoftmax(ctypes.Structure):
-    """snitch_table_softmax_t."""
+    """cluster_table_softmax_t."""
 
     _fields_ = [
         *_fields(_PTR, "source out exponentials"),
@@ -90,7 +90,7 @@ class TableSoftmax(ctypes.Structure):
 
 
 class ItaSoftmax(ctypes.Structure):
-    """snitch_ita_softmax_t."""
+    """cluster_ita_softmax_t."""
 
     _fields_ = [
         *_fields(_PTR, "source out"),
@@ -99,7 +99,7 @@ class ItaSoftmax(ctypes.Structure):
 
 
 class Norm(ctypes.Structure):
-    """snitch_norm_t."""
+    """cluster_norm_t."""
 
     _fields_ = [
         *_fields(_PTR, "source out weight bias"),
@@ -110,7 +110,7 @@ class Norm(ctypes.Structure):
 
 
 class Conv(ctypes.Structure):
-    """snitch_conv_t."""
+    """cluster_conv_t."""
 
     _fields_ = [
         *_fields(_PTR, "source weights bias out"),
@@ -121,7 +121,7 @@ class Conv(ctypes.Structure):
 
 
 class Transpose(ctypes.Structure):
-    """snitch_transpose_t."""
+    """cluster_transpose_t."""
 
     _fields_ = [*_fields(_PTR, "source out"), *_fields(_U32, "rows columns")]
 
@@ -131,8 +131,8 @@ class Kernels:
 
     def __init__(self) -> None:
         root = runtime_c()
-        sources = [path for path in driver_sources(description()) if path.parent.name == "kernels"]
-        path = sanitizing_library(sources, root / "soc" / "snitch_ita")
+        sources = [path for path in driver_sources(description()) if path.parent.name == "plain"]
+        path = sanitizing_library(sources, root / "cluster")
         self._lib = ctypes.CDLL(str(path))
         self._kept: list[Array] = []
 
@@ -189,7 +189,7 @@ class Kernels:
         if start is not None:
             buffer[_GUARD : _GUARD + size] = start
             args.source = args.out
-        function = getattr(self._lib, f"snitch_{name}")
+        function = getattr(self._lib, f"cluster_{name}")
         for core in order if order is not None else range(cores):
             function(ctypes.byref(args), _U32(core), _U32(cores))
         self._kept.clear()
@@ -207,7 +207,7 @@ def sanitizing_library(sources: Iterable[Any], include: Any) -> Any:
     compiler = sanitizing(Compiler.zig())
     flags = ("-Wall", "-Wextra", "-Werror")
     return compiler.built(
-        "libsnitch_kernels.so",
+        "libcluster_kernels.so",
         [*sources],
         [include],
         flags,

@@ -14,7 +14,7 @@ import htvm
 from byoc_dory.soc.header import render
 from htvm.errors import SimulationError
 from htvm.firmware import host, rv32
-from htvm.firmware.paths import runtime_c
+from htvm.firmware.paths import driver_folders, runtime_c
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.host import run_host
@@ -57,7 +57,7 @@ def expected() -> np.ndarray:
 def firmware(source: Path, folder: Path, compiler: Compiler) -> rv32.Firmware:
     return rv32.build_firmware(
         [source, *host.driver_sources(SOC)],
-        [DRIVER],
+        driver_folders(SOC),
         machine_of(SOC),
         folder,
         compiler,
@@ -99,7 +99,7 @@ def test_host_platform(name: str | None, tmp_path: Path) -> None:
 
 
 FORK_JOIN = """
-#include "snitch_cluster.h"
+#include "cluster.h"
 #include "htvm_hal_platform.h"
 extern uint32_t cycles[1];
 uint32_t cycles[1];
@@ -117,7 +117,7 @@ int main(void)
 {
     const uint32_t start = now();
     for (int i = 0; i < 100; i++) {
-        snitch_cluster_run(nothing, 0);
+        cluster_run(nothing, 0);
     }
     cycles[0] = now() - start;
     return 0;
@@ -133,7 +133,7 @@ def test_a_fork_join_is_cheap(tmp_path: Path, compiler: Compiler) -> None:
 
 
 OVERFLOW = """
-#include "snitch_cluster.h"
+#include "cluster.h"
 static uint32_t sink(volatile uint32_t *p, uint32_t depth)
 {
     volatile uint32_t frame[32];
@@ -148,7 +148,7 @@ static void deep(const void *args, uint32_t core, uint32_t cores)
 }
 int main(void)
 {
-    snitch_cluster_run(deep, 0);
+    cluster_run(deep, 0);
     return 0;
 }
 """
@@ -162,14 +162,14 @@ def test_a_worker_overflows_its_stack(tmp_path: Path, compiler: Compiler) -> Non
 
 
 WRONG = """
-#include "snitch_dma.h"
-#include "snitch_cluster.h"
+#include "cluster_dma.h"
+#include "cluster.h"
 {include}
 int main(void)
 {{
-    const snitch_dma_t beyond = {{snitch_l1(0), snitch_l1(0x100), HTVM_L1_SIZE, 1, 0, 0}};
-    snitch_dma_wait(snitch_dma_start(&beyond));
-    snitch_dma_wait_all();
+    const cluster_dma_t beyond = {{cluster_l1(0), cluster_l1(0x100), HTVM_L1_SIZE, 1, 0, 0}};
+    cluster_dma_wait(cluster_dma_start(&beyond));
+    cluster_dma_wait_all();
     return 0;
 }}
 """

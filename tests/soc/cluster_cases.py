@@ -1,6 +1,6 @@
 """Helper: run kernels of the cluster on the simulated harts: operands in L1, results, cycles.
 
-On rv32 all fields of a kernel's arguments are words, in the order of snitch_kernels.h.
+On rv32 all fields of a kernel's arguments are words, in the order of cluster_kernels.h.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from byoc_dory.soc.snitch_ita.description import soc
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
-from htvm.firmware.paths import runtime_c
+from htvm.firmware.paths import driver_folders
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.rv32 import run_rv32
@@ -82,7 +82,7 @@ def build(folder: Path, compiler: Compiler | None = None) -> rv32.Firmware:
     """The firmware that runs cases."""
     return rv32.build_firmware(
         [Path(__file__).with_name("cluster_kernels.c"), *driver_sources(SOC)],
-        [runtime_c() / "soc" / SOC.driver],
+        driver_folders(SOC),
         machine_of(SOC),
         folder,
         compiler or Compiler.zig(),

@@ -18,7 +18,7 @@ from byoc_dory.layers.rowwise import (
     RowFunction,
     TableSoftmax,
 )
-from byoc_dory.soc.snitch_ita.cluster_work import (
+from byoc_dory.soc.cluster.work import (
     ConvolutionTile,
     Work,
     convolution,

@@ -3,9 +3,9 @@
  * Marks: case << 1 before a kernel runs on all cores, plus 1 when it is done. */
 #include "htvm_hal.h"
 #include "htvm_hal_platform.h"
-#include "snitch_cluster.h"
-#include "snitch_dma.h"
-#include "snitch_kernels.h"
+#include "cluster.h"
+#include "cluster_dma.h"
+#include "cluster_kernels.h"
 
 enum { MOST_CASES = 200, MOST_WORDS = 32, IMAGE = 1 << 22 };
 
@@ -30,10 +30,10 @@ static void nothing(const void *args, uint32_t core, uint32_t cores)
     (void)cores;
 }
 
-static const snitch_kernel_t kernels[] = {
-    nothing, snitch_gemm, snitch_matmul, snitch_add, snitch_map, snitch_table_softmax,
-    snitch_ita_softmax, snitch_layer_norm, snitch_rms_norm, snitch_affine_norm, snitch_conv2d,
-    snitch_depthwise, snitch_transpose,
+static const cluster_kernel_t kernels[] = {
+    nothing, cluster_gemm, cluster_matmul, cluster_add, cluster_map, cluster_table_softmax,
+    cluster_ita_softmax, cluster_layer_norm, cluster_rms_norm, cluster_affine_norm, cluster_conv2d,
+    cluster_depthwise, cluster_transpose,
 };
 
 int main(void)
@@ -45,19 +45,19 @@ int main(void)
             args[i] = now->words[i];
         }
         if (now->image_bytes != 0) {
-            const snitch_dma_t load = {
-                .to = snitch_l1(0), .from = image + now->image, .bytes = now->image_bytes, .rows = 1};
-            snitch_dma_wait(snitch_dma_start(&load));
+            const cluster_dma_t load = {
+                .to = cluster_l1(0), .from = image + now->image, .bytes = now->image_bytes, .rows = 1};
+            cluster_dma_wait(cluster_dma_start(&load));
         }
         /* Once more than measured, for nothing: everybody has slept then. */
-        snitch_cluster_run(nothing, args);
+        cluster_run(nothing, args);
         htvm_hal_trace(n << 1);
-        snitch_cluster_run(kernels[now->kernel], args);
+        cluster_run(kernels[now->kernel], args);
         htvm_hal_trace(n << 1 | 1u);
         if (now->bytes != 0) {
-            const snitch_dma_t store = {
-                .to = results + now->to, .from = snitch_l1(now->from), .bytes = now->bytes, .rows = 1};
-            snitch_dma_wait(snitch_dma_start(&store));
+            const cluster_dma_t store = {
+                .to = results + now->to, .from = cluster_l1(now->from), .bytes = now->bytes, .rows = 1};
+            cluster_dma_wait(cluster_dma_start(&store));
         }
     }
     return 0;

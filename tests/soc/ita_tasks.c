@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 #include "htvm_hal.h"
-#include "snitch_cluster.h"
-#include "snitch_dma.h"
+#include "cluster.h"
+#include "cluster_dma.h"
 #include "snitch_ita_driver.h"
 
 #define L2 __attribute__((section(".noinit"), aligned(64)))
@@ -29,22 +29,22 @@ static uint32_t result_at(uint32_t n) { return 3u * OPERAND + n % 2u * RESULT; }
 
 static uint32_t load(uint32_t place, const int8_t *from)
 {
-    const snitch_dma_t order = {
-        .to = snitch_l1(place * OPERAND), .from = from, .bytes = OPERAND, .rows = 1};
-    return snitch_dma_start(&order);
+    const cluster_dma_t order = {
+        .to = cluster_l1(place * OPERAND), .from = from, .bytes = OPERAND, .rows = 1};
+    return cluster_dma_start(&order);
 }
 
 static uint32_t store(uint32_t n)
 {
-    const snitch_dma_t order = {
+    const cluster_dma_t order = {
         .to = product + part_row(n) * OPERAND + part_col(n) * PART,
-        .from = snitch_l1(result_at(n)),
+        .from = cluster_l1(result_at(n)),
         .bytes = PART,
         .rows = PART,
         .to_stride = SIZE,
         .from_stride = PART,
     };
-    return snitch_dma_start(&order);
+    return cluster_dma_start(&order);
 }
 
 static uint32_t multiply(uint32_t n, uint32_t left_place, uint32_t right_place)
@@ -68,7 +68,7 @@ static int32_t run_product(void)
     uint32_t spare = 2;
     int32_t error = 0;
     load(left_place, left);
-    snitch_dma_wait(load(right_place, right));
+    cluster_dma_wait(load(right_place, right));
     uint32_t task = multiply(0, left_place, right_place);
     uint32_t before = task;
     for (uint32_t n = 0; n < TASKS; n++) {
@@ -80,7 +80,7 @@ static int32_t run_product(void)
         if (n + 1u < TASKS) {
             const bool turn = part_row(n + 1u) != part_row(n);
             const uint32_t old = turn ? left_place : right_place;
-            snitch_dma_wait(turn ? load(spare, left + part_row(n + 1u) * OPERAND)
+            cluster_dma_wait(turn ? load(spare, left + part_row(n + 1u) * OPERAND)
                                  : load(spare, right + part_col(n + 1u) * OPERAND));
             left_place = turn ? spare : left_place;
             right_place = turn ? right_place : spare;
@@ -90,7 +90,7 @@ static int32_t run_product(void)
     }
     error |= snitch_ita_wait();
     store(TASKS - 1u);
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return error;
 }
 
@@ -190,8 +190,8 @@ static int32_t run_attention(void)
 
 static void move(void *to, const void *from, uint32_t bytes)
 {
-    const snitch_dma_t order = {.to = to, .from = from, .bytes = bytes, .rows = 1};
-    snitch_dma_wait(snitch_dma_start(&order));
+    const cluster_dma_t order = {.to = to, .from = from, .bytes = bytes, .rows = 1};
+    cluster_dma_wait(cluster_dma_start(&order));
 }
 
 int main(void)
@@ -199,10 +199,10 @@ int main(void)
     htvm_hal_trace(1u << 1);
     int32_t error = run_product();
     htvm_hal_trace(1u << 1 | 1u);
-    move(snitch_l1(0), image, IMAGE_END);
+    move(cluster_l1(0), image, IMAGE_END);
     htvm_hal_trace(2u << 1);
     error |= run_attention();
     htvm_hal_trace(2u << 1 | 1u);
-    move(attention, snitch_l1(OUT), SEQ * EMBED);
+    move(attention, cluster_l1(OUT), SEQ * EMBED);
     return error;
 }

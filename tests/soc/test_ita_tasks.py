@@ -11,7 +11,7 @@ import pytest
 
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
-from htvm.firmware.paths import runtime_c
+from htvm.firmware.paths import driver_folders
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.rv32 import run_rv32
@@ -59,7 +59,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     compiler = Compiler.zig()
     firmware = rv32.build_firmware(
         [Path(__file__).with_name("ita_tasks.c"), *driver_sources(SOC)],
-        [runtime_c() / "soc" / "snitch_ita"],
+        driver_folders(SOC),
         machine_of(SOC),
         tmp_path_factory.mktemp("ita_tasks"),
         compiler,

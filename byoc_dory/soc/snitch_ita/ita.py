@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
-    from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+    from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
     from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
@@ -113,7 +113,7 @@ class ItaAccelerator(Ita):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for cores and ITA."""
-        from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+        from byoc_dory.soc.cluster.borders import ClusterLayout
 
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 

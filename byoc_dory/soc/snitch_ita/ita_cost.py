@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from byoc_dory.layers import Attend, Layer
 from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.cluster.rows import moved
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.program import moved
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.steps import Call

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
-from byoc_dory.emit.text import Expr, add, mul
+from byoc_dory.emit.text import Expr, add, environment, mul
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.cluster.layer_text import row_kernel
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_cost import costs_of
 from byoc_dory.soc.snitch_ita.ita_program import ita_program, pitch_of
 from byoc_dory.soc.snitch_ita.ita_tiles import pack
-from byoc_dory.soc.snitch_ita.layer_text import ENVIRONMENT, row_kernel
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 
@@ -30,7 +30,7 @@ class ItaEmitter:
 
     core: Ita
     soc: Soc
-    headers: tuple[str, ...] = ("snitch_cluster.h", "snitch_dma.h", "snitch_ita_driver.h")
+    headers: tuple[str, ...] = ("cluster.h", "cluster_dma.h", "snitch_ita_driver.h")
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """Return the function that runs ``layer`` tile by tile."""
@@ -100,13 +100,17 @@ class ItaEmitter:
             "out": _place(add(out, head)),
             "out_stride": writer.value(out_pitch),
         }
-        return ENVIRONMENT.get_template("attend.c.jinja").render(
-            heads=layer.heads,
-            rows=writer.entry(program.compute.fields["rows"]),
-            step=self.core.tile,
-            first=first,
-            second=second,
-            running=running,
+        return (
+            environment("byoc_dory.soc.snitch_ita")
+            .get_template("attend.c.jinja")
+            .render(
+                heads=layer.heads,
+                rows=writer.entry(program.compute.fields["rows"]),
+                step=self.core.tile,
+                first=first,
+                second=second,
+                running=running,
+            )
         )
 
 

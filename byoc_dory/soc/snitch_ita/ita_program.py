@@ -8,16 +8,16 @@ from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.layers.rowwise import ItaGelu
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import round_up
-from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
-from byoc_dory.soc.snitch_ita.program import (
-    ITA_BESIDE,
-    ITA_IN_TURN,
+from byoc_dory.soc.cluster.pipelines import ENGINE_BESIDE, ENGINE_IN_TURN
+from byoc_dory.soc.cluster.requant import mul_shift
+from byoc_dory.soc.cluster.rows import (
     RowsOf,
     matrix_result,
     row_program,
 )
-from byoc_dory.soc.snitch_ita.requant import ItaRequant, ita_requant, mul_shift
+from byoc_dory.soc.snitch_ita.ita_core import Ita
+from byoc_dory.soc.snitch_ita.ita_requant import ItaRequant, ita_requant
+from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
@@ -55,7 +55,7 @@ def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
         compute = _product(layer, y, k, tile.k, operands[0], out, core)
     else:
         compute = _attend(layer, y, operands, core)
-    return row_program(layer, plan, (y, k), operands, out, compute, ITA_IN_TURN, ITA_BESIDE)
+    return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 
 def _operands(

@@ -17,9 +17,10 @@ from byoc_dory.layers import (
 )
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.rules import ACCEPTED, smallest_tile_fits
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.requant import ita_requant, mul_shift
+from byoc_dory.soc.snitch_ita.ita_requant import ita_requant
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES", "softmax_refusal"]

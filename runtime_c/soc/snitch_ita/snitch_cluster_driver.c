@@ -1,5 +1,5 @@
-/* Running kernels on all compute cores; see snitch_cluster.h. */
-#include "snitch_cluster.h"
+/* Running kernels on all compute cores; see cluster.h. */
+#include "cluster.h"
 
 #ifdef HTVM_HAL_HARTS
 
@@ -10,42 +10,42 @@
 #define BARRIER (HTVM_CLUSTER_REGISTERS + 4u) /* a read waits until all have read it */
 #define WAKE (HTVM_CLUSTER_REGISTERS + 8u)
 
-#define ALL_CORES ((1u << SNITCH_CORES) - 1u)
+#define ALL_CORES ((1u << CLUSTER_CORES) - 1u)
 
 /* What the cores run; a core does not read it again once it is at the barrier. */
 static HTVM_HAL_L1 volatile struct {
-    snitch_kernel_t kernel;
+    cluster_kernel_t kernel;
     const void *args;
 } mailbox;
 
-void snitch_cluster_run(snitch_kernel_t kernel, const void *args)
+void cluster_run(cluster_kernel_t kernel, const void *args)
 {
     mailbox.kernel = kernel;
     mailbox.args = args;
     htvm_hal_write(MASK, ALL_CORES);
     htvm_hal_write(WAKE, ALL_CORES & ~1u);
-    kernel(args, 0, SNITCH_CORES);
+    kernel(args, 0, CLUSTER_CORES);
     (void)htvm_hal_read(BARRIER);
 }
 
 _Noreturn void htvm_hart_main(uint32_t hart)
 {
-    if (hart >= SNITCH_CORES) {
+    if (hart >= CLUSTER_CORES) {
         snitch_dma_serve();
     }
     for (;;) {
         htvm_hal_sleep();
-        mailbox.kernel(mailbox.args, hart, SNITCH_CORES);
+        mailbox.kernel(mailbox.args, hart, CLUSTER_CORES);
         (void)htvm_hal_read(BARRIER);
     }
 }
 
 #else
 
-void snitch_cluster_run(snitch_kernel_t kernel, const void *args)
+void cluster_run(cluster_kernel_t kernel, const void *args)
 {
-    for (uint32_t core = 0; core < SNITCH_CORES; core++) {
-        kernel(args, core, SNITCH_CORES);
+    for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
+        kernel(args, core, CLUSTER_CORES);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Transfers; see snitch_dma.h.  A ticket is the transfer's number; the DMA counts them, too. */
-#include "snitch_dma.h"
+/* Transfers; see cluster_dma.h.  A ticket is the transfer's number; the DMA counts them, too. */
+#include "cluster_dma.h"
 
 #include "htvm_hal.h"
 #include "snitch_dma_core.h"
@@ -7,7 +7,7 @@
 
 #define REG(offset) (SNITCH_ITA_DMA_REGISTERS + (offset))
 
-static void program(const snitch_dma_t *what)
+static void program(const cluster_dma_t *what)
 {
     htvm_hal_write(REG(SNITCH_DMA_SOURCE), htvm_hal_addr(what->from));
     htvm_hal_write(REG(SNITCH_DMA_DEST), htvm_hal_addr(what->to));
@@ -34,11 +34,11 @@ enum { PLACES = 8 };
 
 /* Transfers on their way to the DMA core: a ring, in which the number determines the place. */
 static HTVM_HAL_L1 struct {
-    snitch_dma_t order[PLACES];
+    cluster_dma_t order[PLACES];
     volatile uint32_t ordered; /* number of transfers started by hart 0 */
 } queue;
 
-uint32_t snitch_dma_start(const snitch_dma_t *what)
+uint32_t cluster_dma_start(const cluster_dma_t *what)
 {
     const uint32_t ticket = queue.ordered + 1u;
     await(ticket - PLACES); /* until its place is free */
@@ -49,12 +49,12 @@ uint32_t snitch_dma_start(const snitch_dma_t *what)
     return ticket;
 }
 
-void snitch_dma_wait(uint32_t ticket)
+void cluster_dma_wait(uint32_t ticket)
 {
     await(ticket);
 }
 
-void snitch_dma_wait_all(void)
+void cluster_dma_wait_all(void)
 {
     await(queue.ordered);
 }
@@ -74,7 +74,7 @@ _Noreturn void snitch_dma_serve(void)
 
 #else
 
-uint32_t snitch_dma_start(const snitch_dma_t *what)
+uint32_t cluster_dma_start(const cluster_dma_t *what)
 {
     while (htvm_hal_read(REG(SNITCH_REG_ROOM)) == 0) {
     }
@@ -82,12 +82,12 @@ uint32_t snitch_dma_start(const snitch_dma_t *what)
     return htvm_hal_read(REG(SNITCH_REG_STARTED)); /* it has not grown if the order was refused */
 }
 
-void snitch_dma_wait(uint32_t ticket)
+void cluster_dma_wait(uint32_t ticket)
 {
     await(ticket);
 }
 
-void snitch_dma_wait_all(void)
+void cluster_dma_wait_all(void)
 {
     await(htvm_hal_read(REG(SNITCH_REG_STARTED)));
 }

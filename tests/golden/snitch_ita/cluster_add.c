@@ -8,22 +8,22 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_OUT = 1440 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-        .to = snitch_l1(L1_IN0),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+        .to = cluster_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-        .to = snitch_l1(L1_IN1),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+        .to = cluster_l1(L1_IN1),
         .from = in1,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_add_t args = {
-        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_add_t args = {
+        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
+        .out = cluster_l1(L1_OUT),
         .operands = 2,
         .elements = 720,
         .flags = 0,
@@ -33,14 +33,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_add, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_add, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -67,22 +67,22 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-            .to = snitch_l1(L1_IN0),
+        cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+            .to = cluster_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = y_tiles[y].in_size * 30,
             .rows = 1,
         });
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-            .to = snitch_l1(L1_IN1),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+            .to = cluster_l1(L1_IN1),
             .from = in1 + y_tiles[y].in_start * 30u,
             .bytes = y_tiles[y].in_size * 30,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_add_t args = {
-            .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_add_t args = {
+            .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
+            .out = cluster_l1(L1_OUT),
             .operands = 2,
             .elements = y_tiles[y].out_size * 30,
             .flags = 0,
@@ -92,15 +92,15 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_add, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_add, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 30u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = y_tiles[y].out_size * 30,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -114,22 +114,22 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_OUT = 1440 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-        .to = snitch_l1(L1_IN0),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+        .to = cluster_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-        .to = snitch_l1(L1_IN1),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+        .to = cluster_l1(L1_IN1),
         .from = in1,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_add_t args = {
-        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_add_t args = {
+        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
+        .out = cluster_l1(L1_OUT),
         .operands = 2,
         .elements = 720,
         .flags = 0,
@@ -139,14 +139,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_add, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_add, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -173,22 +173,22 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
     for (uint32_t step = 0; step < 5u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-            .to = snitch_l1(L1_IN0),
+        cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+            .to = cluster_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = y_tiles[y].in_size * 30,
             .rows = 1,
         });
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-            .to = snitch_l1(L1_IN1),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+            .to = cluster_l1(L1_IN1),
             .from = in1 + y_tiles[y].in_start * 30u,
             .bytes = y_tiles[y].in_size * 30,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_add_t args = {
-            .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_add_t args = {
+            .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
+            .out = cluster_l1(L1_OUT),
             .operands = 2,
             .elements = y_tiles[y].out_size * 30,
             .flags = 0,
@@ -198,14 +198,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_add, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_add, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 30u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = y_tiles[y].out_size * 30,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -8,28 +8,28 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_IN2 = 1440, L1_OUT = 2160 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-        .to = snitch_l1(L1_IN0),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+        .to = cluster_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-        .to = snitch_l1(L1_IN1),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+        .to = cluster_l1(L1_IN1),
         .from = in1,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in2 */
-        .to = snitch_l1(L1_IN2),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in2 */
+        .to = cluster_l1(L1_IN2),
         .from = in2,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_add_t args = {
-        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1), snitch_l1(L1_IN2)},
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_add_t args = {
+        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1), cluster_l1(L1_IN2)},
+        .out = cluster_l1(L1_OUT),
         .operands = 3,
         .elements = 720,
         .flags = 0,
@@ -39,14 +39,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_add, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_add, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -74,28 +74,28 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-            .to = snitch_l1(L1_IN0),
+        cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+            .to = cluster_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-            .to = snitch_l1(L1_IN1),
+        cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+            .to = cluster_l1(L1_IN1),
             .from = in1 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in2 */
-            .to = snitch_l1(L1_IN2),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in2 */
+            .to = cluster_l1(L1_IN2),
             .from = in2 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_add_t args = {
-            .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1), snitch_l1(L1_IN2)},
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_add_t args = {
+            .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1), cluster_l1(L1_IN2)},
+            .out = cluster_l1(L1_OUT),
             .operands = 3,
             .elements = 120,
             .flags = 0,
@@ -105,15 +105,15 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_add, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_add, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 30u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 120,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -127,28 +127,28 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     enum { L1_IN0 = 0, L1_IN1 = 720, L1_IN2 = 1440, L1_OUT = 2160 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-        .to = snitch_l1(L1_IN0),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+        .to = cluster_l1(L1_IN0),
         .from = in0,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-        .to = snitch_l1(L1_IN1),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+        .to = cluster_l1(L1_IN1),
         .from = in1,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in2 */
-        .to = snitch_l1(L1_IN2),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in2 */
+        .to = cluster_l1(L1_IN2),
         .from = in2,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_add_t args = {
-        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1), snitch_l1(L1_IN2)},
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_add_t args = {
+        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1), cluster_l1(L1_IN2)},
+        .out = cluster_l1(L1_OUT),
         .operands = 3,
         .elements = 720,
         .flags = 0,
@@ -158,14 +158,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_add, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_add, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -193,28 +193,28 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-            .to = snitch_l1(L1_IN0),
+        cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+            .to = cluster_l1(L1_IN0),
             .from = in0 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-            .to = snitch_l1(L1_IN1),
+        cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+            .to = cluster_l1(L1_IN1),
             .from = in1 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in2 */
-            .to = snitch_l1(L1_IN2),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in2 */
+            .to = cluster_l1(L1_IN2),
             .from = in2 + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_add_t args = {
-            .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1), snitch_l1(L1_IN2)},
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_add_t args = {
+            .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1), cluster_l1(L1_IN2)},
+            .out = cluster_l1(L1_OUT),
             .operands = 3,
             .elements = 120,
             .flags = 0,
@@ -224,14 +224,14 @@ int32_t net_add(const int8_t *in0, const int8_t *in1, const int8_t *in2, int8_t 
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_add, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_add, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 30u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 120,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -8,24 +8,24 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 2704 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1080,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_conv_weights,
         .bytes = 2016,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_conv_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 72),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_conv_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 72),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .k = 18,
         .c = 12,
         .iy = 10,
@@ -47,14 +47,14 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_conv2d, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_conv2d, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 1620,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -80,25 +80,25 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 3u;
         const uint32_t k = tile % 3u;
         if (k == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 108u,
                 .bytes = y_tiles[y].in_size * 108,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_conv_weights + k * 896u,
             .bytes = 896,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_conv_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 32),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_conv_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 32),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .k = (k + 1u < 3u ? 8u : 2u),
             .c = 12,
             .iy = y_tiles[y].in_size,
@@ -120,17 +120,17 @@ int32_t net_conv(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_conv2d, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_conv2d, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (y_tiles[y].out_start * 9) * 18u + k * 8u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 3u ? 8u : 2u),
             .rows = y_tiles[y].out_size * 9,
             .from_stride = 8,
             .to_stride = 18,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -144,24 +144,24 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     enum { L1_IN = 3760, L1_OUT = 2128, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1080,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_conv_weights,
         .bytes = 2016,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_conv_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 72),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_conv_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 72),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .k = 18,
         .c = 12,
         .iy = 10,
@@ -183,14 +183,14 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_conv2d, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_conv2d, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 1620,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -208,25 +208,25 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 1080,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_conv_weights + k * 448u,
             .bytes = 448,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_conv_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 16),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_conv_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 16),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .k = (k + 1u < 5u ? 4u : 2u),
             .c = 12,
             .iy = 10,
@@ -248,16 +248,16 @@ int32_t net_conv(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_conv2d, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_conv2d, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + k * 4u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 5u ? 4u : 2u),
             .rows = 90,
             .from_stride = 4,
             .to_stride = 18,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

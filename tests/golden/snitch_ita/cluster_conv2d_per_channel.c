@@ -8,23 +8,23 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 1440 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1080,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_conv_weights,
         .bytes = 2112,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_conv_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 164),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_conv_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 164),
+        .out = cluster_l1(L1_OUT),
         .k = 18,
         .c = 12,
         .iy = 10,
@@ -39,21 +39,21 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         .pad_left = 1,
         .in_pitch = 12,
         .out_pitch = 18,
-        .flags = SNITCH_PER_CHANNEL,
-        .requant.muls = snitch_l1(L1_WEIGHTS),
-        .requant.adds = snitch_l1(L1_WEIGHTS + 72),
-        .requant.shifts = snitch_l1(L1_WEIGHTS + 144),
+        .flags = CLUSTER_PER_CHANNEL,
+        .requant.muls = cluster_l1(L1_WEIGHTS),
+        .requant.adds = cluster_l1(L1_WEIGHTS + 72),
+        .requant.shifts = cluster_l1(L1_WEIGHTS + 144),
         .requant.low = 0,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_conv2d, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_conv2d, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 360,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -79,24 +79,24 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 2u;
         const uint32_t k = tile % 2u;
         if (k == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 108u,
                 .bytes = y_tiles[y].in_size * 108,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_conv_weights + k * 1408u,
             .bytes = 1408,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_conv_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 108),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_conv_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 108),
+            .out = cluster_l1(L1_OUT),
             .k = (k + 1u < 2u ? 12u : 6u),
             .c = 12,
             .iy = y_tiles[y].in_size,
@@ -111,24 +111,24 @@ int32_t net_conv(const int8_t *in, int8_t *out)
             .pad_left = 1,
             .in_pitch = 12,
             .out_pitch = 12,
-            .flags = SNITCH_PER_CHANNEL,
-            .requant.muls = snitch_l1(L1_WEIGHTS),
-            .requant.adds = snitch_l1(L1_WEIGHTS + 48),
-            .requant.shifts = snitch_l1(L1_WEIGHTS + 96),
+            .flags = CLUSTER_PER_CHANNEL,
+            .requant.muls = cluster_l1(L1_WEIGHTS),
+            .requant.adds = cluster_l1(L1_WEIGHTS + 48),
+            .requant.shifts = cluster_l1(L1_WEIGHTS + 96),
             .requant.low = 0,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_conv2d, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_conv2d, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (y_tiles[y].out_start * 4) * 18u + k * 12u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 2u ? 12u : 6u),
             .rows = y_tiles[y].out_size * 4,
             .from_stride = 12,
             .to_stride = 18,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -142,23 +142,23 @@ int32_t net_conv(const int8_t *in, int8_t *out)
     enum { L1_IN = 2192, L1_OUT = 3280, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1080,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_conv_weights,
         .bytes = 2112,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_conv_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 164),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_conv_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 164),
+        .out = cluster_l1(L1_OUT),
         .k = 18,
         .c = 12,
         .iy = 10,
@@ -173,21 +173,21 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         .pad_left = 1,
         .in_pitch = 12,
         .out_pitch = 18,
-        .flags = SNITCH_PER_CHANNEL,
-        .requant.muls = snitch_l1(L1_WEIGHTS),
-        .requant.adds = snitch_l1(L1_WEIGHTS + 72),
-        .requant.shifts = snitch_l1(L1_WEIGHTS + 144),
+        .flags = CLUSTER_PER_CHANNEL,
+        .requant.muls = cluster_l1(L1_WEIGHTS),
+        .requant.adds = cluster_l1(L1_WEIGHTS + 72),
+        .requant.shifts = cluster_l1(L1_WEIGHTS + 144),
         .requant.low = 0,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_conv2d, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_conv2d, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 360,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -205,24 +205,24 @@ int32_t net_conv(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 1080,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_conv_weights + k * 944u,
             .bytes = 944,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_conv_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 72),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_conv_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 72),
+            .out = cluster_l1(L1_OUT),
             .k = (k + 1u < 3u ? 8u : 2u),
             .c = 12,
             .iy = 10,
@@ -237,23 +237,23 @@ int32_t net_conv(const int8_t *in, int8_t *out)
             .pad_left = 1,
             .in_pitch = 12,
             .out_pitch = 8,
-            .flags = SNITCH_PER_CHANNEL,
-            .requant.muls = snitch_l1(L1_WEIGHTS),
-            .requant.adds = snitch_l1(L1_WEIGHTS + 32),
-            .requant.shifts = snitch_l1(L1_WEIGHTS + 64),
+            .flags = CLUSTER_PER_CHANNEL,
+            .requant.muls = cluster_l1(L1_WEIGHTS),
+            .requant.adds = cluster_l1(L1_WEIGHTS + 32),
+            .requant.shifts = cluster_l1(L1_WEIGHTS + 64),
             .requant.low = 0,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_conv2d, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_conv2d, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + k * 8u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 3u ? 8u : 2u),
             .rows = 20,
             .from_stride = 8,
             .to_stride = 18,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

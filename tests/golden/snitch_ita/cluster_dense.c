@@ -8,24 +8,24 @@ int32_t net_dense(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 70, L1_WEIGHTS = 112 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 70,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_dense_weights,
         .bytes = 2752,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_gemm_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 148),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_gemm_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 148),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .rows = 1,
         .k = 37,
         .c = 70,
@@ -38,14 +38,14 @@ int32_t net_dense(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_gemm, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_gemm, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 37,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -63,25 +63,25 @@ int32_t net_dense(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 70,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_dense_weights + k * 1184u,
             .bytes = 1184,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_gemm_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 64),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_gemm_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 64),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .rows = 1,
             .k = (k + 1u < 3u ? 16u : 5u),
             .c = 70,
@@ -94,17 +94,17 @@ int32_t net_dense(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_gemm, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_gemm, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + k * 16u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 3u ? 16u : 5u),
             .rows = 1,
             .from_stride = 16,
             .to_stride = 37,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -118,24 +118,24 @@ int32_t net_dense(const int8_t *in, int8_t *out)
     enum { L1_IN = 2848, L1_OUT = 2928, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 70,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_dense_weights,
         .bytes = 2752,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_gemm_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 148),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_gemm_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 148),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .rows = 1,
         .k = 37,
         .c = 70,
@@ -148,14 +148,14 @@ int32_t net_dense(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_gemm, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_gemm, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 37,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -173,25 +173,25 @@ int32_t net_dense(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 70,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_dense_weights + k * 1184u,
             .bytes = 1184,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_gemm_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 64),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_gemm_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 64),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .rows = 1,
             .k = (k + 1u < 3u ? 16u : 5u),
             .c = 70,
@@ -204,16 +204,16 @@ int32_t net_dense(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_gemm, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_gemm, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + k * 16u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 3u ? 16u : 5u),
             .rows = 1,
             .from_stride = 16,
             .to_stride = 37,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

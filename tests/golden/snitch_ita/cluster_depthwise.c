@@ -8,24 +8,24 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 1080, L1_WEIGHTS = 2160 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1080,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_depthwise_weights,
         .bytes = 160,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_conv_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 48),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_conv_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 48),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .k = 12,
         .c = 12,
         .iy = 10,
@@ -47,14 +47,14 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_depthwise, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_depthwise, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 1080,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -86,26 +86,26 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     for (uint32_t step = 0; step < 10u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-            .to = snitch_l1(L1_IN),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+            .to = cluster_l1(L1_IN),
             .from = in + y_tiles[y].in_start * 108u,
             .bytes = y_tiles[y].in_size * 108,
             .rows = 1,
         });
         if (tile == 0u) { /* weights */
-            ready = snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_WEIGHTS),
+            ready = cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_WEIGHTS),
                 .from = net_depthwise_weights,
                 .bytes = 160,
                 .rows = 1,
             });
         }
-        snitch_dma_wait(ready);
-        const snitch_conv_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 48),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_conv_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 48),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .k = 12,
             .c = 12,
             .iy = y_tiles[y].in_size,
@@ -127,15 +127,15 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_depthwise, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_depthwise, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (y_tiles[y].out_start * 9) * 12u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 108,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -149,24 +149,24 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 1088, L1_WEIGHTS = 2176 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1080,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_depthwise_weights,
         .bytes = 160,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_conv_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 48),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_conv_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 48),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .k = 12,
         .c = 12,
         .iy = 10,
@@ -188,14 +188,14 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_depthwise, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_depthwise, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 1080,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -227,26 +227,26 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
     for (uint32_t step = 0; step < 10u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-            .to = snitch_l1(L1_IN),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+            .to = cluster_l1(L1_IN),
             .from = in + y_tiles[y].in_start * 108u,
             .bytes = y_tiles[y].in_size * 108,
             .rows = 1,
         });
         if (tile == 0u) { /* weights */
-            ready = snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_WEIGHTS),
+            ready = cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_WEIGHTS),
                 .from = net_depthwise_weights,
                 .bytes = 160,
                 .rows = 1,
             });
         }
-        snitch_dma_wait(ready);
-        const snitch_conv_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 48),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_conv_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 48),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .k = 12,
             .c = 12,
             .iy = y_tiles[y].in_size,
@@ -268,14 +268,14 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_depthwise, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_depthwise, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (y_tiles[y].out_start * 9) * 12u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 108,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

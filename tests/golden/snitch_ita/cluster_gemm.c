@@ -8,24 +8,24 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_gemm_weights,
         .bytes = 752,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_gemm_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 88),
-        .bias = snitch_l1(L1_WEIGHTS),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_gemm_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 88),
+        .bias = cluster_l1(L1_WEIGHTS),
+        .out = cluster_l1(L1_OUT),
         .rows = 24,
         .k = 22,
         .c = 30,
@@ -38,14 +38,14 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_gemm, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_gemm, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 528,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -71,25 +71,25 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 6u;
         const uint32_t k = tile % 6u;
         if (k == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 30u,
                 .bytes = y_tiles[y].in_size * 30,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 144u,
             .bytes = 144,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_gemm_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 16),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_gemm_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 16),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .rows = y_tiles[y].out_size,
             .k = (k + 1u < 6u ? 4u : 2u),
             .c = 30,
@@ -102,17 +102,17 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_gemm, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_gemm, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 22u + k * 4u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 6u ? 4u : 2u),
             .rows = y_tiles[y].out_size,
             .from_stride = 4,
             .to_stride = 22,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -145,15 +145,15 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
-            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-                .to = snitch_l1(L1_IN + y % 2u * 360u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+                .to = cluster_l1(L1_IN + y % 2u * 360u),
                 .from = in + y_tiles[y].in_start * 30u,
                 .bytes = 360,
                 .rows = 1,
             });
             if (tile == 0u) { /* weights */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_WEIGHTS),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
                     .from = net_gemm_weights,
                     .bytes = 752,
                     .rows = 1,
@@ -163,12 +163,12 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (step >= 1u) { /* compute, store */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
-            snitch_dma_wait(wanted);
-            const snitch_gemm_t args = {
-                .in = snitch_l1(L1_IN + y % 2u * 360u),
-                .weights = snitch_l1(L1_WEIGHTS + 88),
-                .bias = snitch_l1(L1_WEIGHTS),
-                .out = snitch_l1(L1_OUT + tile % 2u * 264u),
+            cluster_dma_wait(wanted);
+            const cluster_gemm_t args = {
+                .in = cluster_l1(L1_IN + y % 2u * 360u),
+                .weights = cluster_l1(L1_WEIGHTS + 88),
+                .bias = cluster_l1(L1_WEIGHTS),
+                .out = cluster_l1(L1_OUT + tile % 2u * 264u),
                 .rows = 12,
                 .k = 22,
                 .c = 30,
@@ -181,16 +181,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .requant.low = -128,
                 .requant.high = 127,
             };
-            snitch_cluster_run(snitch_gemm, &args);
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_run(cluster_gemm, &args);
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 22u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 264u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 264u),
                 .bytes = 264,
                 .rows = 1,
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -216,25 +216,25 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 3u;
         const uint32_t k = tile % 3u;
         if (k == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 30u,
                 .bytes = y_tiles[y].in_size * 30,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 272u,
             .bytes = 272,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_gemm_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 32),
-            .bias = snitch_l1(L1_WEIGHTS),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_gemm_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 32),
+            .bias = cluster_l1(L1_WEIGHTS),
+            .out = cluster_l1(L1_OUT),
             .rows = y_tiles[y].out_size,
             .k = (k + 1u < 3u ? 8u : 6u),
             .c = 30,
@@ -247,16 +247,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_gemm, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_gemm, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 22u + k * 8u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 3u ? 8u : 6u),
             .rows = y_tiles[y].out_size,
             .from_stride = 8,
             .to_stride = 22,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

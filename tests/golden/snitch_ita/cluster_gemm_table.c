@@ -8,44 +8,44 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 720, L1_WEIGHTS = 1248 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_gemm_weights,
         .bytes = 1120,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_gemm_t args = {
-        .in = snitch_l1(L1_IN),
-        .weights = snitch_l1(L1_WEIGHTS + 200),
-        .out = snitch_l1(L1_OUT),
-        .table = snitch_l1(L1_WEIGHTS + 860),
+    cluster_dma_wait(ready);
+    const cluster_gemm_t args = {
+        .in = cluster_l1(L1_IN),
+        .weights = cluster_l1(L1_WEIGHTS + 200),
+        .out = cluster_l1(L1_OUT),
+        .table = cluster_l1(L1_WEIGHTS + 860),
         .rows = 24,
         .k = 22,
         .c = 30,
         .in_pitch = 30,
         .out_pitch = 24,
-        .flags = SNITCH_OUT_TRANSPOSED | SNITCH_IN_UNSIGNED | SNITCH_PER_CHANNEL,
-        .requant.muls = snitch_l1(L1_WEIGHTS),
-        .requant.adds = snitch_l1(L1_WEIGHTS + 88),
-        .requant.shifts = snitch_l1(L1_WEIGHTS + 176),
+        .flags = CLUSTER_OUT_TRANSPOSED | CLUSTER_IN_UNSIGNED | CLUSTER_PER_CHANNEL,
+        .requant.muls = cluster_l1(L1_WEIGHTS),
+        .requant.adds = cluster_l1(L1_WEIGHTS + 88),
+        .requant.shifts = cluster_l1(L1_WEIGHTS + 176),
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_gemm, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_gemm, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 528,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -63,46 +63,46 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 720,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 576u,
             .bytes = 576,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
-        const snitch_gemm_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 72),
-            .out = snitch_l1(L1_OUT),
-            .table = snitch_l1(L1_WEIGHTS + 312),
+        cluster_dma_wait(ready);
+        const cluster_gemm_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 72),
+            .out = cluster_l1(L1_OUT),
+            .table = cluster_l1(L1_WEIGHTS + 312),
             .rows = 24,
             .k = (k + 1u < 3u ? 8u : 6u),
             .c = 30,
             .in_pitch = 30,
             .out_pitch = 24,
-            .flags = SNITCH_OUT_TRANSPOSED | SNITCH_IN_UNSIGNED | SNITCH_PER_CHANNEL,
-            .requant.muls = snitch_l1(L1_WEIGHTS),
-            .requant.adds = snitch_l1(L1_WEIGHTS + 32),
-            .requant.shifts = snitch_l1(L1_WEIGHTS + 64),
+            .flags = CLUSTER_OUT_TRANSPOSED | CLUSTER_IN_UNSIGNED | CLUSTER_PER_CHANNEL,
+            .requant.muls = cluster_l1(L1_WEIGHTS),
+            .requant.adds = cluster_l1(L1_WEIGHTS + 32),
+            .requant.shifts = cluster_l1(L1_WEIGHTS + 64),
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_gemm, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_gemm, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (k * 8u) * 24u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = ((k + 1u < 3u ? 8u : 6u)) * 24,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -135,15 +135,15 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
-            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-                .to = snitch_l1(L1_IN + y % 2u * 360u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+                .to = cluster_l1(L1_IN + y % 2u * 360u),
                 .from = in + y_tiles[y].in_start * 30u,
                 .bytes = 360,
                 .rows = 1,
             });
             if (tile == 0u) { /* weights */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_WEIGHTS),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
                     .from = net_gemm_weights,
                     .bytes = 1120,
                     .rows = 1,
@@ -153,28 +153,28 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (step >= 1u) { /* compute, store */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
-            snitch_dma_wait(wanted);
-            const snitch_gemm_t args = {
-                .in = snitch_l1(L1_IN + y % 2u * 360u),
-                .weights = snitch_l1(L1_WEIGHTS + 200),
-                .out = snitch_l1(L1_OUT + tile % 2u * 264u),
-                .table = snitch_l1(L1_WEIGHTS + 860),
+            cluster_dma_wait(wanted);
+            const cluster_gemm_t args = {
+                .in = cluster_l1(L1_IN + y % 2u * 360u),
+                .weights = cluster_l1(L1_WEIGHTS + 200),
+                .out = cluster_l1(L1_OUT + tile % 2u * 264u),
+                .table = cluster_l1(L1_WEIGHTS + 860),
                 .rows = 12,
                 .k = 22,
                 .c = 30,
                 .in_pitch = 30,
                 .out_pitch = 12,
-                .flags = SNITCH_OUT_TRANSPOSED | SNITCH_IN_UNSIGNED | SNITCH_PER_CHANNEL,
-                .requant.muls = snitch_l1(L1_WEIGHTS),
-                .requant.adds = snitch_l1(L1_WEIGHTS + 88),
-                .requant.shifts = snitch_l1(L1_WEIGHTS + 176),
+                .flags = CLUSTER_OUT_TRANSPOSED | CLUSTER_IN_UNSIGNED | CLUSTER_PER_CHANNEL,
+                .requant.muls = cluster_l1(L1_WEIGHTS),
+                .requant.adds = cluster_l1(L1_WEIGHTS + 88),
+                .requant.shifts = cluster_l1(L1_WEIGHTS + 176),
                 .requant.low = -128,
                 .requant.high = 127,
             };
-            snitch_cluster_run(snitch_gemm, &args);
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_run(cluster_gemm, &args);
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start,
-                .from = snitch_l1(L1_OUT + tile % 2u * 264u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 264u),
                 .bytes = 12,
                 .rows = 22,
                 .from_stride = 12,
@@ -182,7 +182,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -210,48 +210,48 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     for (uint32_t step = 0; step < 6u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-            .to = snitch_l1(L1_IN),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+            .to = cluster_l1(L1_IN),
             .from = in + y_tiles[y].in_start * 30u,
             .bytes = 120,
             .rows = 1,
         });
         if (tile == 0u) { /* weights */
-            ready = snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_WEIGHTS),
+            ready = cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_WEIGHTS),
                 .from = net_gemm_weights,
                 .bytes = 1120,
                 .rows = 1,
             });
         }
-        snitch_dma_wait(ready);
-        const snitch_gemm_t args = {
-            .in = snitch_l1(L1_IN),
-            .weights = snitch_l1(L1_WEIGHTS + 200),
-            .out = snitch_l1(L1_OUT),
-            .table = snitch_l1(L1_WEIGHTS + 860),
+        cluster_dma_wait(ready);
+        const cluster_gemm_t args = {
+            .in = cluster_l1(L1_IN),
+            .weights = cluster_l1(L1_WEIGHTS + 200),
+            .out = cluster_l1(L1_OUT),
+            .table = cluster_l1(L1_WEIGHTS + 860),
             .rows = 4,
             .k = 22,
             .c = 30,
             .in_pitch = 30,
             .out_pitch = 4,
-            .flags = SNITCH_OUT_TRANSPOSED | SNITCH_IN_UNSIGNED | SNITCH_PER_CHANNEL,
-            .requant.muls = snitch_l1(L1_WEIGHTS),
-            .requant.adds = snitch_l1(L1_WEIGHTS + 88),
-            .requant.shifts = snitch_l1(L1_WEIGHTS + 176),
+            .flags = CLUSTER_OUT_TRANSPOSED | CLUSTER_IN_UNSIGNED | CLUSTER_PER_CHANNEL,
+            .requant.muls = cluster_l1(L1_WEIGHTS),
+            .requant.adds = cluster_l1(L1_WEIGHTS + 88),
+            .requant.shifts = cluster_l1(L1_WEIGHTS + 176),
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_gemm, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_gemm, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 4,
             .rows = 22,
             .from_stride = 4,
             .to_stride = 24,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

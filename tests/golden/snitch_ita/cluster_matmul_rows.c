@@ -8,42 +8,42 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     enum { L1_IN = 0, L1_SECOND = 1440, L1_OUT = 2768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1440,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* second */
-        .to = snitch_l1(L1_SECOND),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* second */
+        .to = cluster_l1(L1_SECOND),
         .from = second,
         .bytes = 1320,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_matmul_t args = {
-        .a = snitch_l1(L1_IN),
-        .second = snitch_l1(L1_SECOND),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_matmul_t args = {
+        .a = cluster_l1(L1_IN),
+        .second = cluster_l1(L1_SECOND),
+        .out = cluster_l1(L1_OUT),
         .batch = 2,
         .rows = 24,
         .k = 22,
         .c = 30,
-        .flags = SNITCH_B_ROWS,
+        .flags = CLUSTER_B_ROWS,
         .requant.mul = 37,
         .requant.add = 1024,
         .requant.shift = 11,
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_matmul, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_matmul, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 1056,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -67,45 +67,45 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     for (uint32_t step = 0; step < 2u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-            .to = snitch_l1(L1_IN),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+            .to = cluster_l1(L1_IN),
             .from = in + y_tiles[y].in_start * 720u,
             .bytes = 720,
             .rows = 1,
         });
         if (tile == 0u) { /* second */
-            ready = snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_SECOND),
+            ready = cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_SECOND),
                 .from = second,
                 .bytes = 1320,
                 .rows = 1,
             });
         }
-        snitch_dma_wait(ready);
-        const snitch_matmul_t args = {
-            .a = snitch_l1(L1_IN),
-            .second = snitch_l1(L1_SECOND + y_tiles[y].out_start * 660u),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_matmul_t args = {
+            .a = cluster_l1(L1_IN),
+            .second = cluster_l1(L1_SECOND + y_tiles[y].out_start * 660u),
+            .out = cluster_l1(L1_OUT),
             .batch = 1,
             .rows = 24,
             .k = 22,
             .c = 30,
-            .flags = SNITCH_B_ROWS,
+            .flags = CLUSTER_B_ROWS,
             .requant.mul = 37,
             .requant.add = 1024,
             .requant.shift = 11,
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_matmul, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_matmul, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 528u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 528,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -119,42 +119,42 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     enum { L1_IN = 0, L1_SECOND = 1440, L1_OUT = 2768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 1440,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* second */
-        .to = snitch_l1(L1_SECOND),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* second */
+        .to = cluster_l1(L1_SECOND),
         .from = second,
         .bytes = 1320,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_matmul_t args = {
-        .a = snitch_l1(L1_IN),
-        .second = snitch_l1(L1_SECOND),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_matmul_t args = {
+        .a = cluster_l1(L1_IN),
+        .second = cluster_l1(L1_SECOND),
+        .out = cluster_l1(L1_OUT),
         .batch = 2,
         .rows = 24,
         .k = 22,
         .c = 30,
-        .flags = SNITCH_B_ROWS,
+        .flags = CLUSTER_B_ROWS,
         .requant.mul = 37,
         .requant.add = 1024,
         .requant.shift = 11,
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_matmul, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_matmul, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 1056,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -178,44 +178,44 @@ int32_t net_matmul(const int8_t *in, const int8_t *second, int8_t *out)
     for (uint32_t step = 0; step < 2u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-            .to = snitch_l1(L1_IN),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+            .to = cluster_l1(L1_IN),
             .from = in + y_tiles[y].in_start * 720u,
             .bytes = 720,
             .rows = 1,
         });
         if (tile == 0u) { /* second */
-            ready = snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_SECOND),
+            ready = cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_SECOND),
                 .from = second,
                 .bytes = 1320,
                 .rows = 1,
             });
         }
-        snitch_dma_wait(ready);
-        const snitch_matmul_t args = {
-            .a = snitch_l1(L1_IN),
-            .second = snitch_l1(L1_SECOND + y_tiles[y].out_start * 660u),
-            .out = snitch_l1(L1_OUT),
+        cluster_dma_wait(ready);
+        const cluster_matmul_t args = {
+            .a = cluster_l1(L1_IN),
+            .second = cluster_l1(L1_SECOND + y_tiles[y].out_start * 660u),
+            .out = cluster_l1(L1_OUT),
             .batch = 1,
             .rows = 24,
             .k = 22,
             .c = 30,
-            .flags = SNITCH_B_ROWS,
+            .flags = CLUSTER_B_ROWS,
             .requant.mul = 37,
             .requant.add = 1024,
             .requant.shift = 11,
             .requant.low = -128,
             .requant.high = 127,
         };
-        snitch_cluster_run(snitch_matmul, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_matmul, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 528u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 528,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

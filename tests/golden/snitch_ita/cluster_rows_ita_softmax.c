@@ -6,31 +6,31 @@ int32_t net_rows(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 720 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_ita_softmax_t args = {
-        .in = snitch_l1(L1_IN),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_ita_softmax_t args = {
+        .in = cluster_l1(L1_IN),
+        .out = cluster_l1(L1_OUT),
         .rows = 24,
         .n = 30,
         .group = 16,
         .step_bits = 5,
         .numerator = 65280,
-        .flags = SNITCH_OUT_UNSIGNED,
+        .flags = CLUSTER_OUT_UNSIGNED,
     };
-    snitch_cluster_run(snitch_ita_softmax, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_ita_softmax, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -42,30 +42,30 @@ int32_t net_rows(const int8_t *in, int8_t *out)
     enum { L1_IN = 0, L1_OUT = 720 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_ita_softmax_t args = {
-        .in = snitch_l1(L1_IN),
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_ita_softmax_t args = {
+        .in = cluster_l1(L1_IN),
+        .out = cluster_l1(L1_OUT),
         .rows = 24,
         .n = 30,
         .group = 16,
         .step_bits = 5,
         .numerator = 65280,
-        .flags = SNITCH_OUT_UNSIGNED,
+        .flags = CLUSTER_OUT_UNSIGNED,
     };
-    snitch_cluster_run(snitch_ita_softmax, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_ita_softmax, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

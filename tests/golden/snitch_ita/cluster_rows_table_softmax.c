@@ -6,36 +6,36 @@ int32_t net_rows(const int8_t *in, int8_t *out)
     enum { L1_IN = 1024, L1_OUT = 1744, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 720,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_rows_constants,
         .bytes = 1024,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_table_softmax_t args = {
-        .in = snitch_l1(L1_IN),
-        .out = snitch_l1(L1_OUT),
-        .exponentials = snitch_l1(L1_WEIGHTS),
+    cluster_dma_wait(ready);
+    const cluster_table_softmax_t args = {
+        .in = cluster_l1(L1_IN),
+        .out = cluster_l1(L1_OUT),
+        .exponentials = cluster_l1(L1_WEIGHTS),
         .rows = 24,
         .n = 30,
         .levels = 256,
-        .flags = SNITCH_OUT_UNSIGNED,
+        .flags = CLUSTER_OUT_UNSIGNED,
     };
-    snitch_cluster_run(snitch_table_softmax, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_table_softmax, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 720,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -58,38 +58,38 @@ int32_t net_rows(const int8_t *in, int8_t *out)
     for (uint32_t step = 0; step < 3u; ++step) {
         const uint32_t tile = step;
         const uint32_t y = tile;
-        ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-            .to = snitch_l1(L1_IN),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+            .to = cluster_l1(L1_IN),
             .from = in + y_tiles[y].in_start * 30u,
             .bytes = 240,
             .rows = 1,
         });
         if (tile == 0u) { /* weights */
-            ready = snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_WEIGHTS),
+            ready = cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_WEIGHTS),
                 .from = net_rows_constants,
                 .bytes = 1024,
                 .rows = 1,
             });
         }
-        snitch_dma_wait(ready);
-        const snitch_table_softmax_t args = {
-            .in = snitch_l1(L1_IN),
-            .out = snitch_l1(L1_OUT),
-            .exponentials = snitch_l1(L1_WEIGHTS),
+        cluster_dma_wait(ready);
+        const cluster_table_softmax_t args = {
+            .in = cluster_l1(L1_IN),
+            .out = cluster_l1(L1_OUT),
+            .exponentials = cluster_l1(L1_WEIGHTS),
             .rows = 8,
             .n = 30,
             .levels = 256,
-            .flags = SNITCH_OUT_UNSIGNED,
+            .flags = CLUSTER_OUT_UNSIGNED,
         };
-        snitch_cluster_run(snitch_table_softmax, &args);
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_run(cluster_table_softmax, &args);
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 30u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 240,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -21,7 +21,7 @@ int32_t net_mha_query(const int8_t *in)
         if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 128,
                 .cols = 64,
@@ -53,15 +53,15 @@ int32_t net_mha_query(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 4288u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
                 .from = net_mha_query_weights + k * 4288u,
                 .bytes = 4288,
                 .rows = 1,
@@ -94,7 +94,7 @@ int32_t net_mha_key(const int8_t *in)
         if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 128,
                 .cols = 64,
@@ -126,15 +126,15 @@ int32_t net_mha_key(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 4288u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
                 .from = net_mha_key_weights + k * 4288u,
                 .bytes = 4288,
                 .rows = 1,
@@ -167,7 +167,7 @@ int32_t net_mha_value(const int8_t *in)
         if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 64,
                 .cols = 128,
@@ -199,15 +199,15 @@ int32_t net_mha_value(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 4288u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
                 .from = net_mha_value_weights + k * 4288u,
                 .bytes = 4288,
                 .rows = 1,
@@ -285,13 +285,13 @@ int32_t net_mha(int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_weights,
         .bytes = 8384,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -315,12 +315,12 @@ int32_t net_mha(int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -8,19 +8,19 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_query_weights,
         .bytes = 8576,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 128,
@@ -44,13 +44,13 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -64,19 +64,19 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_key_weights,
         .bytes = 8576,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 128,
@@ -100,13 +100,13 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -120,19 +120,19 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_value_weights,
         .bytes = 8576,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 128,
@@ -156,13 +156,13 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -176,25 +176,25 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of query */
-        .to = snitch_l1(L1_QUERY),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of query */
+        .to = cluster_l1(L1_QUERY),
         .from = query,
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_start(&(snitch_dma_t){ /* key */
-        .to = snitch_l1(L1_KEY),
+    cluster_dma_start(&(cluster_dma_t){ /* key */
+        .to = cluster_l1(L1_KEY),
         .from = key,
         .bytes = 16384,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* value */
-        .to = snitch_l1(L1_VALUE),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* value */
+        .to = cluster_l1(L1_VALUE),
         .from = value,
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     for (uint32_t head = 0; head < 2u; ++head) {
         for (uint32_t row = 0; row < 128; row += 64u) {
             const snitch_ita_task_t scores = {
@@ -241,13 +241,13 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -261,19 +261,19 @@ int32_t net_mha(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 16384,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_weights,
         .bytes = 8384,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -297,12 +297,12 @@ int32_t net_mha(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -8,19 +8,19 @@ int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head0_query_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -44,13 +44,13 @@ int32_t net_mha_head0_query(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -64,19 +64,19 @@ int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head0_key_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -100,13 +100,13 @@ int32_t net_mha_head0_key(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -120,19 +120,19 @@ int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head0_value_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 64,
         .cols = 128,
@@ -156,13 +156,13 @@ int32_t net_mha_head0_value(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -176,25 +176,25 @@ int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of query */
-        .to = snitch_l1(L1_QUERY),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of query */
+        .to = cluster_l1(L1_QUERY),
         .from = query,
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_start(&(snitch_dma_t){ /* key */
-        .to = snitch_l1(L1_KEY),
+    cluster_dma_start(&(cluster_dma_t){ /* key */
+        .to = cluster_l1(L1_KEY),
         .from = key,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* value */
-        .to = snitch_l1(L1_VALUE),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* value */
+        .to = cluster_l1(L1_VALUE),
         .from = value,
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     for (uint32_t row = 0; row < 128; row += 64u) {
         const snitch_ita_task_t scores = {
             .rows = 64,
@@ -239,13 +239,13 @@ int32_t net_mha_head0_context(const int8_t *query, const int8_t *key, const int8
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -259,19 +259,19 @@ int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head0_output_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -295,13 +295,13 @@ int32_t net_mha_head0_output(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -315,19 +315,19 @@ int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head1_query_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -351,13 +351,13 @@ int32_t net_mha_head1_query(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -371,19 +371,19 @@ int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head1_key_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -407,13 +407,13 @@ int32_t net_mha_head1_key(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -427,19 +427,19 @@ int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head1_value_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 64,
         .cols = 128,
@@ -463,13 +463,13 @@ int32_t net_mha_head1_value(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -483,25 +483,25 @@ int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of query */
-        .to = snitch_l1(L1_QUERY),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of query */
+        .to = cluster_l1(L1_QUERY),
         .from = query,
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_start(&(snitch_dma_t){ /* key */
-        .to = snitch_l1(L1_KEY),
+    cluster_dma_start(&(cluster_dma_t){ /* key */
+        .to = cluster_l1(L1_KEY),
         .from = key,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* value */
-        .to = snitch_l1(L1_VALUE),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* value */
+        .to = cluster_l1(L1_VALUE),
         .from = value,
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     for (uint32_t row = 0; row < 128; row += 64u) {
         const snitch_ita_task_t scores = {
             .rows = 64,
@@ -546,13 +546,13 @@ int32_t net_mha_head1_context(const int8_t *query, const int8_t *key, const int8
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -566,19 +566,19 @@ int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_head1_output_weights,
         .bytes = 4288,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -602,13 +602,13 @@ int32_t net_mha_head1_output(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -620,22 +620,22 @@ int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
     enum { L1_IN0 = 0, L1_IN1 = 8192, L1_OUT = 16384 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-        .to = snitch_l1(L1_IN0),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+        .to = cluster_l1(L1_IN0),
         .from = in0,
         .bytes = 8192,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in1 */
-        .to = snitch_l1(L1_IN1),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+        .to = cluster_l1(L1_IN1),
         .from = in1,
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_add_t args = {
-        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_add_t args = {
+        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
+        .out = cluster_l1(L1_OUT),
         .operands = 2,
         .elements = 8192,
         .flags = 0,
@@ -645,13 +645,13 @@ int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_add, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_add, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -29,7 +29,7 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
         if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = (y_tiles[y].out_size + 63u) & ~63u,
                 .cols = 64,
@@ -57,9 +57,9 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = y_tiles[y].out_size * 64,
                 .rows = 1,
             });
@@ -67,8 +67,8 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
         if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
-            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-                .to = snitch_l1(L1_IN + y % 2u * 8192u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+                .to = cluster_l1(L1_IN + y % 2u * 8192u),
                 .from = in + y_tiles[y].in_start * 70u,
                 .bytes = 70,
                 .rows = y_tiles[y].in_size,
@@ -76,8 +76,8 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
                 .from_stride = 70,
             });
             if (tile == 0u) { /* weights */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_WEIGHTS),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
                     .from = net_mha_query_weights,
                     .bytes = 8384,
                     .rows = 1,
@@ -85,7 +85,7 @@ int32_t net_mha_query(const int8_t *in, int8_t *out)
             }
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -120,7 +120,7 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
         if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = (y_tiles[y].out_size + 63u) & ~63u,
                 .cols = 64,
@@ -148,9 +148,9 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = y_tiles[y].out_size * 64,
                 .rows = 1,
             });
@@ -158,8 +158,8 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
         if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
-            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-                .to = snitch_l1(L1_IN + y % 2u * 8192u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+                .to = cluster_l1(L1_IN + y % 2u * 8192u),
                 .from = in + y_tiles[y].in_start * 70u,
                 .bytes = 70,
                 .rows = y_tiles[y].in_size,
@@ -167,8 +167,8 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
                 .from_stride = 70,
             });
             if (tile == 0u) { /* weights */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_WEIGHTS),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
                     .from = net_mha_key_weights,
                     .bytes = 8384,
                     .rows = 1,
@@ -176,7 +176,7 @@ int32_t net_mha_key(const int8_t *in, int8_t *out)
             }
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -190,21 +190,21 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 70,
         .rows = 150,
         .to_stride = 128,
         .from_stride = 70,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_mha_value_weights,
         .bytes = 8384,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 64,
         .cols = 192,
@@ -228,15 +228,15 @@ int32_t net_mha_value(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 150,
         .rows = 64,
         .from_stride = 192,
         .to_stride = 150,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -271,7 +271,7 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
         if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             for (uint32_t row = 0; row < y_tiles[y].out_size; row += 64u) {
                 const snitch_ita_task_t scores = {
                     .rows = 64,
@@ -320,9 +320,9 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = y_tiles[y].out_size * 64,
                 .rows = 1,
             });
@@ -336,23 +336,23 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
                     return code;
                 }
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of query */
-                .to = snitch_l1(L1_QUERY),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of query */
+                .to = cluster_l1(L1_QUERY),
                 .from = query + y_tiles[y].in_start * 64u,
                 .bytes = y_tiles[y].in_size * 64,
                 .rows = 1,
             });
             if (tile == 0u) { /* key */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_KEY),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_KEY),
                     .from = key,
                     .bytes = 9600,
                     .rows = 1,
                 });
             }
             if (tile == 0u) { /* value */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_VALUE),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_VALUE),
                     .from = value,
                     .bytes = 150,
                     .rows = 64,
@@ -362,7 +362,7 @@ int32_t net_mha_context(const int8_t *query, const int8_t *key, const int8_t *va
             }
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -397,7 +397,7 @@ int32_t net_mha(const int8_t *in, int8_t *out)
         if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = (y_tiles[y].out_size + 63u) & ~63u,
                 .cols = 128,
@@ -425,9 +425,9 @@ int32_t net_mha(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 70u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 8192u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 8192u),
                 .bytes = 70,
                 .rows = y_tiles[y].out_size,
                 .from_stride = 128,
@@ -437,15 +437,15 @@ int32_t net_mha(const int8_t *in, int8_t *out)
         if (step < 3u) { /* load */
             const uint32_t tile = step;
             const uint32_t y = tile;
-            ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-                .to = snitch_l1(L1_IN + y % 2u * 4096u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+                .to = cluster_l1(L1_IN + y % 2u * 4096u),
                 .from = in + y_tiles[y].in_start * 64u,
                 .bytes = y_tiles[y].in_size * 64,
                 .rows = 1,
             });
             if (tile == 0u) { /* weights */
-                ready = snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_WEIGHTS),
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
                     .from = net_mha_weights,
                     .bytes = 8576,
                     .rows = 1,
@@ -453,6 +453,6 @@ int32_t net_mha(const int8_t *in, int8_t *out)
             }
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -10,21 +10,21 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 70,
         .rows = 100,
         .to_stride = 128,
         .from_stride = 70,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_gemm_weights,
         .bytes = 25152,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 192,
@@ -48,15 +48,15 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 130,
         .rows = 100,
         .from_stride = 192,
         .to_stride = 130,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -76,8 +76,8 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 70,
                 .rows = 100,
@@ -85,13 +85,13 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 .from_stride = 70,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 8384u,
             .bytes = 8384,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
+        cluster_dma_wait(ready);
         const snitch_ita_task_t task = {
             .rows = 128,
             .cols = ((k + 1u < 3u ? 64u : 2u) + 63u) & ~63u,
@@ -115,16 +115,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (code != 0) {
             return code;
         }
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + k * 64u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = (k + 1u < 3u ? 64u : 2u),
             .rows = 100,
             .from_stride = 64,
             .to_stride = 130,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -161,7 +161,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t tile = step - 1u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = (y_tiles[y].out_size + 63u) & ~63u,
                 .cols = ((k + 1u < 3u ? 64u : 2u) + 63u) & ~63u,
@@ -190,9 +190,9 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 130u + k * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = (k + 1u < 3u ? 64u : 2u),
                 .rows = y_tiles[y].out_size,
                 .from_stride = 64,
@@ -204,8 +204,8 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
             if (k == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN + y % 2u * 8192u),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN + y % 2u * 8192u),
                     .from = in + y_tiles[y].in_start * 70u,
                     .bytes = 70,
                     .rows = y_tiles[y].in_size,
@@ -213,15 +213,15 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                     .from_stride = 70,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 8384u),
                 .from = net_gemm_weights + k * 8384u,
                 .bytes = 8384,
                 .rows = 1,
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -258,7 +258,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t tile = step - 1u;
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = (y_tiles[y].out_size + 63u) & ~63u,
                 .cols = ((k + 1u < 3u ? 64u : 2u) + 63u) & ~63u,
@@ -287,9 +287,9 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 130u + k * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = (k + 1u < 3u ? 64u : 2u),
                 .rows = y_tiles[y].out_size,
                 .from_stride = 64,
@@ -307,8 +307,8 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 }
             }
             if (k == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in + y_tiles[y].in_start * 70u,
                     .bytes = 70,
                     .rows = y_tiles[y].in_size,
@@ -316,14 +316,14 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                     .from_stride = 70,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 8384u),
                 .from = net_gemm_weights + k * 8384u,
                 .bytes = 8384,
                 .rows = 1,
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -10,19 +10,19 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 24576,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_gemm_weights,
         .bytes = 25152,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 192,
         .cols = 192,
@@ -49,13 +49,13 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 36864,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -83,20 +83,20 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t y = tile / 3u;
         const uint32_t k = tile % 3u;
         if (k == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in + y_tiles[y].in_start * 128u,
                 .bytes = y_tiles[y].in_size * 128,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 8384u,
             .bytes = 8384,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
+        cluster_dma_wait(ready);
         const snitch_ita_task_t task = {
             .rows = (y_tiles[y].out_size + 63u) & ~63u,
             .cols = 64,
@@ -123,16 +123,16 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (code != 0) {
             return code;
         }
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + y_tiles[y].out_start * 192u + k * 64u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 64,
             .rows = y_tiles[y].out_size,
             .from_stride = 64,
             .to_stride = 192,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -169,7 +169,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (step >= 1u && step < 10u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t y = tile / 3u;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 64,
                 .cols = 64,
@@ -201,9 +201,9 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 192u + k * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = 64,
                 .rows = 64,
                 .from_stride = 64,
@@ -215,22 +215,22 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t y = tile / 3u;
             const uint32_t k = tile % 3u;
             if (k == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN + y % 2u * 8192u),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN + y % 2u * 8192u),
                     .from = in + y_tiles[y].in_start * 128u,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 8384u),
                 .from = net_gemm_weights + k * 8384u,
                 .bytes = 8384,
                 .rows = 1,
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -266,7 +266,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     for (uint32_t step = 0; step < 11u; ++step) {
         if (step >= 1u && step < 10u) { /* start */
             const uint32_t tile = step - 1u;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 64,
                 .cols = 64,
@@ -298,9 +298,9 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + y_tiles[y].out_start * 192u + k * 64u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 4096u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
                 .bytes = 64,
                 .rows = 64,
                 .from_stride = 64,
@@ -318,21 +318,21 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
                 }
             }
             if (k == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in + y_tiles[y].in_start * 128u,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 8384u),
                 .from = net_gemm_weights + k * 8384u,
                 .bytes = 8384,
                 .rows = 1,
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -10,19 +10,19 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    snitch_dma_start(&(snitch_dma_t){ /* rows of in */
-        .to = snitch_l1(L1_IN),
+    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 24576,
         .rows = 1,
     });
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_gemm_weights,
         .bytes = 25152,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
+    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 192,
         .cols = 192,
@@ -46,13 +46,13 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     if (code != 0) {
         return code;
     }
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 36864,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -72,20 +72,20 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 24576,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 8384u,
             .bytes = 8384,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
+        cluster_dma_wait(ready);
         const snitch_ita_task_t task = {
             .rows = 64,
             .cols = 192,
@@ -109,14 +109,14 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (code != 0) {
             return code;
         }
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (k * 64u) * 192u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 12288,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -144,7 +144,7 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
     for (uint32_t step = 0; step < 5u; ++step) {
         if (step >= 1u && step < 4u) { /* start */
             const uint32_t tile = step - 1u;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 64,
                 .cols = 192,
@@ -172,9 +172,9 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             if (code != 0) {
                 return code;
             }
-            snitch_dma_start(&(snitch_dma_t){ /* result */
+            cluster_dma_start(&(cluster_dma_t){ /* result */
                 .to = out + (k * 64u) * 192u,
-                .from = snitch_l1(L1_OUT + tile % 2u * 12288u),
+                .from = cluster_l1(L1_OUT + tile % 2u * 12288u),
                 .bytes = 12288,
                 .rows = 1,
             });
@@ -183,22 +183,22 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 24576,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 8384u),
                 .from = net_gemm_weights + k * 8384u,
                 .bytes = 8384,
                 .rows = 1,
             });
         }
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -218,20 +218,20 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         const uint32_t tile = step;
         const uint32_t k = tile;
         if (tile == 0u) { /* rows of in */
-            snitch_dma_start(&(snitch_dma_t){
-                .to = snitch_l1(L1_IN),
+            cluster_dma_start(&(cluster_dma_t){
+                .to = cluster_l1(L1_IN),
                 .from = in,
                 .bytes = 24576,
                 .rows = 1,
             });
         }
-        ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-            .to = snitch_l1(L1_WEIGHTS),
+        ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+            .to = cluster_l1(L1_WEIGHTS),
             .from = net_gemm_weights + k * 8384u,
             .bytes = 8384,
             .rows = 1,
         });
-        snitch_dma_wait(ready);
+        cluster_dma_wait(ready);
         const snitch_ita_task_t task = {
             .rows = 64,
             .cols = 192,
@@ -255,13 +255,13 @@ int32_t net_gemm(const int8_t *in, int8_t *out)
         if (code != 0) {
             return code;
         }
-        snitch_dma_start(&(snitch_dma_t){ /* result */
+        cluster_dma_start(&(cluster_dma_t){ /* result */
             .to = out + (k * 64u) * 192u,
-            .from = snitch_l1(L1_OUT),
+            .from = cluster_l1(L1_OUT),
             .bytes = 12288,
             .rows = 1,
         });
     }
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

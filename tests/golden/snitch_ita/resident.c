@@ -22,7 +22,7 @@ int32_t net_first(const int8_t *in)
         if (step >= 1u && step < 5u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 128,
                 .cols = 64,
@@ -57,15 +57,15 @@ int32_t net_first(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                snitch_dma_start(&(snitch_dma_t){
-                    .to = snitch_l1(L1_IN),
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 16384,
                     .rows = 1,
                 });
             }
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 8384u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 8384u),
                 .from = net_first_weights + k * 8384u,
                 .bytes = 8384,
                 .rows = 1,
@@ -99,7 +99,7 @@ int32_t net_second(void)
         if (step >= 1u && step < 3u) { /* start */
             const uint32_t tile = step - 1u;
             const uint32_t k = tile;
-            snitch_dma_wait(ready);
+            cluster_dma_wait(ready);
             const snitch_ita_task_t task = {
                 .rows = 128,
                 .cols = 64,
@@ -130,8 +130,8 @@ int32_t net_second(void)
         if (step < 2u) { /* load */
             const uint32_t tile = step;
             const uint32_t k = tile;
-            ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-                .to = snitch_l1(L1_WEIGHTS + tile % 2u * 16576u),
+            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 16576u),
                 .from = net_second_weights + k * 16576u,
                 .bytes = 16576,
                 .rows = 1,
@@ -149,16 +149,16 @@ int32_t net_sum(const int8_t *in0)
     enum { L1_IN0 = 0, L1_IN1 = 65920, L1_OUT = 16384 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* rows of in0 */
-        .to = snitch_l1(L1_IN0),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+        .to = cluster_l1(L1_IN0),
         .from = in0,
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_add_t args = {
-        .in = {snitch_l1(L1_IN0), snitch_l1(L1_IN1)},
-        .out = snitch_l1(L1_OUT),
+    cluster_dma_wait(ready);
+    const cluster_add_t args = {
+        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
+        .out = cluster_l1(L1_OUT),
         .operands = 2,
         .elements = 16384,
         .flags = 0,
@@ -168,7 +168,7 @@ int32_t net_sum(const int8_t *in0)
         .requant.low = -128,
         .requant.high = 127,
     };
-    snitch_cluster_run(snitch_add, &args);
+    cluster_run(cluster_add, &args);
     return 0;
 }
 
@@ -181,31 +181,31 @@ int32_t net_norm(int8_t *out)
     enum { L1_IN = 16384, L1_OUT = 0, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
 
-    ready = snitch_dma_start(&(snitch_dma_t){ /* weights */
-        .to = snitch_l1(L1_WEIGHTS),
+    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
+        .to = cluster_l1(L1_WEIGHTS),
         .from = net_norm_constants,
         .bytes = 1024,
         .rows = 1,
     });
-    snitch_dma_wait(ready);
-    const snitch_norm_t args = {
-        .in = snitch_l1(L1_IN),
-        .out = snitch_l1(L1_OUT),
-        .weight = snitch_l1(L1_WEIGHTS),
-        .bias = snitch_l1(L1_WEIGHTS + 512),
+    cluster_dma_wait(ready);
+    const cluster_norm_t args = {
+        .in = cluster_l1(L1_IN),
+        .out = cluster_l1(L1_OUT),
+        .weight = cluster_l1(L1_WEIGHTS),
+        .bias = cluster_l1(L1_WEIGHTS + 512),
         .rows = 128,
         .n = 128,
         .shift = 6,
         .flags = 0,
         .mul = 3,
     };
-    snitch_cluster_run(snitch_affine_norm, &args);
-    snitch_dma_start(&(snitch_dma_t){ /* result */
+    cluster_run(cluster_affine_norm, &args);
+    cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
-        .from = snitch_l1(L1_OUT),
+        .from = cluster_l1(L1_OUT),
         .bytes = 16384,
         .rows = 1,
     });
-    snitch_dma_wait_all();
+    cluster_dma_wait_all();
     return 0;
 }

@@ -1,0 +1,74 @@
+"""A cluster's compute cores as an accelerator: their kernels' rules, tiles and cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from byoc_dory.soc.cluster.core import ClusterCores
+
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.cluster.borders import ClusterLayout
+    from byoc_dory.soc.cluster.emit import ClusterEmitter
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
+    from byoc_dory.tiling import Objective, TilingProblem
+
+__all__ = ["ClusterAccelerator"]
+
+
+@dataclass(frozen=True)
+class ClusterAccelerator(ClusterCores):
+    """The compute cores: their numbers, rules, tiles, cycles and C."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in `cluster_rules`, in the order in which they are checked."""
+        from byoc_dory.soc.cluster.rules import RULES
+
+        return RULES
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """``array`` prefers tiles with many rows, ``none`` takes any that fits."""
+        from byoc_dory.tiling import Heuristic, Objective, Size
+
+        rows = Heuristic("rows", Size("y"), 64, "rows are what the cores share")
+        return {"none": Objective("none"), "array": Objective("array", (rows,))}
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return a tile's use of L1, with the limit."""
+        from byoc_dory.soc.cluster.tiles import tiling_problem
+
+        return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
+
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return the tile-by-tile execution of a layer under a plan."""
+        from byoc_dory.soc.cluster.program import cluster_program
+
+        return cluster_program(layer, plan)
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of kernels and transfers."""
+        from byoc_dory.soc.cluster.cost import costs_of
+
+        return costs_of(layer, self, soc)
+
+    def layout(self, soc: Soc) -> ClusterLayout:
+        """Return the layout of tensors, the same for the cores and engines beside them."""
+        from byoc_dory.soc.cluster.borders import ClusterLayout
+
+        return ClusterLayout(soc.host.cost.layout_byte, soc)
+
+    def emitter(self, soc: Soc) -> ClusterEmitter:
+        """Return the emitter that generates C from plans."""
+        from byoc_dory.soc.cluster.emit import ClusterEmitter
+
+        return ClusterEmitter(self, soc)

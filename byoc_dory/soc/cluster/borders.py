@@ -1,0 +1,121 @@
+"""C for conversions between a source model's layout and rows of channels, done by the cluster.
+
+A tensor is loaded into L1 in ranges of pixels, transposed there by the cores, and stored.  At a
+region's border nothing else is in L1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.emit.row_layout import RowLayout, native
+from byoc_dory.layers import Tensor
+from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.layer_text import ENVIRONMENT
+from byoc_dory.soc.cluster.rows import transfer_cycles
+from byoc_dory.soc.cluster.work import elementwise, slowest, transposition
+
+__all__ = ["ClusterLayout"]
+
+_TABLE = 256
+_PIXELS = 4  # a range's pixels are a multiple of this, which the kernel computes at once
+
+
+@dataclass(frozen=True)
+class ClusterLayout(RowLayout):
+    """Rows of channels; the cluster converts tensors whose parts fit L1, the host all others.
+
+    Attributes:
+        soc: the SoC of the cluster.
+    """
+
+    soc: Soc
+
+    def prologue(
+        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
+    ) -> Kernel:
+        """Return the function that converts a source tensor to rows."""
+        source = tensor.name if mapped is None else mapped.source
+        table = None
+        if mapped is not None:
+            table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
+        found = _conversion(tensor, symbol, "prologue", source, target, table, self.soc)
+        return found or super().prologue(tensor, target, symbol, mapped)
+
+    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
+        """Return the function that converts a result to the layout of ``tensor``."""
+        found = _conversion(tensor, symbol, "epilogue", source, tensor.name, None, self.soc)
+        return found or super().epilogue(tensor, source, symbol)
+
+
+def _conversion(
+    tensor: Tensor,
+    symbol: str,
+    kind: Literal["prologue", "epilogue"],
+    source: str,
+    target: str,
+    table: Constant | None,
+    soc: Soc,
+) -> Kernel | None:
+    """Return the conversion, or ``None`` if the channels of a few pixels exceed L1."""
+    assert soc.dma is not None
+    planes = 1 if native(tensor) else tensor.shape[0]
+    pixels = tensor.elements // planes
+    room = soc.memory("L1").size - _TABLE
+    most = room // (2 * planes) // _PIXELS * _PIXELS
+    if most == 0:
+        return None
+    step = min(most, pixels)
+    signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
+    text = ENVIRONMENT.get_template("border.c.jinja").render(
+        what=kind,
+        tensor=tensor,
+        direction=f"{source} to {target}",
+        table=table,
+        signature=signature,
+        planes=planes,
+        pixels=pixels,
+        step=step,
+        inward=kind == "prologue",
+        second=_TABLE + -(-step * planes // _PIXELS) * _PIXELS,
+    )
+    cycles = _cycles(planes, pixels, step, kind == "prologue", table is not None, soc)
+    return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
+
+
+def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, soc: Soc) -> int:
+    """Return the cycles of each range's transfers and kernels, one after another.
+
+    The DMA stores the previous range, and then loads this one.
+    """
+    assert soc.dma is not None
+    (core,) = (found for found in soc.accelerators if isinstance(found, ClusterCores))
+    dma, host, free = soc.dma, core.call_cycles, 0
+
+    def order(row_bytes: int, rows: int) -> None:
+        nonlocal host, free
+        host += core.order_cycles
+        free = max(host + core.latency_cycles, free) + transfer_cycles(row_bytes, rows, dma)
+
+    if has_table:
+        order(_TABLE, 1)
+    for begin in range(0, pixels, step):
+        count = min(step, pixels - begin)
+        order(*((count, planes) if inward else (count * planes, 1)))
+        host = max(host, free) + core.wait_cycles
+        if has_table:
+            host += core.fork_cycles + ceil(
+                slowest(elementwise(count * planes, core.cores), core.map)
+            )
+        if planes > 1:
+            rows, columns = (planes, count) if inward else (count, planes)
+            host += core.fork_cycles + ceil(
+                slowest(transposition(rows, columns, core.cores), core.transpose)
+            )
+        order(*((count * planes, 1) if inward else (count, planes)))
+    return max(host, free) + core.wait_cycles

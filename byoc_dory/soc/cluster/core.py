@@ -1,0 +1,61 @@
+"""`ClusterCores`: the numbers of the compute cores as an accelerator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.soc.base import Accelerator
+from byoc_dory.soc.cluster.work import Cycles
+from byoc_dory.soc.schemes import MulShiftScheme
+
+__all__ = ["ClusterCores"]
+
+
+@dataclass(frozen=True)
+class ClusterCores(Accelerator):
+    """Eight cores that run one kernel together, on tiles in L1.
+
+    A kernel's rows are shared among the cores, or its columns if there are few rows; the core with
+    the most work determines the time.  Cycles of a tile = ``fork_cycles`` + the cycles of that
+    core: the number of each unit of work (`cluster_work`) times its cycles.
+
+    Attributes:
+        cores: number of cores.
+        fork_cycles: cycles from the host's call until all cores work, and back.
+        order_cycles: host cycles for starting a transfer.
+        latency_cycles: cycles from then until an idle DMA begins, for the core that programs it.
+        wait_cycles: host cycles for noticing that a transfer is done.
+        call_cycles: additional cycles per call of a layer's function.
+        tile_cycles: additional host cycles per tile.
+        most_operands: largest number of operands of an add.
+        gemm, matmul, matmul_rows, conv2d, depthwise, add, map, transpose, ita_softmax,
+        table_softmax, layer_norm, rms_norm, affine_norm: cycles per unit of work of a kernel;
+            ``matmul_rows`` if the second operand is transposed.
+    """
+
+    cores: int
+    fork_cycles: int
+    order_cycles: int
+    latency_cycles: int
+    wait_cycles: int
+    call_cycles: int
+    tile_cycles: int
+    most_operands: int
+    gemm: Cycles
+    matmul_rows: Cycles
+    matmul: Cycles
+    conv2d: Cycles
+    depthwise: Cycles
+    add: Cycles
+    map: Cycles
+    transpose: Cycles
+    table_softmax: Cycles
+    ita_softmax: Cycles
+    layer_norm: Cycles
+    rms_norm: Cycles
+    affine_norm: Cycles
+
+    @property
+    def scheme(self) -> MulShiftScheme:
+        """Multiplication, addition and shift, per tensor or per channel."""
+        return MulShiftScheme(per_channel=True)

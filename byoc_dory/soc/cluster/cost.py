@@ -1,0 +1,121 @@
+"""Cycles of one tile on the cores: the core with the most work determines the time."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
+from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.packing import per_channel
+from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
+from byoc_dory.soc.cluster.rows import moved
+from byoc_dory.soc.cluster.work import (
+    ConvolutionTile,
+    Cycles,
+    Work,
+    convolution,
+    elementwise,
+    product,
+    products,
+    rowwise,
+    slowest,
+)
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
+from byoc_dory.tileloop.steps import Call
+
+__all__ = ["costs_of"]
+
+
+def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
+    """Return the costs of a layer's kernels and transfers."""
+    dma = soc.dma
+    assert dma is not None
+    overheads = Overheads(
+        order=core.order_cycles,
+        latency=core.latency_cycles,
+        wait=core.wait_cycles,
+        start=core.fork_cycles + core.tile_cycles,
+        call=core.call_cycles,
+    )
+    more = _storing(layer, core)
+    return Costs(
+        compute=lambda call: ComputeCost(_kernel_cycles(layer, call, core, more)),
+        move=lambda block, by_rows: moved(block, dma),
+        overheads=overheads,
+    )
+
+
+def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -> int:
+    """Return the cycles of a tile, without fork and join."""
+    if isinstance(layer, Weighted | Matmul):
+        works, cycles = _product_work(layer, call, core)
+        works = tuple(
+            {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
+        )
+        return ceil(slowest(works, (*cycles, *more)))
+    if isinstance(layer, Add):
+        works = elementwise(call.number("elements"), core.cores, len(layer.inputs))
+        return ceil(slowest(works, core.add))
+    assert isinstance(layer, Rows)
+    cycles = _row_function(layer, core)
+    if cycles is core.map:
+        return ceil(slowest(elementwise(call.number("elements"), core.cores), cycles))
+    return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores), cycles))
+
+
+def _product_work(
+    layer: Weighted | Matmul, call: Call, core: ClusterCores
+) -> tuple[tuple[Work, ...], Cycles]:
+    number = call.number
+    if isinstance(layer, Gemm | Dense):
+        return product(number("rows"), number("k"), layer.C, core.cores), core.gemm
+    if isinstance(layer, Matmul):
+        cycles = core.matmul_rows if layer.transposed else core.matmul
+        works = products(number("batch"), number("rows"), layer.K, layer.C, core.cores)
+        return works, cycles
+    assert isinstance(layer, Convolution)
+    tile = ConvolutionTile(
+        layer.C,
+        number("k"),
+        number("iy"),
+        layer.ix,
+        number("oy"),
+        layer.ox,
+        layer.fy,
+        layer.fx,
+        layer.stride,
+        (number("pad_top"), layer.pad[1]),
+        depthwise=layer.depthwise,
+    )
+    return convolution(tile, core.cores), core.depthwise if tile.depthwise else core.conv2d
+
+
+def _storing(layer: Layer, core: ClusterCores) -> Cycles:
+    """Return the cycles of requantizing a result, beyond those of a single scale in 32 bits."""
+    requant, cycles = mul_shift(layer), dict(core.gemm)
+    flags = []
+    if requant is not None and leaves_32_bits(layer, requant):
+        flags.append("wide")
+    elif isinstance(layer, Weighted) and per_channel(layer):
+        flags.append("per_channel")
+    if isinstance(layer, Gemm) and layer.function is not None:
+        flags.append("table")
+    return tuple((flag, cycles[flag]) for flag in flags)
+
+
+def _row_function(layer: Rows, core: ClusterCores) -> Cycles:
+    match layer.function:
+        case ItaSoftmax():
+            return core.ita_softmax
+        case TableSoftmax():
+            return core.table_softmax
+        case LayerNorm():
+            return core.layer_norm
+        case RmsNorm():
+            return core.rms_norm
+        case AffineNorm():
+            return core.affine_norm
+        case _:
+            return core.map

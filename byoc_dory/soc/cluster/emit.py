@@ -1,0 +1,50 @@
+"""C for layers on the cores: their loops around kernels of the library in ``runtime_c``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byoc_dory.emit.staged import call_text
+from byoc_dory.emit.tile_text import TileWriter
+from byoc_dory.layers import Layer, Rows, Weighted
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.region import Constant, Kernel
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.cost import costs_of
+from byoc_dory.soc.cluster.layer_text import row_kernel
+from byoc_dory.soc.cluster.packing import pack, row_constants
+from byoc_dory.soc.cluster.program import cluster_program
+from byoc_dory.tileloop.cycles import predicted_cycles
+
+__all__ = ["ClusterEmitter"]
+
+
+@dataclass(frozen=True)
+class ClusterEmitter:
+    """The emitter of the cores (see `byoc_dory.emit.Emitter`)."""
+
+    core: ClusterCores
+    soc: Soc
+    headers: tuple[str, ...] = ("cluster.h", "cluster_dma.h", "cluster_kernels.h")
+
+    def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
+        """Return the function that runs ``layer`` tile by tile."""
+        program = cluster_program(layer, plan)
+        constant = _constants(layer, plan, symbol)
+        compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
+        return row_kernel(
+            layer, plan, program, compute, self.core, symbol, constant,
+            predicted_cycles(program, costs_of(layer, self.core, self.soc)),
+        )  # fmt: skip
+
+
+def _constants(layer: Layer, plan: LayerPlan, symbol: str) -> Constant | None:
+    if isinstance(layer, Weighted):
+        data = pack(layer, plan.solution.tile.k)
+        return Constant(f"{symbol}_weights", data, f"weights and biases of {layer.name}")
+    data = row_constants(layer.function) if isinstance(layer, Rows) else None
+    if data is None or not data.size:
+        return None
+    return Constant(f"{symbol}_constants", data, f"constants of {layer.name}")

@@ -1,0 +1,150 @@
+"""Constants of a layer as the cluster's kernels read them: one block per range of columns.
+
+A block has, in this order and with each part aligned to 4 bytes: biases, multipliers, addends and
+shifts of its columns (the last three if they differ between columns), weights ``[k][fy][fx][c]``,
+and a table of 256 bytes if there is an activation function.  The block of a shorter last range has
+the layout of a full one.  Functions of rows have their own kind of block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.layers import Array, Convolution, Gemm, Layer, Weighted
+from byoc_dory.layers.rowwise import (
+    AffineNorm,
+    ItaGelu,
+    LayerNorm,
+    RmsNorm,
+    RowFunction,
+    TableMap,
+    TableSoftmax,
+)
+from byoc_dory.soc.base import round_up
+from byoc_dory.soc.cluster.requant import mul_shift
+
+__all__ = ["BLOCK_ALIGN", "ConstantBlock", "block_of", "byte_table", "function_bytes", "pack"]
+
+BLOCK_ALIGN = 16
+
+
+@dataclass(frozen=True)
+class ConstantBlock:
+    """Byte offsets in a block; -1 for missing parts.
+
+    Attributes:
+        bias, muls, adds, shifts, weights, table: offsets of the parts; see the module's docstring.
+        bytes: size of the block, a multiple of 16.
+    """
+
+    bias: int
+    muls: int
+    adds: int
+    shifts: int
+    weights: int
+    table: int
+    bytes: int
+
+
+def byte_table(function: RowFunction | None) -> TableMap | None:
+    """Return a function of single bytes as a table; None for any other."""
+    if isinstance(function, ItaGelu):
+        return function.table()
+    return function if isinstance(function, TableMap) else None
+
+
+def per_channel(layer: Layer) -> bool:
+    """Whether columns have their own requantizations."""
+    requant = mul_shift(layer)
+    return requant is not None and max(map(len, (requant.mul, requant.shift, requant.add))) > 1
+
+
+def block_of(layer: Weighted, k: int) -> ConstantBlock:
+    """Return the offsets of the parts of a block of ``k`` columns."""
+    at = 0
+
+    def part(there: bool, size: int) -> int:
+        nonlocal at
+        if not there:
+            return -1
+        place = at
+        at += round_up(size, 4)
+        return place
+
+    own = per_channel(layer)
+    each = layer.weight[0].size
+    return ConstantBlock(
+        bias=part(layer.bias is not None, 4 * k),
+        muls=part(own, 4 * k),
+        adds=part(own, 4 * k),
+        shifts=part(own, k),
+        weights=part(True, each * k),
+        table=part(isinstance(layer, Gemm) and layer.function is not None, 256),
+        bytes=round_up(at, BLOCK_ALIGN),
+    )
+
+
+def pack(layer: Weighted, tile_k: int) -> Array:
+    """Return all blocks of a layer with weights, one after another; uint8."""
+    block = block_of(layer, tile_k)
+    blocks = []
+    for start in range(0, layer.K, tile_k):
+        blocks.append(_block(layer, block, start, min(tile_k, layer.K - start)))
+    return np.concatenate(blocks)
+
+
+def _block(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Array:
+    image = np.zeros(block.bytes, np.uint8)
+
+    def put(place: int, values: Array, dtype: str) -> None:
+        if place >= 0:
+            data = np.ascontiguousarray(values.astype(dtype)).reshape(-1).view(np.uint8)
+            image[place : place + data.size] = data
+
+    columns = slice(start, start + size)
+    if layer.bias is not None:
+        put(block.bias, layer.bias[columns], "<i4")
+    requant = mul_shift(layer)
+    assert requant is not None
+    put(block.muls, _each(requant.mul, layer.K)[columns], "<i4")
+    put(block.adds, _each(requant.add, layer.K)[columns], "<i4")
+    put(block.shifts, _each(requant.shift, layer.K)[columns], "<u1")
+    weights = layer.weight[columns].transpose(0, 2, 3, 1)  # [k][fy][fx][c]
+    if isinstance(layer, Convolution) and layer.depthwise:
+        weights = layer.weight[columns, 0].transpose(1, 2, 0)  # [fy][fx][c]
+    put(block.weights, weights, "<i1")
+    table = byte_table(layer.function) if isinstance(layer, Gemm) else None
+    if table is not None:
+        put(block.table, table.table, "<u1")
+    return image
+
+
+def _each(values: tuple[int, ...], count: int) -> Array:
+    array = np.asarray(values, np.int64)
+    return np.broadcast_to(array, (count,)) if array.size == 1 else array
+
+
+def row_constants(function: RowFunction) -> Array:
+    """Return the block of a function of rows; uint8, empty if it needs none."""
+    table = byte_table(function)
+    parts: list[Array] = []
+    if table is not None:
+        parts = [table.table.astype(np.uint8)]
+    elif isinstance(function, TableSoftmax):
+        parts = [np.asarray(function.exponentials, "<u4").view(np.uint8)]
+    elif isinstance(function, LayerNorm | AffineNorm):
+        parts = [function.weight.astype("<i4").view(np.uint8)]
+        parts.append(function.bias.astype("<i4").view(np.uint8))
+    elif isinstance(function, RmsNorm):
+        parts = [function.weight.astype("<i4").view(np.uint8)]
+    if not parts:
+        return np.zeros(0, np.uint8)
+    data = np.concatenate(parts)
+    return np.pad(data, (0, round_up(data.size, BLOCK_ALIGN) - data.size))
+
+
+def function_bytes(function: RowFunction) -> int:
+    """Return the size of the block of a function of rows, in bytes."""
+    return int(row_constants(function).size)

@@ -1,0 +1,285 @@
+"""The tile program of a layer on the cores: the places of its tiles, and the kernel for each."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
+from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.cluster.packing import block_of, per_channel
+from byoc_dory.soc.cluster.pipelines import CORES_BESIDE, CORES_IN_TURN
+from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
+from byoc_dory.soc.cluster.rows import (
+    RowsOf,
+    matrix_result,
+    row_program,
+)
+from byoc_dory.soc.cluster.tiles import block_bytes, units_of
+from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
+from byoc_dory.tileloop.planned import weights_of
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.steps import call
+from byoc_dory.tileloop.values import Entry, Own, Place, Value
+
+__all__ = ["cluster_program"]
+
+_WEIGHTS = Place("weights")
+_OUT = Place("out")
+
+
+def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
+    """Return the tile program of a layer under a plan.
+
+    Raises:
+        UnsupportedError: no kernel computes this layer.
+    """
+    tile = plan.solution.tile
+    units, _, out_unit = units_of(layer)
+    weighted = isinstance(layer, Weighted)
+    height = layer.iy if isinstance(layer, Convolution) else units
+    y = halo_axis("y", "rows", units, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
+    k = plain_axis("k", "columns", layer.K if weighted else out_unit, tile.k)
+    operands = _operands(layer, plan, y)
+    block = block_bytes(layer, tile.k)
+    if block:
+        operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
+    per_y = layer.ox if weighted else 1
+    transposed = isinstance(layer, Gemm) and layer.transposed
+    out = matrix_result(
+        plan,
+        y,
+        k,
+        per_y=per_y,
+        row_bytes=units if transposed else k.size,
+        pitch=tile.y if transposed else tile.k,
+        buffer=max(span.out_size for span in y.spans) * per_y * tile.k,
+        transposed=transposed,
+    )
+    kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out)
+    compute = Compute(
+        partial(call, kernel),
+        fields,
+        struct=f"{struct}_t",
+        function=f"cluster_run({kernel}, &{{}})",
+    )
+    return row_program(layer, plan, (y, k), operands, out, compute, CORES_IN_TURN, CORES_BESIDE)
+
+
+def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]:
+    units, in_unit, _ = units_of(layer)
+    most_rows = max(span.in_size for span in y.spans)
+    found = []
+    for number, name in enumerate(_names(layer)):
+        whole = isinstance(layer, Matmul) and number == 1
+        size = layer.inputs[number].elements if whole else in_unit
+        rows = RowsOf(
+            rows=1 if whole else (layer.iy if isinstance(layer, Convolution) else units),
+            row_bytes=size,
+            pitch=size,
+            buffer=size if whole else most_rows * size,
+            whole=whole,
+        )
+        found.append(rows.operand(name, y, plan, number))
+    return tuple(found)
+
+
+def _names(layer: Layer) -> tuple[str, ...]:
+    """Return the operands' names in C."""
+    if isinstance(layer, Matmul):
+        return ("in", "second")
+    if len(layer.inputs) == 1:
+        return ("in",)
+    return tuple(f"in{number}" for number in range(len(layer.inputs)))
+
+
+# ---------------------------------------------------------------------- kernels
+
+_ROW_KERNELS = {
+    TableSoftmax: ("cluster_table_softmax", "cluster_table_softmax"),
+    ItaSoftmax: ("cluster_ita_softmax", "cluster_ita_softmax"),
+    LayerNorm: ("cluster_layer_norm", "cluster_norm"),
+    RmsNorm: ("cluster_rms_norm", "cluster_norm"),
+    AffineNorm: ("cluster_affine_norm", "cluster_norm"),
+}
+_MAP = ("cluster_map", "cluster_map")
+
+
+def _kernel(
+    layer: Layer,
+    y: TileAxis,
+    k: TileAxis,
+    tile_k: int,
+    operands: tuple[Operand, ...],
+    out: Operand,
+) -> tuple[str, str, dict[str, Entry]]:
+    """Return the tile's kernel, the name of its struct, and the fields of the struct."""
+    match layer:
+        case Gemm() | Dense():
+            return "cluster_gemm", "cluster_gemm", _gemm(layer, y, k, tile_k, _pitch(out))
+        case Convolution():
+            kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
+            return kernel, "cluster_conv", _conv(layer, y, k, tile_k, _pitch(out))
+        case Matmul():
+            return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
+        case Add():
+            return "cluster_add", "cluster_add", _add(layer, y, operands)
+        case Rows():
+            kernel, struct = _ROW_KERNELS.get(type(layer.function), _MAP)
+            return kernel, struct, _rows(layer, y)
+        case _:
+            raise UnsupportedError(f"no kernel for {layer.op}", where=f"layer '{layer.name}'")
+
+
+def _pitch(out: Operand) -> Value:
+    """Return the bytes from row to row of a tile's result."""
+    return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
+
+
+def _requant(layer: Layer, tile_k: int) -> dict[str, Entry]:
+    requant = mul_shift(layer)
+    assert requant is not None
+    fields: dict[str, Entry] = {}
+    if per_channel(layer):
+        assert isinstance(layer, Weighted)
+        block = block_of(layer, tile_k)
+        fields["requant.muls"] = _WEIGHTS + block.muls
+        fields["requant.adds"] = _WEIGHTS + block.adds
+        fields["requant.shifts"] = _WEIGHTS + block.shifts
+    else:
+        fields["requant.mul"] = Own("mul", requant.mul[0])
+        fields["requant.add"] = Own("add", requant.add[0])
+        fields["requant.shift"] = Own("shift", requant.shift[0])
+    low, high = layer.clip
+    return {**fields, "requant.low": low, "requant.high": high}
+
+
+def _flags(layer: Layer, *more: str) -> str:
+    flags = list(more)
+    if layer.inputs[0].dtype == "uint8":
+        flags.append("CLUSTER_IN_UNSIGNED")
+    if layer.output.dtype == "uint8":
+        flags.append("CLUSTER_OUT_UNSIGNED")
+    requant = mul_shift(layer)
+    if isinstance(layer, Rows):
+        if norm_leaves_32_bits(layer):
+            flags.append("CLUSTER_WIDE")
+    elif requant is not None:
+        if leaves_32_bits(layer, requant):
+            flags.append("CLUSTER_WIDE")
+        if isinstance(layer, Weighted) and per_channel(layer):
+            flags.append("CLUSTER_PER_CHANNEL")
+    return " | ".join(flags) or "0"
+
+
+def _weights(layer: Weighted, tile_k: int) -> dict[str, Entry]:
+    block = block_of(layer, tile_k)
+    fields: dict[str, Entry] = {"weights": _WEIGHTS + block.weights}
+    if block.bias >= 0:
+        fields["bias"] = _WEIGHTS + block.bias
+    return fields
+
+
+def _gemm(
+    layer: Gemm | Dense, y: TileAxis, k: TileAxis, tile_k: int, out_pitch: Value
+) -> dict[str, Entry]:
+    block = block_of(layer, tile_k)
+    fields: dict[str, Entry] = {"in": Place("in"), **_weights(layer, tile_k), "out": _OUT}
+    if block.table >= 0:
+        fields["table"] = _WEIGHTS + block.table
+    transposed = isinstance(layer, Gemm) and layer.transposed
+    flags = ("CLUSTER_OUT_TRANSPOSED",) if transposed else ()
+    return {
+        **fields,
+        "rows": y.out_size,
+        "k": k.out_size,
+        "c": layer.C,
+        "in_pitch": layer.C,
+        "out_pitch": out_pitch,
+        "flags": _flags(layer, *flags),
+        **_requant(layer, tile_k),
+    }
+
+
+def _conv(
+    layer: Convolution, y: TileAxis, k: TileAxis, tile_k: int, out_pitch: Value
+) -> dict[str, Entry]:
+    return {
+        "in": Place("in"),
+        **_weights(layer, tile_k),
+        "out": _OUT,
+        "k": k.out_size,
+        "c": layer.C,
+        "iy": y.in_size,
+        "ix": layer.ix,
+        "oy": y.out_size,
+        "ox": layer.ox,
+        "fy": layer.fy,
+        "fx": layer.fx,
+        "stride_y": layer.stride[0],
+        "stride_x": layer.stride[1],
+        "pad_top": y.pad,
+        "pad_left": layer.pad[1],
+        "in_pitch": layer.C,
+        "out_pitch": out_pitch,
+        "flags": _flags(layer),
+        **_requant(layer, tile_k),
+    }
+
+
+def _matmul(layer: Matmul, y: TileAxis) -> dict[str, Entry]:
+    several = layer.batch > 1
+    second: Value = Place("second")
+    if several:
+        second = second + y.out_start * (layer.C * layer.K)
+    return {
+        "a": Place("in"),
+        "second": second,
+        "out": _OUT,
+        "batch": y.out_size if several else 1,
+        "rows": layer.rows if several else y.out_size,
+        "k": layer.K,
+        "c": layer.C,
+        "flags": _flags(layer, *(("CLUSTER_B_ROWS",) if layer.transposed else ())),
+        **_requant(layer, 0),
+    }
+
+
+def _add(layer: Add, y: TileAxis, operands: tuple[Operand, ...]) -> dict[str, Entry]:
+    return {
+        "in": tuple(Place(operand.name) for operand in operands),
+        "out": _OUT,
+        "operands": len(layer.inputs),
+        "elements": y.out_size * units_of(layer)[1],
+        "flags": _flags(layer),
+        **_requant(layer, 0),
+    }
+
+
+def _rows(layer: Rows, y: TileAxis) -> dict[str, Entry]:
+    function = layer.function
+    rows = y.out_size * layer.ox
+    fields: dict[str, Entry] = {"in": Place("in"), "out": _OUT}
+    shape: dict[str, Entry] = {"rows": rows, "n": layer.K}
+    if isinstance(function, ItaSoftmax):
+        return {
+            **fields,
+            **shape,
+            "group": function.group or layer.K,
+            "step_bits": function.step_bits,
+            "numerator": function.numerator,
+            "flags": _flags(layer),
+        }
+    if isinstance(function, TableSoftmax):
+        more: dict[str, Entry] = {"levels": function.levels, "flags": _flags(layer)}
+        return {**fields, "exponentials": _WEIGHTS, **shape, **more}
+    if isinstance(function, LayerNorm | AffineNorm | RmsNorm):
+        fields["weight"] = _WEIGHTS
+        if not isinstance(function, RmsNorm):
+            fields["bias"] = _WEIGHTS + 4 * layer.K
+        fields |= {**shape, "shift": Own("shift", function.shift), "flags": _flags(layer)}
+        if isinstance(function, AffineNorm):
+            fields["mul"] = Own("mul", function.mul)
+        return fields
+    return {**fields, "table": _WEIGHTS, "elements": rows * layer.K}

@@ -1,0 +1,52 @@
+"""Requantizations in the form that the cluster's kernels take."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from byoc_dory.layers import Layer, Matmul, MulShift, Rows, Shift, Weighted
+from byoc_dory.layers.rowwise import AffineNorm, LayerNorm
+
+__all__ = ["leaves_32_bits", "mul_shift", "norm_leaves_32_bits"]
+
+_INT32_MAX = 2**31 - 1
+
+
+def mul_shift(layer: Layer) -> MulShift | None:
+    """The layer's requantization as multiplication, addition and shift; None if it is not one."""
+    if isinstance(layer.requant, Shift):
+        return MulShift((1,), (layer.requant.shift,), (0,))
+    return layer.requant if isinstance(layer.requant, MulShift) else None
+
+
+@lru_cache(maxsize=64)  # called for every tile size that is considered
+def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
+    """Whether ``acc * mul + add`` may exceed 32 bits for some input."""
+    low, high = layer.input_range
+    unsigned = any(tensor.dtype == "uint8" for tensor in layer.inputs)
+    largest = 255 if unsigned else max(-low, high)
+    if isinstance(layer, Weighted):
+        bias = 0 if layer.bias is None else np.abs(layer.bias.astype(np.int64))
+        weights = np.abs(layer.weight.astype(np.int64)).reshape(layer.K, -1).sum(1)
+        sums = weights * largest + bias
+    elif isinstance(layer, Matmul):
+        sums = np.full(1, layer.C * largest * 128, np.int64)
+    else:
+        sums = np.full(1, len(layer.inputs) * largest, np.int64)
+    mul = np.abs(np.asarray(requant.mul, np.int64))
+    add = np.abs(np.asarray(requant.add, np.int64))
+    return bool((sums * mul + add > _INT32_MAX).any())
+
+
+def norm_leaves_32_bits(layer: Rows) -> bool:
+    """Whether the values that a norm shifts may exceed 32 bits for some input."""
+    function = layer.function
+    if not isinstance(function, AffineNorm | LayerNorm):
+        return False
+    weight, bias = (np.abs(part.astype(np.int64)) for part in (function.weight, function.bias))
+    # Bytes, or their distances from a mean.
+    worst = 255 * weight + bias
+    factor = abs(function.mul) if isinstance(function, AffineNorm) else 1
+    return bool((worst * factor > _INT32_MAX).any())

@@ -1,0 +1,73 @@
+"""Which layers the compute cores take; each docstring is the public statement."""
+
+from __future__ import annotations
+
+from byoc_dory.layers import (
+    Add,
+    Convolution,
+    Dense,
+    Gemm,
+    Layer,
+    Matmul,
+    Rows,
+)
+from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.requant import mul_shift
+from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, padding_is_below_kernel
+from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
+from byoc_dory.verdict import Refused, Verdict
+
+__all__ = ["RULES"]
+
+
+def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """The operator is conv2d, depthwise conv2d, a matrix product, a function of rows, or a sum."""
+    if isinstance(layer, Convolution | Dense | Gemm | Matmul | Rows | Add):
+        return ACCEPTED
+    return Refused(f"the operator is {layer.op}")
+
+
+def groups_are_one_or_depthwise(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """A convolution has one group, or is depthwise with as many input as output channels."""
+    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
+        return ACCEPTED
+    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
+
+
+def requantization_is_mul_shift(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """Requantization is ``(acc * mul + add) >> shift`` with shifts of 0 to 31."""
+    requant = mul_shift(layer)
+    if requant is None:
+        return Refused(f"the requantization is {type(layer.requant).__name__}")
+    for shift in requant.shift:
+        if not 0 <= shift <= 31:
+            return Refused(f"a shift is {shift}, not in 0..31")
+    for value in (*requant.mul, *requant.add):
+        if not -(2**31) <= value < 2**31:
+            return Refused(f"a factor or addend is {value}, more than 32 bits")
+    return ACCEPTED
+
+
+def operands_are_few_and_alike(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """An add has up to 8 operands of one shape and type."""
+    if not isinstance(layer, Add):
+        return ACCEPTED
+    if len(layer.inputs) > core.most_operands:
+        return Refused(f"{len(layer.inputs)} operands, more than {core.most_operands}")
+    kinds = {(tensor.shape, tensor.dtype) for tensor in layer.inputs}
+    if len(kinds) > 1:
+        return Refused("the operands are " + ", ".join(str(t.shape) for t in layer.inputs))
+    return ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_is_known,
+    data_is_8_bits,
+    dilation_is_one,
+    groups_are_one_or_depthwise,
+    padding_is_below_kernel,
+    requantization_is_mul_shift,
+    operands_are_few_and_alike,
+    smallest_tile_fits,
+)

@@ -1,0 +1,33 @@
+"""Rules that the cores and engines share."""
+
+from __future__ import annotations
+
+from byoc_dory.layers import Layer, Matmul, Weighted
+from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.rules import ACCEPTED
+from byoc_dory.verdict import Refused, Verdict
+
+__all__ = ["data_is_8_bits", "padding_is_below_kernel"]
+
+
+def data_is_8_bits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """Operands and results are int8 or uint8, weights and second operands int8, biases int32."""
+    for tensor in (*layer.inputs, layer.output):
+        if tensor.dtype not in ("int8", "uint8"):
+            return Refused(f"tensor '{tensor.name}' is {tensor.dtype}")
+    if isinstance(layer, Matmul) and layer.inputs[1].dtype != "int8":
+        return Refused(f"the second operand is {layer.inputs[1].dtype}")
+    if isinstance(layer, Weighted):
+        if layer.weight.dtype != "int8":
+            return Refused(f"the weights are {layer.weight.dtype}")
+        if layer.bias is not None and layer.bias.dtype != "int32":
+            return Refused(f"the bias is {layer.bias.dtype}")
+    return ACCEPTED
+
+
+def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    """The padding above and below is smaller than the kernel is high."""
+    top, _, bottom, _ = layer.pad
+    if max(top, bottom) >= layer.fy:
+        return Refused(f"the padding is {layer.pad} for a kernel of {layer.fy}x{layer.fx}")
+    return ACCEPTED

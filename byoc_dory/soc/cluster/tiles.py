@@ -1,0 +1,78 @@
+"""Tiling problems for the compute cores: use of L1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Rows, Weighted
+from byoc_dory.memory.arena import ALIGNMENT
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, function_bytes
+from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
+
+__all__ = ["block_bytes", "tiling_problem", "units_of"]
+
+_COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
+
+
+def units_of(layer: Layer) -> tuple[int, int, int]:
+    """(units of y, bytes of a unit in an operand, in the result); tiles are ranges of units."""
+    if isinstance(layer, Matmul) and layer.batch > 1:
+        return layer.batch, layer.rows * layer.C, layer.rows * layer.K
+    return layer.oy, layer.ix * layer.C, layer.ox * layer.K
+
+
+def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
+    """Return a tile's use of L1: ranges of rows, and of columns where weights have columns."""
+    units, in_unit, out_unit = units_of(layer)
+    common: dict[str, Any] = {
+        "name": layer.name,
+        "l1_limit": min(l1_budget, soc.memory(core.l1).size),
+    }
+    # Nothing is padded, but every tensor starts aligned.
+    slack = ALIGNMENT * (len(layer.inputs) + 2)
+    if not isinstance(layer, Weighted):
+        whole: tuple[int, ...] = ()
+        if isinstance(layer, Matmul):
+            whole = (layer.inputs[1].elements,)
+        return TilingProblem(
+            k=Axis(out_unit, tiled=False),
+            c=Axis(in_unit, tiled=False),
+            y=Axis(units),
+            x=Axis(1, tiled=False),
+            window=InputWindow(units, 1),
+            copies=len(layer.inputs) - len(whole),
+            weights=TileWeights(fixed=block_bytes(layer, 0), in_l1=True),
+            fixed=FixedBytes(whole, slack=slack),
+            **common,
+        )
+    one, two = block_of(layer, 4), block_of(layer, 8)
+    each = layer.weight[0].size
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    # The bytes per column besides its weights; then those that do not depend on columns, and the
+    # slack of alignments, once.
+    per_column = -(-(two.bytes - one.bytes) // 4) - each + BLOCK_ALIGN // 4
+    table = 256 if isinstance(layer, Gemm) and layer.function is not None else 0
+    return TilingProblem(
+        k=Axis(layer.K, tiled=not depthwise, step=_COLUMN_STEP),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy),
+        x=Axis(layer.ox, tiled=False),
+        window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
+        weights=TileWeights(
+            channel=0 if depthwise else layer.fy * layer.fx,
+            block=per_column + (each if depthwise else 0),
+            fixed=table + 2 * BLOCK_ALIGN,
+            in_l1=True,
+        ),
+        fixed=FixedBytes(slack=slack),
+        **common,
+    )
+
+
+def block_bytes(layer: Layer, k: int) -> int:
+    """Return the bytes of the constants of ``k`` columns; 0 without constants."""
+    if isinstance(layer, Weighted):
+        return block_of(layer, k).bytes
+    return function_bytes(layer.function) if isinstance(layer, Rows) else 0

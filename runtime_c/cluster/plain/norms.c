@@ -1,0 +1,230 @@
+/* cluster_layer_norm and cluster_rms_norm.
+ *
+ * Up to 16 rows are computed at a time: first the statistics of each row, then all rows of four
+ * columns after four others, whose weights and biases stay in registers. */
+#include "cluster_parts.h"
+
+enum { MOST_ROWS = 16 };
+
+/* The mean of a row, and 2^31 over its deviation. */
+typedef struct {
+    int32_t mean;
+    uint32_t reciprocal;
+} scale_t;
+
+/* floor(sqrt(value)), value below 2^18. */
+static uint32_t root_of(uint32_t value)
+{
+    uint32_t root = 0;
+#pragma GCC unroll 9
+    for (uint32_t step = 0; step < 9; step++) {
+        const uint32_t bit = 0x10000u >> 2u * step, trial = root + bit;
+        root >>= 1;
+        if (value >= trial) {
+            value -= trial;
+            root += bit;
+        }
+    }
+    return root;
+}
+
+/* x * weight / by, rounded toward zero, for x below 2^9 and by below 2^16. */
+static int64_t wide_quotient(int32_t x, int32_t weight, uint32_t by)
+{
+    const int64_t product = (int64_t)x * weight;
+    const uint64_t size = product < 0 ? 0u - (uint64_t)product : (uint64_t)product;
+    const uint32_t high = (uint32_t)(size >> 16), low = (uint32_t)size & 0xFFFFu;
+    const uint32_t first = high / by, rest = high - first * by;
+    const uint64_t result = ((uint64_t)first << 16) + ((rest << 16) | low) / by;
+    return product < 0 ? -(int64_t)result : (int64_t)result;
+}
+
+/* Whether all weights fit 16 bits, so that quotients can be taken by multiplication. */
+static bool are_small(const int32_t *weight, uint32_t n)
+{
+    uint32_t high = 0;
+    for (; n >= CLUSTER_LANES; n -= CLUSTER_LANES) {
+        for (uint32_t i = 0; i < CLUSTER_LANES; i++) {
+            high |= (uint32_t)weight[i] + 0x8000u;
+        }
+        weight += CLUSTER_LANES;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        high |= (uint32_t)weight[i] + 0x8000u;
+    }
+    return high >> 16 == 0;
+}
+
+typedef struct {
+    int32_t sum;
+    uint32_t squares;
+} moments_t;
+
+CLUSTER_INLINE void gather(const uint8_t *in, moments_t *m, uint32_t lanes, bool centred,
+                          bool is_unsigned)
+{
+    int32_t x[CLUSTER_LANES], squares[CLUSTER_LANES];
+    for (uint32_t i = 0; i < lanes; i++) {
+        x[i] = cluster_byte(in, i, is_unsigned);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        squares[i] = x[i] * x[i];
+    }
+    for (uint32_t i = 0; centred && i < lanes; i++) {
+        m->sum += x[i];
+        CLUSTER_HOLD(m->sum);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        m->squares += (uint32_t)squares[i];
+        CLUSTER_HOLD(m->squares);
+    }
+}
+
+CLUSTER_INLINE moments_t moments(const uint8_t *in, uint32_t n, uint32_t start, bool centred,
+                                bool is_unsigned)
+{
+    moments_t m = {0, 0};
+    CLUSTER_TURNS(at, end, 0, start, n) {
+        const uint8_t *x = in + at;
+        uint32_t left = end - at;
+        for (; left >= 2 * CLUSTER_LANES; left -= 2 * CLUSTER_LANES) {
+            gather(x, &m, CLUSTER_LANES, centred, is_unsigned);
+            gather(x + CLUSTER_LANES, &m, CLUSTER_LANES, centred, is_unsigned);
+            x += 2 * CLUSTER_LANES;
+            CLUSTER_HOLD(x);
+        }
+        for (; left != 0; left--) {
+            gather(x++, &m, 1, centred, is_unsigned);
+        }
+    }
+    return m;
+}
+
+/* The mean of a row and its deviation, from 1 to 255. */
+CLUSTER_INLINE uint32_t deviation(const uint8_t *in, uint32_t n, uint32_t start, int32_t *mean,
+                                 bool centred, bool is_unsigned)
+{
+    const moments_t m = moments(in, n, start, centred, is_unsigned);
+    *mean = centred ? m.sum / (int32_t)n : 0;
+    /* Of the distances from the mean; unsigned, as only the result surely fits. */
+    const uint32_t excess = (uint32_t)*mean * (2u * (uint32_t)m.sum - n * (uint32_t)*mean);
+    return root_of((m.squares - excess) / n + 1);
+}
+
+/* Some columns of all rows.  The quotients are products with the reciprocal, which is too large by
+ * between 1 and 255 parts in 2^31 * deviation: for a product of up to 255 * 2^15 too little to
+ * reach the next integer.  Negative ones are rounded down, and never exact. */
+CLUSTER_INLINE void strip(const cluster_norm_t *v, const uint8_t *in, uint8_t *out,
+                         const scale_t *scales, uint32_t rows, uint32_t column, uint32_t lanes,
+                         bool centred, bool is_unsigned)
+{
+    const uint32_t shift = v->shift, n = v->n;
+    const scale_t *const end = scales + rows;
+    int32_t low = -128, high = 127, weight[CLUSTER_LANES], bias[CLUSTER_LANES];
+    CLUSTER_HOLD(low);
+    CLUSTER_HOLD(high);
+    for (uint32_t i = 0; i < lanes; i++) {
+        weight[i] = 2 * v->weight[column + i];
+        bias[i] = centred ? v->bias[column + i] : 0;
+    }
+    in += column;
+    out += column;
+    while (scales != end) {
+        int32_t x[CLUSTER_LANES], q[CLUSTER_LANES];
+        for (uint32_t i = 0; i < lanes; i++) {
+            x[i] = cluster_byte(in, i, is_unsigned);
+        }
+        const int32_t mean = scales->mean;
+        const uint32_t reciprocal = scales->reciprocal;
+        for (uint32_t i = 0; i < lanes; i++) {
+            x[i] -= centred ? mean : 0;
+        }
+        for (uint32_t i = 0; i < lanes; i++) {
+            x[i] *= weight[i];
+        }
+        cluster_hold_all(x, lanes);
+        for (uint32_t i = 0; i < lanes; i++) {
+            q[i] = (int32_t)((int64_t)x[i] * (int64_t)reciprocal >> 32);
+        }
+        for (uint32_t i = 0; i < lanes; i++) {
+            x[i] = (int32_t)((uint32_t)x[i] >> 31) + (centred ? bias[i] : 0);
+        }
+        for (uint32_t i = 0; i < lanes; i++) {
+            q[i] = (q[i] + x[i]) >> shift;
+        }
+        cluster_hold_all(q, lanes);
+        for (uint32_t i = 0; i < lanes; i++) {
+            out[i] = (uint8_t)cluster_clip(q[i], low, high);
+        }
+        scales++;
+        in += n;
+        out += n;
+        CLUSTER_HOLD3(scales, in, out);
+    }
+}
+
+CLUSTER_INLINE void scale_rows(const cluster_norm_t *v, cluster_rows_t part, bool centred,
+                              bool is_unsigned)
+{
+    const uint32_t n = v->n;
+    scale_t scales[MOST_ROWS];
+    for (uint32_t row = part.rows.begin; row < part.rows.end;) {
+        const uint8_t *const in = (const uint8_t *)v->in + row * n;
+        uint8_t *const out = (uint8_t *)v->out + row * n;
+        const uint32_t left = part.rows.end - row, rows = left < MOST_ROWS ? left : MOST_ROWS;
+        for (uint32_t i = 0; i < rows; i++) {
+            scales[i].reciprocal = 0x80000000u / deviation(in + i * n, n, part.start,
+                                                           &scales[i].mean, centred, is_unsigned) +
+                                   1u;
+        }
+        CLUSTER_TURNS(at, end, part.columns.begin, part.start, part.columns.end) {
+            for (; at + CLUSTER_LANES <= end; at += CLUSTER_LANES) {
+                strip(v, in, out, scales, rows, at, CLUSTER_LANES, centred, is_unsigned);
+            }
+            for (; at < end; at++) {
+                strip(v, in, out, scales, rows, at, 1, centred, is_unsigned);
+            }
+        }
+        row += rows;
+    }
+}
+
+/* The slow version, for any weights. */
+static void divide_rows(const cluster_norm_t *v, cluster_rows_t part, bool centred)
+{
+    const bool is_unsigned = (v->flags & CLUSTER_IN_UNSIGNED) != 0;
+    for (uint32_t row = part.rows.begin; row < part.rows.end; row++) {
+        const uint8_t *const in = (const uint8_t *)v->in + row * v->n;
+        uint8_t *const out = (uint8_t *)v->out + row * v->n;
+        int32_t mean;
+        const uint32_t root = deviation(in, v->n, part.start, &mean, centred, is_unsigned);
+        for (uint32_t i = part.columns.begin; i < part.columns.end; i++) {
+            const int32_t x = cluster_byte(in, i, is_unsigned) - mean;
+            int64_t value = wide_quotient(x, v->weight[i], root);
+            value = (value + (centred ? v->bias[i] : 0)) >> v->shift;
+            out[i] = (uint8_t)(value < -128 ? -128 : value > 127 ? 127 : (int32_t)value);
+        }
+    }
+}
+
+CLUSTER_INLINE void norm(const cluster_norm_t *v, uint32_t core, uint32_t cores, bool centred)
+{
+    const cluster_rows_t part = cluster_share_rows(v->rows, v->n, core, cores);
+    if ((v->flags & CLUSTER_WIDE) != 0 || !are_small(v->weight, v->n)) {
+        divide_rows(v, part, centred);
+    } else if ((v->flags & CLUSTER_IN_UNSIGNED) != 0) {
+        scale_rows(v, part, centred, true);
+    } else {
+        scale_rows(v, part, centred, false);
+    }
+}
+
+void cluster_layer_norm(const void *args, uint32_t core, uint32_t cores)
+{
+    norm(args, core, cores, true);
+}
+
+void cluster_rms_norm(const void *args, uint32_t core, uint32_t cores)
+{
+    norm(args, core, cores, false);
+}
