@@ -71,7 +71,7 @@ class Cluster:
 
     Attributes:
         harts: number of harts, including the host core.
-        cores: number of harts that execute kernels: harts 0 to ``cores`` - 1.
+        cores: number of harts that execute kernels: ``first`` to ``first + cores - 1``.
         registers: device address of the cluster's control registers: mask, barrier, wake.
         worker_stack: bytes of L1 for the stack of each hart except the host core.
         banks: number of interleaved banks of L1, with one access per cycle each.
@@ -80,6 +80,12 @@ class Cluster:
         wake: cycles from a wake-up until the hart continues.
         memory: name of the memory close to the cores; kernels that no accelerator takes copy their
             operands there (``runtime_c/include/htvm_parallel.h``).
+        first: number of the first hart that executes kernels. If it is 0, the host core computes
+            with the others; otherwise it is a controller, and goes on while they compute.
+        far_wait: cycles that a core waits for each access to memory outside of L1. Only for the
+            pipeline of the CV32E40P, which does not run ahead of a load; `CoreTiming` has the
+            latencies of other cores.
+        register_wait: the same for each access to a device register.
     """
 
     harts: int
@@ -91,6 +97,9 @@ class Cluster:
     release: int
     wake: int
     memory: str = "L1"
+    first: int = 0
+    far_wait: int = 0
+    register_wait: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,8 +113,8 @@ class Host:
         cost: estimates for CPU kernels.
         stack_memory: name of the memory with the stack: at the end of L2, or at the end of the
             reserved bytes of another memory.
-        timing: timing of a core with a scoreboard; None for that of the CV32E40P
-            (``runtime_c/iss/timing.h``).
+        timing: timing of a core with a scoreboard; None for the pipeline of the CV32E40P
+            (``runtime_c/iss/timing.h``), which then all harts of a cluster have.
         corev: whether the core has the PULP extensions in CORE-V encoding (SIMD,
             multiply-accumulate, post-increment, hardware loops and more:
             ``runtime_c/iss/corev.h``); on a core without them they are illegal instructions. A core

@@ -73,6 +73,12 @@ def render(soc: Soc) -> str:
     if soc.host.corev:
         lines += ["", "/* the PULP extensions in CORE-V encoding */", "#define HTVM_CORE_COREV 1"]
     if soc.cluster is not None:
+        if soc.cluster.first + soc.cluster.cores > soc.cluster.harts:
+            raise TargetError(
+                f"{soc.name}: {soc.cluster.cores} cores from hart {soc.cluster.first} on, of "
+                f"{soc.cluster.harts} harts",
+                hint="Cluster.first + Cluster.cores must not exceed Cluster.harts",
+            )
         lines += [
             "",
             "/* harts in addition to the host core */",

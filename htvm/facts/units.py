@@ -36,5 +36,5 @@ def units_of(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
 
 def _doing(name: str, soc: Soc) -> str:
     """Describe what a hart does; its cycles are charged to the kernel or the DMA it works for."""
-    serves = soc.cluster is not None and name == f"core{soc.cluster.cores}"
+    serves = soc.cluster is not None and name == f"core{soc.cluster.first + soc.cluster.cores}"
     return "programs the DMA" if serves else "its share of kernels"

@@ -2,8 +2,9 @@
  *
  * Without that header, or where it says nothing about the core, it is a CV32E40P that is alone
  * (execute.c, timing.h); with HTVM_CORE_COREV it has the PULP extensions (corev.h).  With
- * HTVM_CORE_SCOREBOARD it is one with a scoreboard, of which there may
- * be many (harts.h), with the latencies and the memory nearby that the header has.
+ * HTVM_CLUSTER_HARTS there may be many of them (harts.h), with the memory nearby and the latencies
+ * that the header has.  With HTVM_CORE_SCOREBOARD cores have a scoreboard instead of the CV32E40P's
+ * pipeline; there is one, or those of the cluster.
  */
 #ifndef HTVM_ISS_CORE_H
 #define HTVM_ISS_CORE_H
@@ -14,16 +15,18 @@
 #endif
 #endif
 
-#ifdef HTVM_CORE_SCOREBOARD
+#if defined(HTVM_CORE_SCOREBOARD) || defined(HTVM_CLUSTER_HARTS)
+#define HTVM_ISS_HARTS 1 /* harts.h instead of execute.c */
 
 #ifdef HTVM_CLUSTER_HARTS
 enum { MAX_HARTS = HTVM_CLUSTER_HARTS, BANKS = HTVM_CLUSTER_BANKS,
        BANK_BYTES = HTVM_CLUSTER_BANK_BYTES, RELEASE_CYCLES = HTVM_CLUSTER_RELEASE,
-       WAKE_CYCLES = HTVM_CLUSTER_WAKE, WORKER_STACK = HTVM_CLUSTER_WORKER_STACK };
+       WAKE_CYCLES = HTVM_CLUSTER_WAKE, WORKER_STACK = HTVM_CLUSTER_WORKER_STACK,
+       FIRST_CORE = HTVM_CLUSTER_FIRST, CORES = HTVM_CLUSTER_CORES };
 #define CONTROL_BASE HTVM_CLUSTER_REGISTERS
 #else
 enum { MAX_HARTS = 1, BANKS = 1, BANK_BYTES = 4, RELEASE_CYCLES = 0, WAKE_CYCLES = 0,
-       WORKER_STACK = 0 };
+       WORKER_STACK = 0, FIRST_CORE = 0, CORES = 1 };
 #define CONTROL_BASE UINT32_MAX
 #endif
 

@@ -124,7 +124,7 @@ corev_step_t htvm_iss_corev_step(iss_t *iss, ram_t *ram, insn_t *d, const insn_t
         RESULT(OP_COREV_SIMD_SCALAR, htvm_iss_corev_simd(d, x, htvm_iss_corev_replicate(d, RS2)))
         RESULT(OP_COREV_SIMD_CONSTANT, htvm_iss_corev_simd(d, x, IMM))
     case OP_COREV_LOOP:
-        return htvm_iss_loop_set(iss, ram, d) ? COREV_NEXT : COREV_TRAPPED;
+        return htvm_iss_loop_set_marked(iss, ram, d) ? COREV_NEXT : COREV_TRAPPED;
     case OP_COREV_LOOP_END:
         return end_of_loop(iss, d, last);
     default:

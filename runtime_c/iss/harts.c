@@ -1,12 +1,23 @@
 /* The harts together: their start, their turns, what is reported of them. */
 #include "harts.h"
 
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
+#include "corev.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MISA_RV32IMA = 0x40001101 };
+
+/* misa of the harts: RV32IMA with a scoreboard, otherwise RV32IMC, with X for CORE-V. */
+static uint32_t misa(void)
+{
+#ifdef HTVM_CORE_SCOREBOARD
+    return 0x40001101u;
+#else
+    return HAS_COREV ? 0x40801104u : 0x40001104u;
+#endif
+}
 
 static uint32_t worker_stack_low(const iss_t *iss, uint32_t number)
 {
@@ -47,8 +58,11 @@ harts_t *htvm_harts_new(iss_t *iss, uint32_t count)
         hart_t *hart = &all->hart[i];
         hart->number = i;
         hart->pc = iss->pc;
-        hart->csrs = htvm_iss_csrs(i, MISA_RV32IMA);
+        hart->csrs = htvm_iss_csrs(i, misa());
         hart->busy_since = UINT64_MAX;
+#ifndef HTVM_CORE_SCOREBOARD
+        hart->core.busy = 1;
+#endif
         hart->stack_low = worker_stack_low(iss, i);
         all->due[i] = turn_of(0, i);
     }

@@ -6,22 +6,22 @@
 
 static void reserve(harts_t *all, hart_t *hart, uint32_t addr)
 {
-    all->reservations += hart->reserved ? 0 : 1;
-    hart->reserved = true;
-    hart->reservation = addr;
+    all->reservations += hart->core.reserved ? 0 : 1;
+    hart->core.reserved = true;
+    hart->core.reservation = addr;
 }
 
 static void drop(harts_t *all, hart_t *hart)
 {
-    all->reservations -= hart->reserved ? 1 : 0;
-    hart->reserved = false;
+    all->reservations -= hart->core.reserved ? 1 : 0;
+    hart->core.reserved = false;
 }
 
 void htvm_harts_stored(harts_t *all, const hart_t *hart, uint32_t addr)
 {
     for (uint32_t i = 0; i < all->count; ++i) {
         hart_t *other = &all->hart[i];
-        if (other != hart && other->reserved && other->reservation == (addr & ~3u)) {
+        if (other != hart && other->core.reserved && other->core.reservation == (addr & ~3u)) {
             drop(all, other);
         }
     }
@@ -51,7 +51,7 @@ uint32_t htvm_harts_atomic(harts_t *all, hart_t *hart, const insn_t *insn, uint3
         return old;
     }
     if (insn->op == OP_SC) {
-        const bool holds = hart->reserved && hart->reservation == addr;
+        const bool holds = hart->core.reserved && hart->core.reservation == addr;
         drop(all, hart);
         if (!holds) {
             return 1;

@@ -7,12 +7,10 @@
  */
 #include "harts.h"
 
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { HOST = 0 }; /* the hart whose waiting is told apart from its work */
 
 static void give_turn(harts_t *all, const hart_t *hart)
 {
@@ -58,18 +56,8 @@ void htvm_harts_sleep(harts_t *all, hart_t *hart, uint64_t now)
     }
     end_work(all, hart, now);
     hart->asleep = true;
+    htvm_harts_kernel_left(all, hart, now);
     all->due[hart->number] = UINT64_MAX;
-}
-
-/* The first hart wakes others: those that it will meet at the barrier, for a kernel. */
-static void begin_kernel(harts_t *all, uint32_t mask, uint64_t now)
-{
-    const uint32_t together = all->barrier_mask;
-    if ((together & 1u << HOST) != 0 && (together & mask & ~(1u << HOST)) != 0 &&
-        all->kernel_since == UINT64_MAX) {
-        all->kernel_since = now;
-        all->hart[HOST].busy_since = now;
-    }
 }
 
 static bool wake(harts_t *all, const hart_t *by, uint32_t mask, uint64_t now)
@@ -80,7 +68,7 @@ static bool wake(harts_t *all, const hart_t *by, uint32_t mask, uint64_t now)
         return false;
     }
     if (by->number == HOST) {
-        begin_kernel(all, mask, now);
+        htvm_harts_kernel_begins(all, mask, now);
     }
     for (uint32_t i = 0; i < all->count; ++i) {
         hart_t *hart = &all->hart[i];
@@ -124,17 +112,14 @@ static bool arrive(harts_t *all, hart_t *hart, uint64_t now)
     }
     end_work(all, hart, now);
     hart->at_barrier = true;
+    htvm_harts_kernel_left(all, hart, now);
     all->due[hart->number] = UINT64_MAX;
     all->arrived |= 1u << hart->number;
     if (all->arrived != all->barrier_mask) {
         return true;
     }
     all->arrived = 0;
-    if (all->kernel_since != UINT64_MAX && all->hart[HOST].at_barrier) {
-        htvm_harts_note(all, LANE_KERNELS, all->kernel_since, now + RELEASE_CYCLES);
-        all->kernel_since = UINT64_MAX;
-        all->hart[HOST].idle_since = now + RELEASE_CYCLES; /* it has not waited: that is the kernel's */
-    }
+    htvm_harts_kernel_joined(all, now + RELEASE_CYCLES);
     for (uint32_t i = 0; i < all->count; ++i) {
         if (all->hart[i].at_barrier) {
             all->hart[i].at_barrier = false;
@@ -164,9 +149,7 @@ void htvm_harts_resume(harts_t *all, hart_t *hart, uint64_t until)
     hart->polling = false;
     hart->cycle += cycles;
     hart->retired += rounds * poll->steps;
-    hart->ready[poll->insn->rd] += cycles;
-    hart->ready[REG_SINK] = 0;
-    hart->pending += cycles;
+    htvm_harts_later(hart, poll->insn->rd, cycles);
     poll->cycle += cycles;
     poll->retired += rounds * poll->steps;
     give_turn(all, hart);

@@ -1,7 +1,7 @@
 /* What the loop of harts_execute.c leaves to functions: decoding, checks, messages. */
 #include "harts.h"
 
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -20,9 +20,8 @@ typedef struct {
  * not 0. */
 typedef struct {
     uint32_t start, end, count; /* end: the address behind its last instruction */
-    /* Where the entry behind its last instruction is OP_COREV_LOOP_END: that entry, what it was. */
-    insn_t *mark;
-    uint8_t marked_op;
+    insn_t *behind;     /* the entry behind its last instruction; NULL while it is not active */
+    uint8_t marked_op;  /* what that entry was before it became a mark (corev_marks.c) */
     int8_t back_cycles; /* further cost of the last instruction when the first follows it */
 } loop_t;
 
@@ -99,16 +98,23 @@ bool htvm_iss_store_elsewhere(iss_t *iss, uint32_t addr, uint32_t size, uint32_t
 bool htvm_iss_device_read(iss_t *iss, const insn_t *insn, uint32_t addr, uint32_t *value);
 bool htvm_iss_device_write(iss_t *iss, uint32_t addr, uint32_t value);
 
-/* corev_loops.c: executes an OP_COREV_LOOP; false after setting iss->trap, if this breaks a rule for
- * hardware loops. */
-bool htvm_iss_loop_set(iss_t *iss, ram_t *ram, const insn_t *insn);
+/* corev_loops.c: executes an OP_COREV_LOOP of a core with these loops and registers x; false after
+ * setting iss->trap, if this breaks a rule for hardware loops. */
+bool htvm_iss_loop_set(iss_t *iss, loop_t *loops, const uint32_t *x, ram_t *ram,
+                       const insn_t *insn);
 
-/* corev_loops.c: the OP_COREV_LOOP_END at `insn` was reached behind `last`.  Counts, and returns the
+/* corev_loops.c: says in iss->trap that this loop breaks a rule; returns false. */
+bool htvm_iss_loop_complain(iss_t *iss, const loop_t *loops, const loop_t *loop, const char *rule);
+
+/* corev_marks.c: the same of the core that is alone, where active loops have marks. */
+bool htvm_iss_loop_set_marked(iss_t *iss, ram_t *ram, const insn_t *insn);
+
+/* corev_marks.c: the OP_COREV_LOOP_END at `insn` was reached behind `last`.  Counts, and returns the
  * loop if it goes on; ends it otherwise, which makes *insn what it was, and returns NULL.  Sets
  * iss->trap if it was not reached through the loop's body. */
 const loop_t *htvm_iss_loop_end(iss_t *iss, insn_t *insn, const insn_t *last);
 
-/* corev_loops.c: forgets all decoded instructions, but not where active loops end. */
+/* corev_marks.c: forgets all decoded instructions, but not where active loops end. */
 void htvm_iss_loops_forget_insns(iss_t *iss);
 
 /* What a CORE-V instruction leaves to do. */

@@ -118,7 +118,7 @@ static bool write_events(const iss_t *iss, const char *path)
         return false;
     }
     htvm_soc_events(iss->bus.soc, file);
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
     htvm_harts_events(iss->harts, file);
 #endif
     return fclose(file) == 0;
@@ -139,7 +139,7 @@ static bool apply_settings(iss_t *iss, const options_t *options)
 /* Runs the program on the core or cores there are. */
 static int execute(iss_t *iss, const options_t *options)
 {
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
     if (options->watched) {
         htvm_iss_complain("this machine's harts cannot be watched", "--watch");
         return UNUSABLE;
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
             htvm_iss_complain("out of memory", "soc");
         }
     }
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
     htvm_harts_free(iss.harts);
 #endif
     htvm_iss_bus_free(&iss.bus);

@@ -62,7 +62,7 @@ bool htvm_iss_write_report(const iss_t *iss, const char *path)
                 iss->bus.marks[i].event);
     }
     fprintf(out, "]");
-#ifdef HTVM_CORE_SCOREBOARD
+#ifdef HTVM_ISS_HARTS
     htvm_harts_report(iss->harts, out);
 #endif
     if (iss->watch != NULL) {

@@ -1,4 +1,10 @@
-/* Executing the harts' instructions, one by one; see harts.h for their order and timing. */
+/* Executing the instructions of harts with a scoreboard, one by one; see harts.h for their order.
+ *
+ * Timing (htvm_soc.h has the numbers): an instruction issues when its operands have arrived and its
+ * destination is not awaited, one per cycle; a result arrives later than the next cycle after a
+ * load, a multiplication or division, an atomic operation.  Taken branches and jumps take longer.
+ * Accesses to memory that is not nearby go through a queue of few places.
+ */
 #include "harts.h"
 
 #ifdef HTVM_CORE_SCOREBOARD
@@ -20,27 +26,18 @@ static uint32_t address_of(const ram_t *ram, const insn_t *insn)
 /* The cycle in which an access to other memory that is ready at `cycle` issues. */
 static uint64_t far_access(hart_t *hart, uint64_t cycle)
 {
-    uint64_t *const slot = &hart->far[hart->far_oldest];
+    uint64_t *const slot = &hart->core.far[hart->core.far_oldest];
     const uint64_t issues = *slot > cycle ? *slot : cycle;
     *slot = issues + HTVM_CORE_FAR;
-    hart->far_oldest = (hart->far_oldest + 1) % HTVM_CORE_FAR_OUTSTANDING;
-    return issues;
-}
-
-/* The same for the memory nearby, whose bank is then taken for some cycles. */
-static inline uint64_t near_access(harts_t *all, uint32_t addr, uint64_t cycle, uint32_t taken)
-{
-    uint64_t *const free_at = &all->bank_free[addr / (uint32_t)BANK_BYTES % (uint32_t)BANKS];
-    const uint64_t issues = *free_at > cycle ? *free_at : cycle;
-    *free_at = issues + taken;
+    hart->core.far_oldest = (hart->core.far_oldest + 1) % HTVM_CORE_FAR_OUTSTANDING;
     return issues;
 }
 
 /* What the loop touches with every instruction is in local variables. */
 #define SAVE() (hart->cycle = cycle, hart->retired = retired, hart->next = d, hart->ram = ram, \
-                hart->pending = pending)
-#define FETCH() (x = hart->x, ready = hart->ready, cycle = hart->cycle, retired = hart->retired, \
-                 d = hart->next, ram = hart->ram, pending = hart->pending)
+                hart->core.pending = pending)
+#define FETCH() (x = hart->x, ready = hart->core.ready, cycle = hart->cycle, retired = hart->retired, \
+                 d = hart->next, ram = hart->ram, pending = hart->core.pending)
 
 /* Nobody waits for what is thrown away. */
 #define RESULT_AT(when)         \
@@ -94,7 +91,7 @@ static inline uint64_t near_access(harts_t *all, uint32_t addr, uint64_t cycle, 
         if (addr - near_base < near_size) {                                       \
             hart->last_effect = retired;                                          \
             p = near + (addr - near_base);                                        \
-            cycle = near_access(all, addr, cycle, 1);                             \
+            cycle = htvm_harts_bank(all, addr, cycle, 1);                             \
             value = (read);                                                       \
             x[d->rd] = (extend);                                                  \
             RESULT_AT(cycle + HTVM_CORE_LOAD);                                    \
@@ -126,7 +123,7 @@ static inline uint64_t near_access(harts_t *all, uint32_t addr, uint64_t cycle, 
         }                                                    \
         if (addr - near_base < near_size) {                  \
             p = near + (addr - near_base);                   \
-            cycle = near_access(all, addr, cycle, 1);        \
+            cycle = htvm_harts_bank(all, addr, cycle, 1);        \
             write;                                           \
             break;                                           \
         }                                                    \
@@ -233,12 +230,12 @@ execute:
         case OP_DIVU:
         case OP_REM:
         case OP_REMU:
-            if (hart->divider_free > cycle) {
-                cycle = hart->divider_free;
+            if (hart->core.divider_free > cycle) {
+                cycle = hart->core.divider_free;
             }
-            hart->divider_free = cycle + HTVM_CORE_DIVIDE;
+            hart->core.divider_free = cycle + HTVM_CORE_DIVIDE;
             x[d->rd] = divide((op_t)d->op, RS1, RS2);
-            RESULT_AT(hart->divider_free);
+            RESULT_AT(hart->core.divider_free);
             break;
         case OP_LR:
         case OP_SC:
@@ -262,14 +259,14 @@ execute:
                 goto trapped;
             }
             hart->last_effect = retired;
-            cycle = is_near ? near_access(all, addr, cycle, 2) : far_access(hart, cycle);
+            cycle = is_near ? htvm_harts_bank(all, addr, cycle, 2) : far_access(hart, cycle);
             x[d->rd] = htvm_harts_atomic(all, hart, d, addr, p);
             RESULT_AT(cycle + (is_near ? HTVM_CORE_ATOMIC : HTVM_CORE_FAR));
             break;
         }
         case OP_FENCE:
         case OP_FENCE_I: {
-            const uint64_t *const ends = hart->far;
+            const uint64_t *const ends = hart->core.far;
             for (uint32_t i = 0; i < HTVM_CORE_FAR_OUTSTANDING; ++i) {
                 cycle = ends[i] > cycle ? ends[i] : cycle;
             }
