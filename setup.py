@@ -100,6 +100,7 @@ setup(
         "htvm.socs": [
             "diana = byoc_dory.soc.diana.description:soc",
             "generic = byoc_dory.soc.generic.description:soc",
+            "siracusa = byoc_dory.soc.siracusa.description:soc",
             "snitch_ita = byoc_dory.soc.snitch_ita.description:soc",
         ],
     },

@@ -76,6 +76,10 @@ class Dma:
     driver_first_cycles: int
     driver_next_cycles: int
 
+    def row_cycles(self, size: int) -> int:
+        """Return the cycles of a row of ``size`` bytes within a transfer of several rows."""
+        return -(-size // self.bytes_per_cycle)
+
     def cycles(self, command_bytes: int, commands: int = 1) -> int:
         """Return the cycles of one driver call.
 

@@ -109,7 +109,7 @@ def row_program(
 
 def transfer_cycles(size: int, rows: int, dma: Dma) -> int:
     """Return the DMA's cycles for ``rows`` runs of ``size`` bytes, each in whole beats."""
-    return dma.call_cycles + rows * -(-size // dma.bytes_per_cycle)
+    return dma.call_cycles + rows * dma.row_cycles(size)
 
 
 def moved(block: Block, dma: Dma) -> Moved:

@@ -1,1 +1,1 @@
-"""Siracusa's N-EUREKA in numbers: its cycles and the layout of its weights; no target yet."""
+"""Siracusa: a cluster of cores with SIMD instructions, and the convolution engine N-EUREKA."""

@@ -26,6 +26,23 @@ static bool holds(const memory_t *memory, uint32_t addr)
     return addr - memory->base < memory->size;
 }
 
+bool siracusa_find_in_l1(htvm_soc_t *soc, siracusa_area_t *area)
+{
+    const uint64_t span = siracusa_span(area);
+    const uint32_t offset = area->first - L1.base;
+    if (offset < L1.size && span <= L1.size - offset) {
+        area->memory = soc->bus.map(soc->bus.ctx, area->first, (uint32_t)span);
+    }
+    if (area->memory == NULL) {
+        return siracusa_dma_complain(soc, "%s at 0x%08" PRIX32 " (%" PRIu32 " x %" PRIu32
+                                     " B, every %" PRIu32 " B) is not all in L1, 0x%08" PRIX32
+                                     " to 0x%08" PRIX32,
+                                     area->role, area->first, area->rows, area->bytes,
+                                     area->row_stride, L1.base, L1.base + L1.size - 1u);
+    }
+    return true;
+}
+
 static bool find(htvm_soc_t *soc, const siracusa_job_t *job, siracusa_area_t *area,
                  const memory_t *memory)
 {
@@ -83,6 +100,28 @@ static bool is_marked(const htvm_soc_t *soc, const siracusa_area_t *area)
         }
     }
     return false;
+}
+
+/* Marks the bytes of an area, and no others; those outside of L1 do not count. */
+static bool mark(htvm_soc_t *soc, const siracusa_area_t *area)
+{
+    if (!holds(&L1, area->first)) {
+        return false;
+    }
+    const uint32_t first = area->first - HTVM_L1_BASE;
+    memset(soc->written, 0, sizeof soc->written);
+    for (uint32_t row = 0; row < area->rows; row++) {
+        for (uint32_t pixel = 0; pixel < area->pixels; pixel++) {
+            const uint32_t at = first + row * area->row_stride + pixel * area->pixel_stride;
+            memset(soc->written + at, 1, area->bytes);
+        }
+    }
+    return true;
+}
+
+bool siracusa_meet(htvm_soc_t *soc, const siracusa_area_t *a, const siracusa_area_t *b)
+{
+    return holds(&L1, b->first) && mark(soc, a) && is_marked(soc, b);
 }
 
 static bool check_overlaps(htvm_soc_t *soc, const siracusa_job_t *job)
@@ -194,7 +233,7 @@ bool siracusa_find_areas(htvm_soc_t *soc, siracusa_job_t *job)
 }
 
 /* Fowler, Noll and Vo's sum of an area's bytes, 8 at a time where there are so many. */
-static uint64_t checksum(const siracusa_area_t *area)
+uint64_t siracusa_checksum(const siracusa_area_t *area)
 {
     const uint64_t prime = 0x100000001B3u;
     uint64_t sum = 0xCBF29CE484222325u;
@@ -220,7 +259,7 @@ void siracusa_remember(siracusa_job_t *job)
 {
     for (size_t i = 0; i < AREAS; i++) {
         if (job->areas[i].role != NULL) {
-            job->areas[i].sum = checksum(&job->areas[i]);
+            job->areas[i].sum = siracusa_checksum(&job->areas[i]);
         }
     }
 }
@@ -229,7 +268,7 @@ bool siracusa_unchanged(htvm_soc_t *soc, const siracusa_job_t *job)
 {
     for (size_t i = 0; i < AREAS; i++) {
         const siracusa_area_t *area = &job->areas[i];
-        if (area->role != NULL && area->sum != checksum(area)) {
+        if (area->role != NULL && area->sum != siracusa_checksum(area)) {
             return siracusa_complain(soc, "job %" PRIu32 ": %s at 0x%08" PRIX32 " (%" PRIu64
                                      " B) were written by somebody else while in use",
                                      job->id, area->role, area->first, siracusa_span(area));

@@ -1,4 +1,4 @@
-/* Device model of N-EUREKA: what its files share.  Private to this folder.
+/* Device models of N-EUREKA and of the DMA: what their files share.  Private to this folder.
  *
  * Up to SIRACUSA_NEUREKA_CONTEXTS jobs are queued and run one after another.  A job is checked, and
  * when it is done is known, when it is triggered; it reads and writes memory when that time is over.
@@ -13,6 +13,7 @@
 
 #include "htvm_soc_log.h"
 #include "htvm_soc_model.h"
+#include "siracusa_dma_regs.h"
 #include "siracusa_neureka_regs.h"
 
 /* Dimensions of the engine's buffers, for arrays; htvm_soc.h has their values. */
@@ -50,9 +51,34 @@ typedef struct {
     uint64_t start, end;
 } siracusa_job_t;
 
+enum { SOURCE, DESTINATION, SIDES };
+
+/* A transfer of the DMA.  Its bytes move when it is done. */
+typedef struct {
+    uint32_t counter;
+    bool in; /* to L1 */
+    siracusa_area_t sides[SIDES];
+    uint64_t end;
+} siracusa_transfer_t;
+
+enum { MOST_WORDS = 7 };
+
+/* The DMA.  Transfers are in the order in which they were queued; those of a direction are done in
+ * that order. */
+typedef struct {
+    uint32_t words[MOST_WORDS]; /* of the transfer that is being programmed */
+    size_t word_count;
+    uint32_t allocated; /* counters, a bit each */
+    uint32_t counter;   /* of the transfers that are programmed; SIRACUSA_DMA_NONE: none */
+    siracusa_transfer_t queue[SIRACUSA_DMA_QUEUE_DEPTH];
+    size_t queued;
+    uint64_t free_at[2]; /* when each direction is done: out, in */
+} siracusa_dma_t;
+
 struct htvm_soc {
     htvm_bus_t bus;
     uint64_t now; /* of the latest access */
+    siracusa_dma_t dma;
     uint32_t reg[SIRACUSA_NEUREKA_CONTEXTS][SIRACUSA_NEUREKA_JOB_REGISTERS];
     siracusa_job_t queue[SIRACUSA_NEUREKA_CONTEXTS];
     size_t queued;
@@ -99,12 +125,35 @@ uint32_t siracusa_loaded(const siracusa_job_t *job, const siracusa_axis_t *axis,
 bool siracusa_complain(htvm_soc_t *soc, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The same of the DMA, which drops all transfers. */
+bool siracusa_dma_complain(htvm_soc_t *soc, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The DMA's registers. */
+uint32_t siracusa_dma_read(htvm_soc_t *soc, uint32_t offset);
+void siracusa_dma_write(htvm_soc_t *soc, uint32_t offset, uint32_t value);
+
+/* Completes the transfers that are done by now. */
+void siracusa_dma_advance(htvm_soc_t *soc);
+
+/* Whether a job may be queued beside the transfers under way; false after a complaint. */
+bool siracusa_check_transfers(htvm_soc_t *soc, const siracusa_job_t *job);
+
 /* Reads a job from the registers; false after a complaint about their values. */
 bool siracusa_read_job(htvm_soc_t *soc, siracusa_job_t *job);
 
 /* Finds all bytes that a job touches; false after a complaint that they are not in memory, or
  * overlap. */
 bool siracusa_find_areas(htvm_soc_t *soc, siracusa_job_t *job);
+
+/* Finds the bytes of a transfer's side in L1; false after a complaint that they are not all there. */
+bool siracusa_find_in_l1(htvm_soc_t *soc, siracusa_area_t *area);
+
+/* Whether two areas have a byte in common; only bytes in L1 count. */
+bool siracusa_meet(htvm_soc_t *soc, const siracusa_area_t *a, const siracusa_area_t *b);
+
+/* A sum that differs, most likely, if a byte of the area does. */
+uint64_t siracusa_checksum(const siracusa_area_t *area);
 
 /* Remembers what is in a job's areas; whether it still is, with a complaint if not. */
 void siracusa_remember(siracusa_job_t *job);

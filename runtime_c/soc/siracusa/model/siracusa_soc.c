@@ -1,4 +1,4 @@
-/* N-EUREKA behind its registers: the plug-in that simulators link. */
+/* N-EUREKA and the DMA behind their registers: the plug-in that simulators link. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -27,12 +27,19 @@ void htvm_soc_free(htvm_soc_t *soc)
     }
 }
 
-int htvm_soc_owns(uint32_t addr) { return addr - SIRACUSA_NEUREKA_REGISTERS < JOB_END; }
+static bool is_dma(uint32_t addr) { return addr - SIRACUSA_DMA_REGISTERS < SIRACUSA_DMA_END; }
 
-/* Completes the jobs that are done by now. */
+int htvm_soc_owns(uint32_t addr)
+{
+    return is_dma(addr) || addr - SIRACUSA_NEUREKA_REGISTERS < JOB_END;
+}
+
+/* Completes the transfers and jobs that are done by now; they never touch the same bytes, so that
+ * it does not matter which are first. */
 static void advance(htvm_soc_t *soc, uint64_t now)
 {
     soc->now = now > soc->now ? now : soc->now;
+    siracusa_dma_advance(soc);
     while (soc->queued != 0 && soc->queue[0].end <= soc->now) {
         for (size_t n = 0; n < soc->queued; n++) {
             if (!siracusa_unchanged(soc, &soc->queue[n])) {
@@ -106,7 +113,8 @@ static void trigger(htvm_soc_t *soc, uint32_t value)
                           value);
         return;
     }
-    if (!siracusa_read_job(soc, &job) || !siracusa_find_areas(soc, &job)) {
+    if (!siracusa_read_job(soc, &job) || !siracusa_find_areas(soc, &job) ||
+        !siracusa_check_transfers(soc, &job)) {
         return;
     }
     job.start = soc->queued == 0 ? soc->now : soc->queue[soc->queued - 1].end;
@@ -139,6 +147,9 @@ uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
         return 0;
     }
     advance(soc, now);
+    if (is_dma(addr)) {
+        return siracusa_dma_read(soc, addr - SIRACUSA_DMA_REGISTERS);
+    }
     const uint32_t offset = addr - SIRACUSA_NEUREKA_REGISTERS;
     switch (offset) {
     case SIRACUSA_NEUREKA_ACQUIRE:
@@ -168,6 +179,10 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
         return;
     }
     advance(soc, now);
+    if (is_dma(addr)) {
+        siracusa_dma_write(soc, addr - SIRACUSA_DMA_REGISTERS, value);
+        return;
+    }
     const uint32_t offset = addr - SIRACUSA_NEUREKA_REGISTERS;
     if (offset == SIRACUSA_NEUREKA_TRIGGER) {
         trigger(soc, value);
@@ -189,6 +204,10 @@ uint64_t htvm_soc_next_event(htvm_soc_t *soc, uint64_t now)
     uint64_t next = UINT64_MAX;
     for (size_t n = 0; n < soc->queued; n++) {
         const uint64_t at = soc->queue[n].end;
+        next = at > now && at < next ? at : next;
+    }
+    for (size_t n = 0; n < soc->dma.queued; n++) {
+        const uint64_t at = soc->dma.queue[n].end;
         next = at > now && at < next ? at : next;
     }
     return next;

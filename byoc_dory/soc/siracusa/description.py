@@ -1,0 +1,126 @@
+"""Siracusa in numbers.
+
+Every number carries its kind and source: *published* (Siracusa, arXiv 2312.14750; the slides on
+Deeploy), *public code* (GVSoC's model of the chip, pulp-nnx), *derived* (arithmetic, or measured on
+our simulator) or *assumed* (ours, not the chip's).
+
+The cores execute the PULP extensions in CORE-V encoding, which the compiler and public RTL have;
+the chip's cores have the same operations in the older XpulpV2 encoding.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from byoc_dory.soc.base import (
+    Accelerator,
+    Cluster,
+    Host,
+    HostCost,
+    Power,
+    SimControl,
+    Soc,
+    TargetSpec,
+)
+from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.mchan import Mchan
+from byoc_dory.soc.siracusa.memories import (
+    CONTROLLER_STACK,
+    L1,
+    L2,
+    MRAM,
+    SRAM,
+    WORKER_STACK,
+    WORKERS,
+)
+from byoc_dory.soc.siracusa.neureka import NEUREKA
+
+__all__ = ["soc"]
+
+# public code: N-EUREKA's registers are at 0x00201000; assumed: the others.
+DMA_REGISTERS = 0x00202000
+CLUSTER_REGISTERS = 0x00203000
+SIM_REGISTERS = 0x0020F000
+
+HOST = Host(
+    name="RV32IMC controller with CORE-V SIMD (CV32E40P timing)",
+    isa="rv32imc",  # published: RV32IMFC with XpulpV2; floating point is computed in software
+    stack=CONTROLLER_STACK,
+    stack_memory="L1",
+    # derived: measured on the simulated controller alone, all operands in L2.
+    cost=HostCost(
+        conv_mac=9.0,
+        pointwise_mac=9.0,
+        dense_mac=9.0,
+        depthwise_mac=12.0,
+        add_element=24.0,
+        pool_element=10.0,
+        softmax_element=180.0,
+        move_element=18.0,
+        real_element=400.0,
+        layout_byte=0.6,
+    ),
+    corev=True,
+)
+
+CLUSTER = Cluster(
+    harts=1 + WORKERS,
+    cores=WORKERS,
+    first=1,
+    registers=CLUSTER_REGISTERS,
+    worker_stack=WORKER_STACK,
+    banks=16,  # published
+    bank_bytes=4,  # public code
+    # assumed: barrier and wake-up of the event unit take effect two cycles later.
+    release=2,
+    wake=2,
+    far_wait=12,  # assumed: through the cluster's bus to L2, and back
+    register_wait=1,  # assumed: the cluster's peripheral interconnect
+)
+
+DMA = Mchan(
+    name="DMA",
+    registers=DMA_REGISTERS,
+    bytes_per_cycle=8,  # public code: in each direction, both at once
+    granule=8,
+    l1_align=1,
+    l2_align=1,
+    queue_depth=10,  # public code: 8, and 2 of the core
+    call_cycles=30,  # assumed: until the first bytes arrive
+    command_cycles=0,
+    driver_single_cycles=0,
+    driver_first_cycles=0,
+    driver_next_cycles=0,
+    counters=16,  # public code
+    burst_bytes=256,  # public code
+    outstanding=8,  # public code
+)
+
+SIRACUSA = Soc(
+    name="siracusa",
+    title="Siracusa",
+    # assumed: at this clock the engine's model gives the published 698 GOp/s within 2 %.
+    clock_hz=360_000_000,
+    memories=(L1, L2, MRAM, SRAM),
+    host=HOST,
+    # assumed: the simulator's own registers.
+    sim=SimControl(
+        putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
+    ),
+    dma=DMA,
+    accelerators=(cast(Accelerator, NEUREKA), CLUSTER_CORES),
+    targets=(
+        TargetSpec("siracusa.cluster", ("cluster",)),
+        TargetSpec("siracusa.cpu", ()),
+    ),
+    driver="siracusa",
+    libraries=("cluster", "cluster/plain"),
+    cluster=CLUSTER,
+    # published: 490 uJ a token at 340 tokens a second, the average of the small language model.
+    powers=(Power(("cluster",), 167.0, "derived: 490 uJ at 340 tokens/s, published by Deeploy"),),
+)
+
+
+def soc() -> Soc:
+    """Return the description (entry point ``siracusa`` of the group ``htvm.socs``)."""
+    return SIRACUSA

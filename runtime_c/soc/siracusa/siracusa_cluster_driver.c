@@ -1,0 +1,47 @@
+/* Running kernels on all compute cores; see cluster.h.  Hart 0 is the controller core. */
+#include "cluster.h"
+
+#ifdef HTVM_HAL_HARTS
+
+/* Cluster control registers, by offset. */
+#define MASK (HTVM_CLUSTER_REGISTERS + 0u)    /* the harts that take part in the barrier */
+#define BARRIER (HTVM_CLUSTER_REGISTERS + 4u) /* a read waits until all have read it */
+#define WAKE (HTVM_CLUSTER_REGISTERS + 8u)
+
+#define FIRST HTVM_CLUSTER_FIRST
+#define ALL_CORES (((1u << CLUSTER_CORES) - 1u) << FIRST)
+
+/* What the cores run; a core does not read it again once it is at the barrier. */
+static HTVM_HAL_L1 volatile struct {
+    cluster_kernel_t kernel;
+    const void *args;
+} mailbox;
+
+void cluster_run(cluster_kernel_t kernel, const void *args)
+{
+    mailbox.kernel = kernel;
+    mailbox.args = args;
+    htvm_hal_write(MASK, ALL_CORES | 1u);
+    htvm_hal_write(WAKE, ALL_CORES);
+    (void)htvm_hal_read(BARRIER);
+}
+
+_Noreturn void htvm_hart_main(uint32_t hart)
+{
+    for (;;) {
+        htvm_hal_sleep();
+        mailbox.kernel(mailbox.args, hart - FIRST, CLUSTER_CORES);
+        (void)htvm_hal_read(BARRIER);
+    }
+}
+
+#else
+
+void cluster_run(cluster_kernel_t kernel, const void *args)
+{
+    for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
+        kernel(args, core, CLUSTER_CORES);
+    }
+}
+
+#endif
