@@ -9,28 +9,25 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.soc.base import Accelerator, Host, HostCost, SimControl, Soc
-from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM
+from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.siracusa import memories
+from byoc_dory.soc.siracusa.description import soc as description
+from byoc_dory.soc.siracusa.memories import L2, MRAM, SRAM
 from byoc_dory.soc.siracusa.neureka import NEUREKA, cautious
+from htvm.firmware.paths import runtime_c
 from tests.runtime_c.models import Models, load
 
 Array = npt.NDArray[Any]
 
-# What the SoC lacks so far does not matter here; nothing below reads it.
-SOC = Soc(
-    name="siracusa",
-    title="N-EUREKA and its memories",
-    clock_hz=1,
-    memories=(L1, MRAM, SRAM),
-    host=Host("none", "rv32imc", 0, HostCost(*[0.0] * 10)),
-    sim=SimControl(0, 0, 0),
-    dma=None,
-    accelerators=(cast(Accelerator, NEUREKA),),
-    targets=(),
-    driver="siracusa",
-)
+# All of L1, as if the firmware had no stacks there.
+L1 = replace(memories.L1, size=memories.L1.size + memories.L1.reserved, reserved=0)
+SOC = replace(description(), memories=(L1, L2, MRAM, SRAM))
 CAUTIOUS = replace(
     SOC, name="siracusa_cautious", accelerators=(cast(Accelerator, cautious(NEUREKA)),)
+)
+# The drivers of devices, without those that need the cluster's harts.
+DRIVERS = tuple(
+    runtime_c() / "soc" / "siracusa" / f"siracusa_{name}_driver.c" for name in ("dma", "neureka")
 )
 BASE = 0x00201000
 TRIGGER, ACQUIRE, FINISHED, STATUS, RUNNING, CLEAR, JOB = 0, 4, 8, 0xC, 0x10, 0x14, 0x20

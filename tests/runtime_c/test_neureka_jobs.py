@@ -15,12 +15,12 @@ from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.soc.siracusa.neureka_core import Mode
 from byoc_dory.soc.siracusa.neureka_cycles import job_cycles
 from byoc_dory.soc.siracusa.neureka_packing import pack_weights
-from htvm.firmware.host import driver_sources, include_folders, model_sources, sanitizing
+from htvm.firmware.host import include_folders, model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.reference import neureka as reference
 from tests.runtime_c.neureka_jobs import Placed, place, planned, random_job
-from tests.runtime_c.siracusa import SOC
+from tests.runtime_c.siracusa import DRIVERS, SOC
 
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
 SLOW = 550
@@ -38,7 +38,7 @@ def program(folder: Path, sanitize: bool) -> Path:
     return compiler.compile_host(
         [
             tests / "soc" / "siracusa" / "run_jobs.c",
-            *driver_sources(SOC),
+            *DRIVERS,
             *model_sources(SOC),
         ],
         folder / "run_jobs",

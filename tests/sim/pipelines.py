@@ -10,7 +10,6 @@ from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc
 from htvm.firmware.machine import BARE, Machine, SocModel
 from htvm.firmware.paths import runtime_c
-from htvm.firmware.toolchain import Compiler
 from tests.sim.harts import CONTROL, EXIT, L1, L2
 from tests.sim.harts import SOC as SNITCH
 
@@ -60,7 +59,7 @@ def machine(harts: int, *, devices: Path | None = None, cluster: Cluster = CLUST
 
 
 def bare_hart(*, corev: bool = True, near: bool = False, sources: tuple[Path, ...] = ()) -> Machine:
-    """Return the bare machine with one such hart, whose memory is L1, or other memory that never waits."""
+    """Return the bare machine with one such hart, in L1 or other memory that never waits."""
     values = {
         "HARTS": 1,
         "CORES": 1,

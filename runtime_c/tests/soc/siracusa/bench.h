@@ -1,4 +1,4 @@
-/* What the tests of N-EUREKA share: a machine with L1, some weight memory, and a clock; its HAL. */
+/* What the tests of Siracusa's devices share: a machine with L1, some other memory, and a clock. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -6,13 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "htvm_hal.h"
 #include "htvm_soc_model.h"
 #include "htvm_test.h"
 #include "siracusa_neureka_driver.h"
 
 #define BENCH_WEIGHTS 1048576u /* bytes that each half of the weight memory has here */
+#define BENCH_L2 65536u
 #define L1(offset) (HTVM_L1_BASE + (offset))
+#define L2(offset) (HTVM_L2_BASE + (offset))
 #define MRAM(offset) (HTVM_MRAM_BASE + (offset))
 #define SRAM(offset) (HTVM_SRAM_BASE + (offset))
 #define NEUREKA(reg) (SIRACUSA_NEUREKA_REGISTERS + SIRACUSA_NEUREKA_##reg)
@@ -22,6 +23,7 @@ typedef struct {
     uint64_t now;
     uint8_t mram[BENCH_WEIGHTS];
     uint8_t sram[BENCH_WEIGHTS];
+    uint8_t l2[BENCH_L2];
     uint8_t l1[HTVM_L1_SIZE]; /* at the end: sanitizers see what is beyond */
 } bench_t;
 
@@ -33,6 +35,9 @@ static inline uint8_t *bench_in(uint8_t *memory, uint32_t size, uint32_t offset,
 static inline uint8_t *bench_map(void *ctx, uint32_t addr, uint32_t bytes)
 {
     bench_t *b = ctx;
+    if (addr >= HTVM_L2_BASE) {
+        return bench_in(b->l2, BENCH_L2, addr - HTVM_L2_BASE, bytes);
+    }
     if (addr >= HTVM_SRAM_BASE) {
         return bench_in(b->sram, BENCH_WEIGHTS, addr - HTVM_SRAM_BASE, bytes);
     }
@@ -42,30 +47,17 @@ static inline uint8_t *bench_map(void *ctx, uint32_t addr, uint32_t bytes)
     return bench_in(b->l1, HTVM_L1_SIZE, addr - HTVM_L1_BASE, bytes);
 }
 
-#include "../machine.h"
-
-/* The machine that the driver finds. */
-static bench_t *bench;
-
-uint32_t htvm_hal_addr(const void *p)
+/* Device address of a byte of L1 or L2. */
+static inline uint32_t bench_addr(const bench_t *b, const void *p)
 {
-    (void)p;
-    abort();
+    const uint8_t *byte = p;
+    if (byte >= b->l2 && byte < b->l2 + BENCH_L2) {
+        return HTVM_L2_BASE + (uint32_t)(byte - b->l2);
+    }
+    return HTVM_L1_BASE + (uint32_t)(byte - b->l1);
 }
 
-void htvm_hal_write(uint32_t addr, uint32_t value)
-{
-    bench->now++;
-    bench_write(bench, addr, value);
-}
-
-uint32_t htvm_hal_read(uint32_t addr)
-{
-    bench->now++; /* no skipping: the poll loop really polls */
-    return bench_read(bench, addr);
-}
-
-void htvm_hal_trace(uint32_t event) { (void)event; }
+#include "../hal_on_bench.h"
 
 /* Lets the engine finish. */
 static inline void bench_finish(bench_t *b)

@@ -35,6 +35,16 @@ static inline uint8_t *bench_map(void *ctx, uint32_t addr, uint32_t bytes)
     return offset < BENCH_L2 && bytes <= BENCH_L2 - offset ? b->l2 + offset : NULL;
 }
 
+/* Device address of a byte of L1 or L2. */
+static inline uint32_t bench_addr(const bench_t *b, const void *p)
+{
+    const uint8_t *byte = p;
+    if (byte >= b->l2 && byte < b->l2 + BENCH_L2) {
+        return HTVM_L2_BASE + (uint32_t)(byte - b->l2);
+    }
+    return HTVM_L1_BASE + (uint32_t)(byte - b->l1);
+}
+
 #include "../machine.h"
 
 /* Lets the device finish. */

@@ -1,28 +1,6 @@
 /* ITA's driver, run against the device models. */
 #include "bench.h"
-#include "htvm_hal.h"
-
-static bench_t *bench;
-
-uint32_t htvm_hal_addr(const void *p)
-{
-    (void)p;
-    abort();
-}
-
-void htvm_hal_write(uint32_t addr, uint32_t value)
-{
-    bench->now++;
-    bench_write(bench, addr, value);
-}
-
-uint32_t htvm_hal_read(uint32_t addr)
-{
-    bench->now++; /* no skipping: the poll loop really polls */
-    return bench_read(bench, addr);
-}
-
-void htvm_hal_trace(uint32_t event) { (void)event; }
+#include "../hal_on_bench.h"
 
 /* Every field goes where the model looks for it: each changes something. */
 static void test_every_field(void)

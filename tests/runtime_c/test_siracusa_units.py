@@ -1,4 +1,4 @@
-"""Runs the C unit tests of N-EUREKA's device model and driver, with sanitizers."""
+"""Runs the C unit tests of Siracusa's device models and drivers, with sanitizers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from byoc_dory.soc.header import render
-from htvm.firmware.host import driver_sources, include_folders, model_sources, sanitizing
+from htvm.firmware.host import include_folders, model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
-from tests.runtime_c.siracusa import SOC
+from tests.runtime_c.siracusa import DRIVERS, SOC
 
-TESTS = ("test_complaints.c", "test_driver.c", "test_random_registers.c")
+TESTS = ("test_complaints.c", "test_dma.c", "test_driver.c", "test_random_registers.c")
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
 
 
@@ -28,7 +28,7 @@ def test_c_units(tmp_path: Path, test: str, name: str) -> None:
     tests = runtime_c() / "tests"
     _, *includes = include_folders(SOC)
     program = compiler.compile_host(
-        [tests / "soc" / "siracusa" / test, *driver_sources(SOC), *model_sources(SOC)],
+        [tests / "soc" / "siracusa" / test, *DRIVERS, *model_sources(SOC)],
         tmp_path / "test",
         [tmp_path, tests / "driver", tests, *includes],
         STRICT,
