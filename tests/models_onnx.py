@@ -51,6 +51,11 @@ NETWORKS = (
     "microLlama/INT8/microLlama1",
     "Transformer_DeepQuant",
 )
+LLAMAS = tuple(
+    f"deeploy_networks/microLlama/INT8/microLlama{kind}"
+    for kind in ("1", "64", "256", "1_parallel", "16_parallel")
+)
+"""A decoding step with a cache of so many positions; prompts of so many tokens, the cache empty."""
 FILES = (
     *(f"deeploy_kernels/Integer/{name}" for name in KERNELS),
     "deeploy_kernels/Mixed/Dequant",
@@ -86,7 +91,11 @@ def golden(name: str, model: htvm.Model) -> tuple[list[Array], list[Array]]:
 
 
 def _arrays(path: Path, names: list[str]) -> list[Array]:
-    """By name where the file has the names, otherwise in its order; it may hold more."""
+    """By name where the file has the names, otherwise in its order; it may hold more.
+
+    Arrays without elements, such as an empty cache, belong to no tensor of the model.
+    """
     with np.load(path) as arrays:
-        keys = names if all(name in arrays for name in names) else arrays.files[: len(names)]
-        return [arrays[key] for key in keys]
+        keys = names if all(name in arrays for name in names) else arrays.files
+        found = [arrays[key] for key in keys if arrays[key].size]
+        return found[: len(names)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ def load(
     dialect: str | None = None,
     input_types: Mapping[str, str] | None = None,
     dimensions: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Model:
     """Load a quantized network.
 
@@ -36,6 +37,10 @@ def load(
         input_types: integer types of an ONNX file's inputs that are declared as reals, e.g.
             ``{"input": "uint8"}``.
         dimensions: sizes of named dimensions that an ONNX file leaves open, e.g. ``{"batch": 1}``.
+        input_shapes: shapes of inputs of an ONNX file that leaves sizes open, e.g.
+            ``{"keys": (1, 16, 0, 4)}``; by default those of the arrays in ``inputs.npz`` beside the
+            file, if it is there. An input without elements, such as an empty cache, is no input of
+            the model.
 
     Returns:
         The model in the integer form.
@@ -45,6 +50,12 @@ def load(
         UnsupportedError: it uses an unsupported operator or quantization.
         IntegerFormError: the module is in neither form.
     """
+    options: dict[str, object] = {
+        "dialect": dialect,
+        "input_types": input_types,
+        "dimensions": dimensions,
+        "input_shapes": input_shapes,
+    }
     if isinstance(source, str | PathLike):
         path = Path(source)
         if _is_folder(path):
@@ -52,7 +63,8 @@ def load(
         if _is_device(path):
             # Reading a pipe, or some devices, may never end.
             raise ModelError("a device or pipe is not a model", where=str(path), hint="give a file")
-        for option, given in (("input_types", input_types), ("dimensions", dimensions)):
+        for option in ("input_types", "dimensions", "input_shapes"):
+            given = options[option]
             if given is not None and not isinstance(given, Mapping):
                 raise ModelError(
                     f"a {type(given).__name__} is no choice of {option}",
@@ -63,22 +75,24 @@ def load(
             from htvm.frontend.onnx import load_onnx
 
             return load_onnx(
-                path, name, dialect=dialect, input_types=input_types, dimensions=dimensions
+                path,
+                name,
+                dialect=dialect,
+                input_types=input_types,
+                dimensions=dimensions,
+                input_shapes=input_shapes,
             )
-        _refuse_onnx_options(dialect, input_types, dimensions, str(path))
+        _refuse_onnx_options(options, str(path))
         from htvm.frontend.tflite import load_tflite
 
         return load_tflite(path, name)
-    _refuse_onnx_options(dialect, input_types, dimensions, "an IRModule")
+    _refuse_onnx_options(options, "an IRModule")
     from htvm.frontend.module import load_module
 
     return load_module(source, name)
 
 
-def _refuse_onnx_options(
-    dialect: object, input_types: object, dimensions: object, where: str
-) -> None:
-    options = {"dialect": dialect, "input_types": input_types, "dimensions": dimensions}
+def _refuse_onnx_options(options: Mapping[str, object], where: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ModelError(f"'{given[0]}' is for ONNX files alone", where=where, hint="leave it out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,30 +10,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
-from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode, OnnxTensor
+from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
+from htvm.frontend.onnx.interface import Sizes, declared
 from htvm.frontend.onnx.order import needed, ordered
-from htvm.frontend.onnx.tensors import array_of, dtype_name, is_external
+from htvm.frontend.onnx.tensors import DAMAGED, array_of, is_external, text_of
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
     from byoc_dory.layers import Array
 
 __all__ = ["read_file"]
 
+_log = logging.getLogger(__name__)
+
 # Largest size of a protobuf message in bytes.
 _MOST_BYTES = 2**31 - 1
 _OLDEST_OPSET = 7
 
-_DAMAGED = "the file is damaged, or no ONNX model; fetch or export it again"
 
-
-def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> OnnxGraph:
+def read_file(
+    path: Path,
+    dimensions: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> OnnxGraph:
     """Read and check an ONNX file.
 
     Args:
         path: path of the file; external data are beside it.
         dimensions: sizes of named dimensions that the file leaves open.
+        shapes: shapes of inputs that the file leaves open, by name. Those that neither option has
+            come from ``inputs.npz`` beside the file, if that is there. An input without elements
+            is no input of the result, but a constant.
 
     Raises:
         ModelError: the file cannot be read, is not an ONNX model, or contradicts itself: sizes,
@@ -43,7 +52,7 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> OnnxGr
     model = _parsed(path)
     graph, source = model.graph, path.name
     if not graph.output:
-        raise ModelError("the graph has no outputs", where=source, hint=_DAMAGED)
+        raise ModelError("the graph has no outputs", where=source, hint=DAMAGED)
     if model.functions:
         raise UnsupportedError(
             f"functions, as '{model.functions[0].name}'", where=source, hint="inline them"
@@ -56,18 +65,20 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> OnnxGr
     if twice:
         raise ModelError(f"two tensors are called '{twice[0]}'", where=source)
     constants.update(more)
-    inputs = tuple(
-        _type(value, "input", source, dimensions or {}, needs_shape=True)
-        for value in graph.input
-        if value.name not in constants
-    )
-    outputs = tuple(
-        _type(value, "output", source, dimensions or {}, needs_shape=False)
-        for value in graph.output
-    )
+    entering = [value for value in graph.input if value.name not in constants]
+    sizes = Sizes(path, tuple(value.name for value in entering), dimensions or {}, shapes or {})
+    sizes.check({d.dim_param for each in graph.input for d in each.type.tensor_type.shape.dim})
+    inputs = tuple(declared(value, "input", source, sizes) for value in entering)
+    outputs = tuple(declared(value, "output", source, None) for value in graph.output)
     for kind, named in (("inputs", inputs), ("outputs", outputs)):
         _check_names(kind, [item.name for item in named], source)
-    _check_dimensions(graph, dimensions or {}, source)
+    for item in inputs:
+        if item.shape is not None and 0 in item.shape:
+            _log.info(
+                "input '%s' of shape %s has no elements, and is left out", item.name, item.shape
+            )
+            constants[item.name] = np.zeros(item.shape, np.float32)
+    inputs = tuple(item for item in inputs if item.name not in constants)
     known = {item.name for item in inputs} | set(constants)
     kept = needed(ordered(nodes, known, source), [item.name for item in outputs], known, source)
     return OnnxGraph(
@@ -77,6 +88,7 @@ def read_file(path: Path, dimensions: Mapping[str, int] | None = None) -> OnnxGr
         outputs,
         kept,
         constants,
+        declared=sizes.inputs,
         alone=not any(map(is_external, graph.initializer)),
     )
 
@@ -102,9 +114,9 @@ def _parsed(path: Path) -> ModelProto:
     try:
         model: ModelProto = ModelProto.FromString(data)
     except (DecodeError, RuntimeError, ValueError, RecursionError) as error:
-        raise ModelError(f"not an ONNX model: {error}", where=path.name, hint=_DAMAGED) from error
+        raise ModelError(f"not an ONNX model: {error}", where=path.name, hint=DAMAGED) from error
     if not model.HasField("graph"):
-        raise ModelError("not an ONNX model: there is no graph", where=path.name, hint=_DAMAGED)
+        raise ModelError("not an ONNX model: there is no graph", where=path.name, hint=DAMAGED)
     return model
 
 
@@ -116,13 +128,13 @@ def _opset(model: ModelProto, source: str) -> int:
                     f"opset {entry.version}", where=source, hint=f"at least {_OLDEST_OPSET}"
                 )
             return int(entry.version)
-    raise ModelError("no version of the standard operators is given", where=source, hint=_DAMAGED)
+    raise ModelError("no version of the standard operators is given", where=source, hint=DAMAGED)
 
 
 def _constants(graph: GraphProto, path: Path) -> dict[str, Array]:
     constants: dict[str, Array] = {}
     for tensor in graph.initializer:
-        where = f"initialiser '{_text(tensor.name, path.name)}' of {path.name}"
+        where = f"initialiser '{text_of(tensor.name, path.name)}' of {path.name}"
         if tensor.name in constants:
             raise ModelError(f"two initialisers are called '{tensor.name}'", where=path.name)
         constants[tensor.name] = array_of(tensor, where, path.parent)
@@ -148,23 +160,16 @@ def _nodes(graph: GraphProto, source: str) -> tuple[list[OnnxNode], dict[str, Ar
 
 def _node(proto: NodeProto, index: int, place: str) -> OnnxNode:
     for text in (proto.name, proto.op_type, proto.domain, *proto.input, *proto.output):
-        _text(text, f"node {place}")
+        text_of(text, f"node {place}")
     where = f"node '{proto.name}' ({proto.op_type}), {place}"
     outputs = tuple(proto.output)
     if not proto.op_type or not outputs or not outputs[0]:
-        raise ModelError("a node without operator or output", where=where, hint=_DAMAGED)
-    attributes = {_text(item.name, where): _attribute(item, where) for item in proto.attribute}
+        raise ModelError("a node without operator or output", where=where, hint=DAMAGED)
+    attributes = {text_of(item.name, where): _attribute(item, where) for item in proto.attribute}
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     return OnnxNode(
         proto.op_type, domain, proto.name, index, tuple(proto.input), outputs, attributes, place
     )
-
-
-def _text(value: object, where: str) -> str:
-    """Return a text of the file: the decoder returns bytes that are not UTF-8 unchanged."""
-    if not isinstance(value, str):
-        raise ModelError(f"a name that is no text: {value!r:.60}", where=where, hint=_DAMAGED)
-    return value
 
 
 def _attribute(proto: AttributeProto, where: str) -> Attribute:
@@ -202,62 +207,9 @@ def _constant(node: OnnxNode) -> Array:
     raise node.unsupported("a constant that is no tensor of numbers")
 
 
-# ------------------------------------------------------------------------------ interface
-
-
-def _type(
-    value: ValueInfoProto,
-    kind: str,
-    source: str,
-    dimensions: Mapping[str, int],
-    *,
-    needs_shape: bool,
-) -> OnnxTensor:
-    where = f"{kind} '{_text(value.name, f'an {kind} of {source}')}' of {source}"
-    tensor = value.type.tensor_type
-    if not value.type.HasField("tensor_type"):
-        raise UnsupportedError("it is no tensor", where=where)
-    dtype = dtype_name(tensor.elem_type, where)
-    sizes: list[int] = []
-    for axis, size in enumerate(tensor.shape.dim):
-        name = _text(size.dim_param, where)
-        if size.HasField("dim_value") and size.dim_value > 0:
-            sizes.append(int(size.dim_value))
-        elif name in dimensions:
-            sizes.append(int(dimensions[name]))
-        elif needs_shape:
-            label = f"'{name}'" if name else "which has no name"
-            hint = "export the model with static shapes"
-            if name:
-                hint = f'give its size: htvm.load(..., dimensions={{"{name}": 1}})'
-            raise UnsupportedError(f"dimension {axis}, {label}, is dynamic", where=where, hint=hint)
-        else:
-            return OnnxTensor(value.name, None, dtype)
-    if not tensor.HasField("shape"):
-        if needs_shape:
-            raise UnsupportedError(
-                "the file does not say its shape", where=where, hint="export it with static shapes"
-            )
-        return OnnxTensor(value.name, None, dtype)
-    return OnnxTensor(value.name, tuple(sizes), dtype)
-
-
 def _check_names(kind: str, names: Sequence[str], source: str) -> None:
     for name in names:
         if not name:
-            raise ModelError(f"one of the {kind} has no name", where=source, hint=_DAMAGED)
+            raise ModelError(f"one of the {kind} has no name", where=source, hint=DAMAGED)
         if names.count(name) > 1:
-            raise ModelError(f"two {kind} are called '{name}'", where=source, hint=_DAMAGED)
-
-
-def _check_dimensions(graph: GraphProto, dimensions: Mapping[str, int], source: str) -> None:
-    names = {size.dim_param for value in graph.input for size in value.type.tensor_type.shape.dim}
-    for name, size in dimensions.items():
-        if name not in names:
-            raise ModelError(
-                f"no input has a dimension called '{name}'",
-                where=source,
-                hint=f"it has {', '.join(sorted(filter(None, names))) or 'none with a name'}",
-            )
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ModelError(f"{size!r} is no size for dimension '{name}'", where=source)
+            raise ModelError(f"two {kind} are called '{name}'", where=source, hint=DAMAGED)

@@ -141,11 +141,12 @@ class OnnxGraph:
     Attributes:
         source: name of the file, for messages.
         opset: version of the standard operators.
-        inputs: inputs of the model, without initialisers.
+        inputs: inputs of the model, without initialisers and those that have no elements.
         outputs: outputs of the model.
         nodes: nodes that the outputs need, each after those it reads; nodes ``Constant`` are among
             ``constants`` instead.
         constants: initialisers and constants, by name.
+        declared: names of all inputs in the file, without initialisers.
         alone: whether the file holds all of the model; if not, some data lie in other files.
     """
 
@@ -155,4 +156,5 @@ class OnnxGraph:
     outputs: tuple[OnnxTensor, ...]
     nodes: tuple[OnnxNode, ...]
     constants: Mapping[str, Array]
+    declared: tuple[str, ...] = ()
     alone: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ def load_onnx(
     dialect: str | None = None,
     input_types: Mapping[str, str] | None = None,
     dimensions: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Model:
     """Load an ONNX file into the integer form.
 
@@ -46,12 +47,13 @@ def load_onnx(
         dialect: one of `htvm.frontend.onnx.dialect.READERS`; recognised if not given.
         input_types: integer type of inputs that are declared as reals but hold integers, by name.
         dimensions: sizes of named dimensions that the file leaves open.
+        input_shapes: shapes of inputs with sizes that the file leaves open (`read_file`).
 
     Raises:
         ModelError: the file cannot be read, is not an ONNX model, or contradicts itself.
         UnsupportedError: it uses an unsupported operator, type or dialect.
     """
-    graph = read_file(path, dimensions)
+    graph = read_file(path, dimensions, input_shapes)
     options = input_types_of(graph, path, input_types)
     network = reader_of(graph, options, dialect).read(graph, options)
     for node in graph.nodes:

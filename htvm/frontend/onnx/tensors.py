@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["array_of", "dtype_name", "is_external"]
+__all__ = ["DAMAGED", "array_of", "dtype_name", "is_external", "text_of"]
 
 # Element type -> numpy name, bytes per element, field with the data if raw_data is empty.
 _TYPES = {
@@ -32,6 +32,19 @@ _TYPES = {
     13: ("uint64", "uint64_data"),
 }
 _EXTERNAL = 1
+
+DAMAGED = "the file is damaged, or no ONNX model; fetch or export it again"
+
+
+def text_of(value: object, where: str) -> str:
+    """Return a text of the file: the decoder returns bytes that are not UTF-8 unchanged.
+
+    Raises:
+        ModelError: it is not.
+    """
+    if not isinstance(value, str):
+        raise ModelError(f"a name that is no text: {value!r:.60}", where=where, hint=DAMAGED)
+    return value
 
 
 def dtype_name(element_type: int, where: str) -> str:

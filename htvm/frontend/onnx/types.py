@@ -17,6 +17,7 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.graph import OnnxGraph
 from htvm.frontend.onnx.network import Options
+from htvm.frontend.onnx.samples import samples_beside
 
 __all__ = ["INTEGERS", "input_types_of", "narrowest"]
 
@@ -63,25 +64,16 @@ def input_types_of(graph: OnnxGraph, path: Path, given: Mapping[str, str] | None
 
 
 def _beside(graph: OnnxGraph, path: Path) -> dict[str, str]:
-    file = path.with_name("inputs.npz")
-    if not file.is_file():
-        return {}
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            samples = {key: arrays[key] for key in arrays.files}
-    except (OSError, ValueError, EOFError) as error:
-        _log.warning("%s cannot be read, and is left out: %s", file, error)
-        return {}
-    named = all(item.name in samples for item in graph.inputs)
-    order = [item.name for item in graph.inputs] if named else list(samples)
+    samples = samples_beside(path, graph.declared)
     types = {}
-    for item, key in zip(graph.inputs, order, strict=False):
-        if item.dtype != "float32" or samples[key].shape != item.shape:
+    for item in graph.inputs:
+        sample = samples.get(item.name)
+        if item.dtype != "float32" or sample is None or sample.shape != item.shape:
             continue
-        dtype = narrowest(samples[key])
+        dtype = narrowest(sample)
         if dtype is not None:
             types[item.name] = dtype
-            _log.info("input '%s' holds %s, says %s", item.name, dtype, file.name)
+            _log.info("input '%s' holds %s, says inputs.npz", item.name, dtype)
     return types
 
 

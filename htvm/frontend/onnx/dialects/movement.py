@@ -60,7 +60,14 @@ def _transpose(reader: IntegerReader, node: OnnxNode) -> Live:
 
 
 def _concat(reader: IntegerReader, node: OnnxNode) -> Live:
-    parts = tuple(reader.live(node, index) for index in range(len(node.inputs)))
+    # A cache that is still empty is a constant without elements.
+    known = [reader.constant(node, index) for index in range(len(node.inputs))]
+    filled = [index for index, part in enumerate(known) if part is None or part.size]
+    parts = tuple(reader.live(node, index) for index in filled)
+    if not parts:
+        raise node.unsupported("a concatenation without elements")
+    if len(parts) == 1:
+        return parts[0]
     rank = len(parts[0].shape)
     axis = forms.axis_of(node, node.integer("axis"), rank)
     frames = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}

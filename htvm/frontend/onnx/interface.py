@@ -1,0 +1,157 @@
+"""Inputs and outputs as an ONNX file declares them, and sizes that it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.onnx.graph import OnnxTensor
+from htvm.frontend.onnx.samples import samples_beside
+from htvm.frontend.onnx.tensors import dtype_name, text_of
+
+if TYPE_CHECKING:
+    from onnx import ValueInfoProto
+
+    from byoc_dory.layers import Array
+
+__all__ = ["Sizes", "declared"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes that are not in the file.
+
+    Attributes:
+        path: the file.
+        inputs: names of its inputs.
+        dimensions: sizes of named dimensions, from the user.
+        shapes: shapes of inputs, from the user.
+    """
+
+    path: Path
+    inputs: tuple[str, ...]
+    dimensions: Mapping[str, int]
+    shapes: Mapping[str, Sequence[int]]
+
+    def check(self, names: set[str]) -> None:
+        """Check what the user gave.
+
+        Args:
+            names: names of the dimensions that the file leaves open.
+
+        Raises:
+            ModelError: there is no such dimension or input, or a size is no size.
+        """
+        source = self.path.name
+        for name, size in self.dimensions.items():
+            if name not in names:
+                raise ModelError(
+                    f"no input has a dimension called '{name}'",
+                    where=source,
+                    hint=f"it has {', '.join(sorted(filter(None, names))) or 'none with a name'}",
+                )
+            if not _is_size(size, least=1):
+                raise ModelError(f"{size!r} is no size for dimension '{name}'", where=source)
+        for name, shape in self.shapes.items():
+            if name not in self.inputs:
+                raise ModelError(
+                    f"no input is called '{name}'",
+                    where=f"input_shapes for {source}",
+                    hint=f"its inputs are {', '.join(self.inputs)}",
+                )
+            if not isinstance(shape, Sequence) or not all(_is_size(size) for size in shape):
+                raise ModelError(f"{shape!r} is no shape for input '{name}'", where=source)
+
+    def shape(self, name: str, rank: int) -> Sequence[int] | None:
+        """Return the shape of an input, given or beside the file; None if it is not known."""
+        if name in self.shapes:
+            return self.shapes[name]
+        sample = self._samples.get(name)
+        return sample.shape if sample is not None and sample.ndim == rank else None
+
+    @cached_property
+    def _samples(self) -> dict[str, Array]:
+        return samples_beside(self.path, self.inputs)
+
+
+def _is_size(value: object, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def declared(value: ValueInfoProto, kind: str, source: str, sizes: Sizes | None) -> OnnxTensor:
+    """Return an input or output as declared.
+
+    Args:
+        value: the declaration.
+        kind: "input" or "output", for messages.
+        source: name of the file, for messages.
+        sizes: what else is known of inputs; None for an output, whose shape may then be unknown.
+
+    Raises:
+        ModelError: a given shape contradicts the file.
+        UnsupportedError: it is no tensor, or a size of an input is unknown.
+    """
+    where = f"{kind} '{text_of(value.name, f'an {kind} of {source}')}' of {source}"
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        raise UnsupportedError("it is no tensor", where=where)
+    dtype = dtype_name(tensor.elem_type, where)
+    if not tensor.HasField("shape"):
+        if sizes is not None:
+            raise UnsupportedError(
+                "the file does not say its shape", where=where, hint="export it with static shapes"
+            )
+        return OnnxTensor(value.name, None, dtype)
+    found = [
+        size.dim_value if size.HasField("dim_value") and size.dim_value > 0 else None
+        for size in tensor.shape.dim
+    ]
+    names = [text_of(size.dim_param, where) for size in tensor.shape.dim]
+    if sizes is None:
+        known = tuple(int(size) for size in found if size is not None)
+        return OnnxTensor(value.name, known if len(known) == len(found) else None, dtype)
+    return OnnxTensor(value.name, _completed(value.name, found, names, sizes, where), dtype)
+
+
+def _completed(
+    name: str, found: Sequence[int | None], names: Sequence[str], sizes: Sizes, where: str
+) -> tuple[int, ...]:
+    """Return an input's shape with the sizes that the file leaves open."""
+    result = [
+        sizes.dimensions.get(label) if size is None else size
+        for size, label in zip(found, names, strict=True)
+    ]
+    whole = sizes.shape(name, len(found)) if None in result or name in sizes.shapes else None
+    if whole is not None:
+        pairs = zip(result, whole, strict=False)
+        if len(whole) != len(result) or any(size not in (None, given) for size, given in pairs):
+            raise ModelError(
+                f"the file declares {_text(found, names)}, given is {list(whole)}",
+                where=where,
+                hint="give the shape that the file has, or leave input_shapes out",
+            )
+        result = list(whole)
+    for axis, size in enumerate(result):
+        if size is None:
+            raise _dynamic(name, axis, names, where)
+    return tuple(int(size) for size in result if size is not None)
+
+
+def _text(found: Sequence[int | None], names: Sequence[str]) -> str:
+    parts = (
+        name or "?" if size is None else str(size) for size, name in zip(found, names, strict=True)
+    )
+    return f"[{', '.join(parts)}]"
+
+
+def _dynamic(name: str, axis: int, names: Sequence[str], where: str) -> UnsupportedError:
+    label = names[axis]
+    hint = f'give its shape: htvm.load(..., input_shapes={{"{name}": ...}})'
+    if label:
+        hint = f'give its size: htvm.load(..., dimensions={{"{label}": 1}})'
+    text = f"'{label}'" if label else "which has no name"
+    return UnsupportedError(f"dimension {axis}, {text}, is dynamic", where=where, hint=hint)
