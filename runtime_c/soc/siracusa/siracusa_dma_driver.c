@@ -9,8 +9,10 @@
 
 #define REG(name) (SIRACUSA_DMA_REGISTERS + SIRACUSA_DMA_##name)
 
-/* At most this many transfers are under way, so that the queue never overruns. */
-#define PLACES SIRACUSA_DMA_QUEUE_DEPTH
+/* At most this many transfers are under way, so that the queue never overruns; a power of two,
+ * because the core divides slowly. */
+#define PLACES 8u
+_Static_assert(PLACES <= SIRACUSA_DMA_QUEUE_DEPTH, "a place for each transfer");
 _Static_assert(PLACES <= SIRACUSA_DMA_COUNTERS, "a counter for each transfer");
 
 #ifndef HTVM_HAL_L1
@@ -22,58 +24,64 @@ static HTVM_HAL_L1 struct {
     uint32_t counter[PLACES]; /* as a bit, of transfer number n at n modulo PLACES */
 } transfers;
 
-/* Waits for the oldest transfer that is under way, and frees its counter. */
-static void finish_one(void)
+/* Waits for all transfers up to this one, and frees their counters. */
+static __attribute__((noinline)) void finish(uint32_t ticket)
 {
-    const uint32_t counter = transfers.counter[++transfers.done % PLACES];
-    while ((htvm_hal_read(REG(STATUS)) & counter) != 0) {
+    uint32_t counters = 0;
+    while (transfers.done != ticket) {
+        counters |= transfers.counter[++transfers.done % PLACES];
     }
-    htvm_hal_write(REG(STATUS), counter);
+    while ((htvm_hal_read(REG(STATUS)) & counters) != 0) {
+    }
+    htvm_hal_write(REG(STATUS), counters);
 }
 
-static void push_rows(uint32_t bytes, uint32_t stride)
+/* Begins a transfer with the words that all have.  Inlined: most transfers are nothing more. */
+static inline void begin(uint32_t command, uint32_t l1, uint32_t outside)
 {
-    htvm_hal_write(REG(COMMAND), bytes);
-    htvm_hal_write(REG(COMMAND), stride);
-}
-
-/* Starts rows that one command can move. */
-static void start(uint32_t l1, uint32_t outside, uint32_t in, const cluster_dma_t *what)
-{
-    const uint32_t l1_stride = in ? what->to_stride : what->from_stride;
-    const uint32_t stride = in ? what->from_stride : what->to_stride;
-    const uint32_t l1_rows = what->rows > 1 && l1_stride != what->bytes ? SIRACUSA_DMA_ROWS_L1 : 0;
-    const uint32_t outer_rows =
-        what->rows > 1 && stride != what->bytes ? SIRACUSA_DMA_ROWS_OUTSIDE : 0;
     if (transfers.started - transfers.done == PLACES) {
-        finish_one();
+        finish(transfers.done + 1u);
     }
     transfers.counter[++transfers.started % PLACES] = 1u << htvm_hal_read(REG(COMMAND));
-    htvm_hal_write(REG(COMMAND), (what->rows * what->bytes) | in | SIRACUSA_DMA_INCREMENT |
-                                     outer_rows | l1_rows);
+    htvm_hal_write(REG(COMMAND), command | SIRACUSA_DMA_INCREMENT);
     htvm_hal_write(REG(COMMAND), l1);
     htvm_hal_write(REG(COMMAND), outside);
-    if (outer_rows) {
-        push_rows(what->bytes, stride);
+}
+
+/* A transfer with its sides named by where they are. */
+typedef struct {
+    uint32_t in; /* SIRACUSA_DMA_IN, or 0 */
+    uint32_t l1, outside, l1_stride, outside_stride;
+    uint32_t bytes, rows;
+} rows_t;
+
+/* Rows with gaps, which one command can move. */
+static __attribute__((noinline)) void start_rows(const rows_t *what)
+{
+    const uint32_t l1 = what->l1_stride != what->bytes ? SIRACUSA_DMA_ROWS_L1 : 0;
+    const uint32_t outside =
+        what->outside_stride != what->bytes ? SIRACUSA_DMA_ROWS_OUTSIDE : 0;
+    begin((what->rows * what->bytes) | what->in | outside | l1, what->l1, what->outside);
+    if (outside) {
+        htvm_hal_write(REG(COMMAND), what->bytes);
+        htvm_hal_write(REG(COMMAND), what->outside_stride);
     }
-    if (l1_rows) {
-        push_rows(what->bytes, l1_stride);
+    if (l1) {
+        htvm_hal_write(REG(COMMAND), what->bytes);
+        htvm_hal_write(REG(COMMAND), what->l1_stride);
     }
 }
 
-/* The bytes of one row after the other, as much with one command as there may be. */
-static void start_long_rows(uint32_t l1, uint32_t outside, uint32_t in, const cluster_dma_t *what)
+/* More bytes than a command can move: row by row, each in parts. */
+static __attribute__((noinline)) void start_parts(const rows_t *what)
 {
-    const uint32_t l1_stride = in ? what->to_stride : what->from_stride;
-    const uint32_t stride = in ? what->from_stride : what->to_stride;
     for (uint32_t row = 0; row < what->rows; row++) {
+        const uint32_t l1 = what->l1 + row * what->l1_stride;
+        const uint32_t outside = what->outside + row * what->outside_stride;
         for (uint32_t at = 0; at < what->bytes; at += SIRACUSA_DMA_MOST_BYTES) {
             const uint32_t left = what->bytes - at;
-            const cluster_dma_t part = {
-                .bytes = left < SIRACUSA_DMA_MOST_BYTES ? left : SIRACUSA_DMA_MOST_BYTES,
-                .rows = 1,
-            };
-            start(l1 + row * l1_stride + at, outside + row * stride + at, in, &part);
+            const uint32_t bytes = left < SIRACUSA_DMA_MOST_BYTES ? left : SIRACUSA_DMA_MOST_BYTES;
+            begin(bytes | what->in, l1 + at, outside + at);
         }
     }
 }
@@ -83,18 +91,31 @@ uint32_t cluster_dma_start(const cluster_dma_t *what)
     const uint32_t to = htvm_hal_addr(what->to), from = htvm_hal_addr(what->from);
     const uint32_t in = to - HTVM_L1_BASE < HTVM_L1_SIZE ? SIRACUSA_DMA_IN : 0;
     const uint32_t l1 = in ? to : from, outside = in ? from : to;
-    if (what->bytes > SIRACUSA_DMA_MOST_BYTES / what->rows) {
-        start_long_rows(l1, outside, in, what);
+    if (what->rows == 1 && what->bytes <= SIRACUSA_DMA_MOST_BYTES) {
+        begin(what->bytes | in, l1, outside);
     } else {
-        start(l1, outside, in, what);
+        const rows_t rows = {
+            .in = in,
+            .l1 = l1,
+            .outside = outside,
+            .l1_stride = in ? what->to_stride : what->from_stride,
+            .outside_stride = in ? what->from_stride : what->to_stride,
+            .bytes = what->bytes,
+            .rows = what->rows,
+        };
+        if ((uint64_t)what->bytes * what->rows > SIRACUSA_DMA_MOST_BYTES) {
+            start_parts(&rows);
+        } else {
+            start_rows(&rows);
+        }
     }
     return transfers.started;
 }
 
 void cluster_dma_wait(uint32_t ticket)
 {
-    while ((int32_t)(ticket - transfers.done) > 0) {
-        finish_one();
+    if ((int32_t)(ticket - transfers.done) > 0) {
+        finish(ticket);
     }
 }
 
