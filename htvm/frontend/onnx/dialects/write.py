@@ -224,5 +224,7 @@ def _converted(
     offset = 0
     if exponent is not None and abs(int(add[0]) >> exponent) <= _INT32_MAX - 255:
         requant, offset = Shift(shift - exponent), int(add[0]) >> exponent
+    if requant == Shift(0) and offset == 0 and clip == (-128, 127):
+        return live  # the same numbers
     op = Convert(requant, clip, offset=offset)
     return reader.apply(node, op, live, result=TensorType(live.shape), bound=bound)
