@@ -95,7 +95,7 @@ def build_rv32(
 
     def make(folder: Path, sources: list[Path]) -> None:
         own = {
-            path: _object(path, compiler, (*flags[path.name], *extra), soc.host.isa)
+            path: _object(path, compiler, (*flags[path.name], *extra), machine.isa)
             for path in sources
             if path.name in flags
         }
@@ -114,7 +114,7 @@ def build_rv32(
             "firmware.elf",
             files,
             soc,
-            ("rv32", *rv32_flags(soc.host.isa), str(flags), *extra),
+            ("rv32", *rv32_flags(machine.isa), str(flags), *extra),
             compiler,
             cache_dir,
             make,

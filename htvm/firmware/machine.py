@@ -36,7 +36,7 @@ class Machine:
         trace: address; a word stored there is recorded with its cycle as a mark; None without
             marks.
         soc_model: the devices; None without devices.
-        isa: instruction set of its harts: "rv32" followed by letters.
+        isa: instruction set that its firmware is compiled for (`compiled_isa`).
         harts: number of harts; all start at the program's entry.
         l1: (first address, bytes) of the runtime's part of a nearby memory, which has a section
             ``.l1`` and, at its end, the stacks; None: the stack is at the end of the first RAM.

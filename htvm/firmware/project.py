@@ -31,6 +31,7 @@ from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
 from htvm.firmware.host import model_sources as device_sources
+from htvm.firmware.isa import compiled_isa, march
 from htvm.firmware.linking import linker_script
 from htvm.firmware.paths import runtime_c, soc_folder
 from htvm.firmware.socs import machine_of
@@ -183,7 +184,8 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         from htvm.aot.flags import RV32_CFLAGS
 
         kernel_flags = RV32_CFLAGS
-    flags = rv32_flags(soc.host.isa)
+    isa = compiled_isa(soc.host)
+    flags = rv32_flags(isa)
     split = flags.index("-std=c11")
     # The Makefile adds these itself, or leaves them to the user.
     own = {"-std=c11", "-O2", "-Wl,--gc-sections"}
@@ -204,7 +206,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         bare_sources=[f for f in placed(layout.rv32) if not f.endswith("/platform.c")],
         # The driver's and HAL's own folders are among those of both platforms.
         rv32_includes=[f for f in placed(layout.rv32_includes) if f != "runtime/include"],
-        isa=soc.host.isa,
+        march=march(isa),
         linker_script=_LINKER_SCRIPT,
         rv32_compilers="riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
         zig_target=" ".join(flags[:split]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
 from htvm.firmware.host import model_sources
+from htvm.firmware.isa import compiled_isa
 from htvm.firmware.machine import Machine, SocModel
 from htvm.firmware.paths import soc_folder
 
@@ -30,7 +31,7 @@ def machine_of(soc: Soc) -> Machine:
             includes=(soc_folder(soc),),
             headers=(("htvm_soc.h", render(soc)),),
         ),
-        isa=soc.host.isa,
+        isa=compiled_isa(soc.host),
         harts=soc.cluster.harts if soc.cluster is not None else 1,
         l1=(stacks[0].end, stacks[0].reserved) if stacks else None,
         worker_stack=soc.cluster.worker_stack if soc.cluster is not None else 0,

@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
+from htvm.firmware.isa import features_of
 from htvm.firmware.paths import cache_root
 
 __all__ = ["HOST_FLAGS", "CompileError", "Compiler", "is_sealed", "rv32_flags", "seal"]
@@ -52,10 +53,11 @@ def rv32_flags(isa: str = "rv32imc") -> tuple[str, ...]:
     """Return the flags of every build for a simulated core.
 
     Args:
-        isa: the core's instruction set, "rv32i" followed by the letters of extensions.
+        isa: the core's instruction set: "rv32i" followed by the letters of extensions, and by the
+            names of others, each behind "_" (`compiled_isa`).
     """
-    features = "".join(f"+{letter}" for letter in isa.removeprefix("rv32i"))
-    return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}+zicsr", *_RV32_FLAGS)
+    features = "".join(f"+{name}" for name in features_of(isa))
+    return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}", *_RV32_FLAGS)
 
 
 # zig builds its own runtime library (floating point in software, 64-bit division) when a program is

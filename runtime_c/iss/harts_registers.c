@@ -119,11 +119,13 @@ static bool arrive(harts_t *all, hart_t *hart, uint64_t now)
         return true;
     }
     all->arrived = 0;
-    htvm_harts_kernel_joined(all, now + RELEASE_CYCLES);
+    const uint64_t released = now + RELEASE_CYCLES;
+    htvm_harts_kernel_joined(all, released);
     for (uint32_t i = 0; i < all->count; ++i) {
-        if (all->hart[i].at_barrier) {
-            all->hart[i].at_barrier = false;
-            go_on(all, &all->hart[i], now + RELEASE_CYCLES);
+        hart_t *one = &all->hart[i];
+        if (one->at_barrier) {
+            one->at_barrier = false;
+            go_on(all, one, released > one->cycle ? released : one->cycle);
         }
     }
     return true;

@@ -8,13 +8,15 @@ from pathlib import Path
 from byoc_dory.soc.base import Cluster, Memory, Soc
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc
+from htvm.firmware.isa import compiled_isa
 from htvm.firmware.machine import BARE, Machine, SocModel
 from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
+from tests.sim.bare import SCRIPT
 from tests.sim.harts import CONTROL, EXIT, L1, L2
 from tests.sim.harts import SOC as SNITCH
 
 L1_BYTES, L2_BYTES = 256 * 1024, 2 << 20
-ISA = "rv32imc_xcvalu_xcvbi_xcvmac_xcvmem_xcvsimd"
 
 CLUSTER = Cluster(
     harts=9,
@@ -53,13 +55,21 @@ def machine(harts: int, *, devices: Path | None = None, cluster: Cluster = CLUST
         exit=EXIT,
         trace=SOC.sim.trace,
         soc_model=SocModel(sources=(model,), headers=(("htvm_soc.h", render(described)),)),
-        isa="rv32imc",
+        isa=compiled_isa(SOC.host),
         harts=harts,
     )
 
 
+def assemble(text: str, folder: Path, compiler: Compiler) -> Path:
+    """Assemble and link a program of 32-bit instructions at the start of L2."""
+    source, script, elf = folder / "program.S", folder / "program.ld", folder / "program.elf"
+    source.write_text(f".option norvc\n.option norelax\n{text}")
+    script.write_text(SCRIPT)
+    return compiler.compile_rv32([source], elf, [], script, isa=compiled_isa(SOC.host))
+
+
 def bare_hart(*, corev: bool = True, near: bool = False, sources: tuple[Path, ...] = ()) -> Machine:
-    """Return the bare machine with one such hart, in L1 or other memory that never waits."""
+    """Return the bare machine with one such hart; its memory is L1, or another that never waits."""
     values = {
         "HARTS": 1,
         "CORES": 1,
