@@ -18,6 +18,7 @@ Span: TypeAlias = tuple[int, int]
 HOST = "host"
 _WAITING = "waiting"
 _CLUSTER = "cluster"
+_FIRST_CORE = "core0"
 _DMA = "dma"
 
 
@@ -51,7 +52,9 @@ def lanes_of(report: ReportData) -> tuple[Lane, ...]:
     spans: dict[str, list[Span]] = {}
     for interval in report.timeline:
         spans.setdefault(interval.unit, []).append((interval.start, min(interval.end, cycles)))
-    elsewhere = _joined([*spans.pop(_WAITING, []), *spans.get(_CLUSTER, [])])
+    # A host that only controls the cores, and is none of them, goes on while they run a kernel.
+    kernels = spans.get(_CLUSTER, []) if _FIRST_CORE in spans else []
+    elsewhere = _joined([*spans.pop(_WAITING, []), *kernels])
     spans.pop(HOST, None)
     own = Lane(HOST, tuple(_gaps(elsewhere, cycles)))
     names = sorted(spans, key=lambda name: (name != _DMA, is_core(name), _natural(name)))

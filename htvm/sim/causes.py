@@ -17,6 +17,9 @@ HOST = "host"
 CLUSTER = "cluster"
 """Unit of the kernels that all cores compute together, from wake-up to barrier."""
 
+FIRST_CORE = "core0"
+"""Unit of the host's own share of kernels, if it is one of the cores that run them."""
+
 DMA = "dma"
 """Unit of DMA transfers."""
 
@@ -56,7 +59,9 @@ class EventLog:
         busy = _covered(cores)
         either = _covered([*cores, *transfers])
         waits = [event for event in events if event["unit"] == HOST]
-        kernels = [event for event in cores if event["unit"] == CLUSTER]
+        # A host that is one of the cores has a share of each kernel; a controller has none.
+        shares = any(event["unit"] == FIRST_CORE for event in events)
+        kernels = [event for event in cores if shares and event["unit"] == CLUSTER]
         waiting = _covered(waits)
         computing = _covered([*waits, *kernels]) - waiting
         return Causes(

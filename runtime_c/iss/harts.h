@@ -157,6 +157,9 @@ static inline uint64_t htvm_harts_bank(harts_t *all, uint32_t addr, uint64_t cyc
 
 enum { HOST = 0 }; /* the hart that runs main; its waiting is told apart from its work */
 
+/* Whether hart 0 is none of the cores that run kernels. */
+static inline bool htvm_harts_controlled(void) { return (uint32_t)FIRST_CORE > 0; }
+
 /* A hart goes on some cycles later, with what it read last, into this register. */
 static inline void htvm_harts_later(hart_t *hart, uint8_t rd, uint64_t cycles)
 {

@@ -13,12 +13,10 @@
 
 #define COMPUTING (((1u << CORES) - 1u) << FIRST_CORE) /* harts, a bit each */
 
-static bool has_controller(void) { return (COMPUTING & 1u << HOST) == 0; }
-
 void htvm_harts_kernel_begins(harts_t *all, uint32_t mask, uint64_t now)
 {
     const uint32_t together = all->barrier_mask;
-    if (has_controller()) {
+    if (htvm_harts_controlled()) {
         if (all->working == 0 && (mask & COMPUTING) != 0) {
             all->kernel_since = now;
         }
@@ -45,7 +43,7 @@ void htvm_harts_kernel_left(harts_t *all, const hart_t *hart, uint64_t now)
 
 void htvm_harts_kernel_joined(harts_t *all, uint64_t released)
 {
-    if (!has_controller() && all->kernel_since != UINT64_MAX && all->hart[HOST].at_barrier) {
+    if (!htvm_harts_controlled() && all->kernel_since != UINT64_MAX && all->hart[HOST].at_barrier) {
         htvm_harts_note(all, LANE_KERNELS, all->kernel_since, released);
         all->kernel_since = UINT64_MAX;
         all->hart[HOST].idle_since = released; /* it has not waited: that is the kernel's */

@@ -51,6 +51,9 @@ void htvm_harts_sleep(harts_t *all, hart_t *hart, uint64_t now)
 {
     if (hart->woken) {
         hart->woken = false;
+        if (htvm_harts_controlled() && hart->number != HOST && hart->busy_since == UINT64_MAX) {
+            hart->busy_since = now; /* a controller orders the next kernel early */
+        }
         give_turn(all, hart);
         return;
     }

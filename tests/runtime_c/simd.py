@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from htvm.aot.entry import c_array
-from htvm.firmware.machine import BARE
+from htvm.firmware.machine import BARE, Machine
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
@@ -350,7 +350,9 @@ int main(void)
 """
 
 
-def on_the_core(case: Product | Depthwise, folder: Path, simd: bool = True) -> tuple[int, int]:
+def on_the_core(
+    case: Product | Depthwise, folder: Path, simd: bool = True, machine: Machine | None = None
+) -> tuple[int, int]:
     """Return (0 or 1 + the index of the first wrong byte, cycles) on the simulated core."""
     start, main, script = folder / "start.S", folder / "main.c", folder / "program.ld"
     start.write_text(_START)
@@ -365,6 +367,6 @@ def on_the_core(case: Product | Depthwise, folder: Path, simd: bool = True) -> t
         script,
         (*flags, "-Wall", "-Wextra", "-Werror"),
     )
-    run = run_elf(program, bare_corev() if simd else BARE)
+    run = run_elf(program, machine or (bare_corev() if simd else BARE))
     wrong, cycles = (int(word, 16) for word in run.output.decode().split())
     return wrong, cycles
