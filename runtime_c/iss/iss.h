@@ -61,7 +61,7 @@ typedef struct {
     poll_t poll;
     uint64_t last_effect; /* `retired` at the last store or CSR access: more than a pure step */
 
-    struct harts *harts; /* of a machine whose cores have a scoreboard; NULL in all others */
+    struct harts *harts; /* of a machine whose cores harts.h runs; NULL in all others */
     struct watch *watch; /* of a watched run; NULL in all others */
 
     char trap[256]; /* why the run stopped before its end; empty if it did not */

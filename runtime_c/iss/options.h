@@ -14,7 +14,7 @@
  * --watch reports who stored last into a range before the mark EVENT, --stack-at who stored at a
  * cycle; --functions has the addresses of all functions (ascending, 32 bits, little-endian), by
  * which a jump to another function is told from others.  --harts is the number of harts, 1 unless
- * given; more than that, only cores with a scoreboard can be (core.h), and these cannot be watched.
+ * given; machines whose core is alone have no more (core.h), and others cannot be watched.
  */
 #ifndef HTVM_ISS_OPTIONS_H
 #define HTVM_ISS_OPTIONS_H
