@@ -34,6 +34,9 @@ CLUSTER = Cluster(
 SOC: Soc = dataclasses.replace(
     soc(),
     name="pipelines",
+    driver="none",
+    dma=None,
+    targets=(),
     memories=(
         Memory("L1", L1, L1_BYTES - 32 * 1024, mapped=True, reserved=32 * 1024),
         Memory("L2", L2, L2_BYTES),

@@ -127,7 +127,7 @@ sleep:
     text = text[:start] + place + text[start:end] + leave + text[stop:]
     text = text.replace("    la s0, buffer\n", "").replace("    la sp, stack_top\n", "")
     text = re.sub(r"li s9, (\d+)", r"addi s9, tp, \1", text)
-    return text + "\n.data\n.balign 4\n.globl which\nwhich: .word 0, 0, 0\n"
+    return f"{text}\n.data\n.balign 4\n.globl which\nwhich: .word 0, 0, {AREA:#x}\n"
 
 
 @pytest.mark.parametrize("place", [AREA, L1 + 0x400], ids=["L2", "L1"])
