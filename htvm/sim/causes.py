@@ -32,9 +32,10 @@ class EventLog:
 
     Args:
         events: events from the device models: unit, start and end in cycles; for accelerators also
-            the cycles of array and weights (a cluster's kernels count as array entirely).  No two
-            of them work at the same time: a host that computes with its cores controls no devices.
-            Events of single harts ("core1" and so on) have no cause of their own.
+            the cycles of array and weights (a cluster's kernels count as array entirely).  Where
+            two of them work at the same time, which a controller lets its cores and accelerators
+            do, the cycles are charged to the one that started first.  Events of single harts
+            ("core1" and so on) have no cause of their own.
     """
 
     def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -54,8 +55,7 @@ class EventLog:
             if event["unit"] not in (HOST, DMA) and not is_hart(event["unit"])
         ]
         transfers = [event for event in events if event["unit"] == DMA]
-        array = sum(event["array"] for event in cores)
-        weights = sum(event["weights"] for event in cores)
+        array, weights = _computing(cores)
         busy = _covered(cores)
         either = _covered([*cores, *transfers])
         waits = [event for event in events if event["unit"] == HOST]
@@ -100,6 +100,22 @@ class EventLog:
 def is_hart(unit: str) -> bool:
     """Whether a unit is a single hart."""
     return _HART.fullmatch(unit) is not None
+
+
+def _computing(events: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return the cycles of array and of weights, of events in the order in which they start.
+
+    Of an event that others overlap, only cycles count in which none of them works that started
+    before, as array first.
+    """
+    array = weights = last = 0
+    for event in events:
+        own = max(0, event["end"] - max(event["start"], last))
+        last = max(last, event["end"])
+        computed = min(event["array"], own)
+        array += computed
+        weights += min(event["weights"], own - computed)
+    return array, weights
 
 
 def _covered(events: Sequence[Mapping[str, Any]]) -> int:

@@ -45,7 +45,7 @@ class IssResult:
         events: device events in the order in which devices were started, and the times when the
             core waited for them (unit "host"); with several harts, also when each of them except
             the first was at work (unit "core1" and so on).
-        harts: instructions of each hart, for cores with a scoreboard; empty otherwise.
+        harts: instructions of each hart; empty for a core that is alone.
         seen: what ``look`` asked for; None without it.
     """
 

@@ -44,6 +44,20 @@ const char *htvm_soc_error(const htvm_soc_t *soc);
  * of the bytes written). */
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
 
+/* Banks of L1 that devices take, and cores do not get, from a cycle on until another: in each of these
+ * cycles `width` neighbouring banks; in the first one they begin with `bank`, and `step` banks further
+ * in each one after it, modulo the number of banks.  A core is refused in at most `most` cycles in a
+ * row. */
+typedef struct {
+    uint64_t from, until; /* UINT64_MAX: until a register is accessed */
+    uint32_t bank, step, width, most;
+} htvm_soc_banks_t;
+
+/* What holds in cycle `at`, which may lie ahead of that of the last access, or a little behind it.
+ * Must not change the devices.  For simulators of cores that share L1 with devices; optional, they
+ * have a default that takes none. */
+htvm_soc_banks_t htvm_soc_banks(const htvm_soc_t *soc, uint64_t at);
+
 /* Host pointer to `bytes` bytes of the devices' own memory at device address `addr`; NULL unless
  * all of them are there.  For inspecting a run from outside; optional, simulators have a default
  * without any memory. */

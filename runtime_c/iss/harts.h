@@ -78,6 +78,8 @@ typedef struct harts {
     uint64_t due[MAX_HARTS]; /* key of each hart's turn; UINT64_MAX: has none */
     uint8_t *near;           /* bytes of the memory nearby */
     uint64_t bank_free[BANKS];
+    uint64_t quiet_from, quiet; /* from this cycle on, for so many, no device takes banks */
+    htvm_soc_banks_t taken;     /* what devices take otherwise; asked anew outside of its cycles */
     uint32_t reservations; /* harts that hold one */
     uint32_t barrier_mask, arrived;
     uint64_t kernel_since; /* UINT64_MAX: there is none */
@@ -145,12 +147,21 @@ uint32_t htvm_harts_atomic(harts_t *all, hart_t *hart, const insn_t *insn, uint3
 void htvm_harts_stored(harts_t *all, const hart_t *hart, uint32_t addr);
 #endif
 
+/* harts_banks.c: the first cycle from this one on in which no device takes the bank; and after an
+ * access to a device's register. */
+uint64_t htvm_harts_behind_devices(harts_t *all, uint32_t bank, uint64_t cycle);
+void htvm_harts_devices_changed(harts_t *all);
+
 /* The cycle in which a bank of the memory nearby serves an access that asks for it in `cycle`, and
- * which then takes it for some cycles. */
+ * which then takes it for some cycles.  Devices have priority. */
 static inline uint64_t htvm_harts_bank(harts_t *all, uint32_t addr, uint64_t cycle, uint32_t taken)
 {
-    uint64_t *const free_at = &all->bank_free[addr / (uint32_t)BANK_BYTES % (uint32_t)BANKS];
-    const uint64_t served = *free_at > cycle ? *free_at : cycle;
+    const uint32_t bank = addr / (uint32_t)BANK_BYTES % (uint32_t)BANKS;
+    uint64_t *const free_at = &all->bank_free[bank];
+    uint64_t served = *free_at > cycle ? *free_at : cycle;
+    if (served - all->quiet_from >= all->quiet) {
+        served = htvm_harts_behind_devices(all, bank, served);
+    }
     *free_at = served + taken;
     return served;
 }

@@ -173,6 +173,7 @@ static bool read_device(harts_t *all, hart_t *hart, const insn_t *insn, uint32_t
     const uint64_t steps = again ? read_at - poll->retired : 0;
 
     *value = htvm_soc_read(soc, addr, now);
+    htvm_harts_devices_changed(all);
     if (complained(all)) {
         return false;
     }
@@ -210,6 +211,7 @@ static bool write_device(harts_t *all, const hart_t *hart, uint32_t addr, uint32
         }
     }
     htvm_soc_write(all->iss->bus.soc, addr, value, now);
+    htvm_harts_devices_changed(all);
     return !complained(all);
 }
 

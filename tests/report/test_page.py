@@ -187,3 +187,13 @@ def test_a_host_that_is_a_core_in_a_kernel_has_no_work_of_its_own() -> None:
     host, cluster, core = lanes_of(replace(WHOLE, timeline=times))
     assert host.spans == ((100, 300), (700, 1_500))
     assert (cluster.name, cluster.busy, core.name, core.busy) == ("cluster", 400, "core0", 350)
+
+
+def test_a_controller_goes_on_beside_a_kernel() -> None:
+    times = (
+        Interval("cluster", 300, 700),
+        Interval("core1", 300, 650),
+        Interval("waiting", 600, 700),
+    )
+    host, cluster, _ = lanes_of(replace(WHOLE, timeline=times))
+    assert host.spans == ((0, 600), (700, 1_500)) and cluster.busy == 400

@@ -75,3 +75,28 @@ def test_steps_have_their_own_events() -> None:
 def test_nothing_happened() -> None:
     causes = EventLog([]).causes(5, 25)
     assert (causes.host, causes.host_alone, causes.waiting, causes.cores) == (20, 20, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cores_and_an_accelerator_at_once(seed: int) -> None:
+    """A controller's cores and its accelerator overlap: each cycle still has one cause."""
+    rng = np.random.default_rng(seed)
+    cycles = 400
+    first, second = (random_events(rng, cycles, unit) for unit in ("cluster", "neureka"))
+    kernels = [event for event in first if event["unit"] == "cluster"]
+    jobs = [event for event in second if event["unit"] == "neureka"]
+    for kernel in kernels:
+        kernel |= {"array": kernel["end"] - kernel["start"], "weights": 0}
+    waits = [event for event in first if event["unit"] == "host"]
+    busy = np.zeros((2, cycles), bool)
+    for row, events in enumerate((kernels, jobs)):
+        for event in events:
+            busy[row, event["start"] : event["end"]] = True
+    got = EventLog([*kernels, *jobs, *waits]).causes(0, cycles)
+    assert got.cores == busy.any(axis=0).sum() and min(got.array, got.weights, got.trigger) >= 0
+    assert got.computing == 0, "the controller is none of the cores"
+    assert got.cycles == cycles == got.host + got.waiting
+    # Kernels count as array entirely, except where a job started before.
+    assert got.array >= (busy[0] & ~busy[1]).sum()
+    alone = EventLog(jobs).causes(0, cycles)
+    assert alone.array == sum(job["array"] for job in jobs)

@@ -116,7 +116,11 @@ table: .word {table}
 
 
 def in_step(
-    bodies: list[str], folder: Path, compiler: Compiler, stride: int = 0
+    bodies: list[str],
+    folder: Path,
+    compiler: Compiler,
+    stride: int = 0,
+    devices: Path | None = None,
 ) -> tuple[list[tuple[int, int]], IssResult]:
     """Run a body on each hart; return their marks, less the first hart's first, and the run."""
     harts = len(bodies)
@@ -133,7 +137,8 @@ def in_step(
         table=", ".join(f"body{i}" for i in range(harts)),
     )
     elf = assemble(text, folder, compiler)
-    run = run_elf(elf, machine(harts), peeks={RESULTS: 8 * harts}, compiler=compiler)
+    board = machine(harts, devices=devices)
+    run = run_elf(elf, board, peeks={RESULTS: 8 * harts}, compiler=compiler)
     words = struct.unpack(f"<{2 * harts}I", run.memory[RESULTS])
     marks = [(words[2 * i] - words[0], words[2 * i + 1] - words[0]) for i in range(harts)]
     return marks, run
@@ -218,3 +223,35 @@ def test_wake_up(tmp_path: Path, compiler: Compiler) -> None:
     text = [waker, sleeper]
     marks, _ = in_step(text, tmp_path, compiler)
     assert marks[1][0] == COUNTER_READ + CLUSTER.wake
+
+
+# --- devices that take banks ------------------------------------------------------------------
+
+ENGINE = Path(__file__).parent / "devices" / "engine_model.c"
+
+# What hart 0 sets (banks from cycle to cycle, most refusals), how long the engine works, what both
+# then do, and their cycles.  The store that starts it takes two cycles; from the second one on the
+# engine takes banks, 0 to 7 of 16 first.
+TAKEN = {
+    "until it is done": (0, 99, 4, ["lw a0, 0(s2); nop", "lw a0, 32(s2); nop"], (5, 2)),
+    "not refused too often": (0, 2, 40, ["lw a0, 28(s2); nop", "lw a0, 60(s2); nop"], (4, 2)),
+    "refused again": (0, 2, 40, ["lw a0, 0(s2); lw a0, 0(s2); nop", "nop"], (7, 1)),
+    "it has moved on": (8, 99, 40, ["lw a0, 0(s2); nop", "lw a0, 32(s2); nop"], (2, 3)),
+    "one bank at a time": (1, 99, 40, ["lw a0, 4(s2); nop", "lw a0, 0(s2); nop"], (3, 2)),
+    "both wait, first come first": (0, 99, 4, ["lw a0, 0(s2); nop", "lw a0, 0(s2); nop"], (5, 6)),
+    "both halves": (0, 99, 3, ["lw a0, 30(s2); nop", "lw a0, 62(s2); nop"], (5, 4)),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_banks_that_devices_take(name: str, tmp_path: Path, compiler: Compiler) -> None:
+    step, most, busy, bodies, cycles = TAKEN[name]
+    values = f"li a1, {step}; li a2, {most}; li a3, {busy}; li t1, 0x1A100000; "
+    start = values + "sw a1, 4(t1); sw a2, 8(t1); csrr s3, mcycle; sw a3, 0(t1); "
+    wait = "nop; " * 8 + "csrr s3, mcycle; nop; nop; "
+    texts = [start + bodies[0], wait + bodies[1]]
+    marks, _ = in_step(texts, tmp_path, compiler, devices=ENGINE)
+    assert marks[0][0] == marks[1][0]
+    # Less the store, or what the other hart does meanwhile, and the jump behind the body.
+    got = tuple(end - begin - COUNTER_READ - 2 - 2 for begin, end in marks)
+    assert got == cycles
