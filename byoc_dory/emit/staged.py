@@ -53,6 +53,9 @@ class Calls:
         finish: the expression that waits for a computation and returns an error code, given the
             number stored in ``running`` when it was started; empty if starting it also completes
             it.
+        fallible: whether ``finish`` returns an error code; if not, it is a statement.
+        after: statements that complete a tile when its computation has finished.
+        declarations: constants of the function, before its variables.
         address: format of a place in L1 as the calls take it.
         more: further places in L1, by the name of their C constant.
     """
@@ -62,6 +65,9 @@ class Calls:
     wait: str = ""
     wait_all: str = ""
     finish: str = ""
+    fallible: bool = True
+    after: str = ""
+    declarations: str = ""
     address: str = "{}"
     more: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -98,6 +104,7 @@ def staged_kernel(
     symbol: str,
     cycles: int,
     constant: Constant | None,
+    far: Constant | None = None,
 ) -> Kernel:
     """Return the function that executes a layer tile by tile.
 
@@ -111,6 +118,8 @@ def staged_kernel(
         symbol: C name of the function.
         cycles: predicted cycles.
         constant: the packed weights or tables, or ``None``.
+        far: constants that the accelerator reads where they are, without loading them into L1; the
+            program refers to them as ``packed`` (`byoc_dory.tileloop.values.Far`).
 
     Raises:
         TileProgramError: the program contradicts itself, tensors overlap in L1, or the driver has
@@ -130,6 +139,8 @@ def staged_kernel(
         tables=writer.tables,
         tickets=bool(calls.wait),
         finish=calls.finish,
+        fallible=calls.fallible,
+        declarations=indent(calls.declarations, "    "),
         wait_all="" if program.result.resident else calls.wait_all,
         watched=program.buffers(program.result) if loop.watch else 0,
         running="running" in calls.finish + calls.compute,
@@ -142,7 +153,7 @@ def staged_kernel(
         "int32_t",
         tuple(arguments),
         body,
-        tuple(_slots(loop, constant)),
+        tuple(_slots(loop, constant, far)),
     )
     inputs = zip(layer.inputs, program.operands, strict=False)
     return Kernel(
@@ -153,7 +164,7 @@ def staged_kernel(
         prototype=f"{definition.prototype(symbol)};",
         inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
         outputs=() if program.result.resident else (layer.output.name,),
-        constants=() if constant is None else (constant,),
+        constants=tuple(data for data in (constant, far) if data is not None),
         layer=layer,
         plan=plan,
         program=program,
@@ -175,8 +186,10 @@ def _about(
     )
 
 
-def _slots(loop: _Loop, constant: Constant | None) -> Iterator[Slot]:
+def _slots(loop: _Loop, constant: Constant | None, far: Constant | None) -> Iterator[Slot]:
     """Yield the values of the function that belong to its layer."""
+    if far is not None:
+        yield Slot("packed", f"const {far.data.dtype.name}_t *", far.name)
     if constant is not None:
         (name,) = (operand.name for operand in loop.program.operands if operand.constant)
         yield Slot(name, f"const {constant.data.dtype.name}_t *", constant.name)
@@ -270,7 +283,7 @@ class _Loop:
         if verb in (Verb.COMPUTE, Verb.START):
             return self.calls.compute
         if verb is Verb.FINISH and self.calls.finish:
-            return self._finish("tile")
+            return self._finish("tile") + self.calls.after
         raise self.program.error(
             f"the driver has no call to {verb.value}", "give the call, or use another pipeline"
         )
@@ -278,6 +291,8 @@ class _Loop:
     def _finish(self, tile: str) -> str:
         running = f"running[{tile} % 2u]" if self.program.pipelined else "running"
         call = self.calls.finish.format(running)
+        if not self.calls.fallible:
+            return f"{call};\n"
         return f"code = {call};\nif (code != 0) {{\n    return code;\n}}\n"
 
     def _load(self) -> str:

@@ -14,6 +14,7 @@ from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import (
     Entry,
+    Far,
     Index,
     Named,
     Of,
@@ -110,6 +111,8 @@ class TileWriter:
             return slot(value.name)
         if isinstance(value, Place):
             return self.place(self.program.tensor[value.operand])
+        if isinstance(value, Far):
+            return f"htvm_hal_addr({slot(value.array)})"
         if isinstance(value, Index):
             return value.axis
         if isinstance(value, Pick):

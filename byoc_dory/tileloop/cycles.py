@@ -39,11 +39,13 @@ class ComputeCost:
         first: the part of these until the host is needed again, to start the rest; None: the host
             is not needed.
         fill: additional cycles if nothing was computed before.
+        after: host cycles that complete the tile after its end.
     """
 
     cycles: int
     first: int | None = None
     fill: int = 0
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
         cost = known.kinds.get(indices)
         if cost is None:
             cost = known.kinds[indices] = _price(program, costs, indices)
-        work += count * cost.work.cycles
+        work += count * (cost.work.cycles + cost.work.after)
         fill += count * cost.work.fill
         if cost.store is not None:
             transfers += count * cost.store.cycles
@@ -293,10 +295,11 @@ class _Timeline:
             # The host starts the rest after the first start.
             self.host += work.cycles - work.first
             self.device = self.ends[number] = self.host
+        self.host += work.after
 
     def _compute(self, number: int) -> None:
         work = self.tiles[number].work
-        self.host += self.overheads.start + work.cycles + work.fill
+        self.host += self.overheads.start + work.cycles + work.fill + work.after
 
     def _wait(self, until: int) -> None:
         self.host = (until if until > self.host else self.host) + self.overheads.wait

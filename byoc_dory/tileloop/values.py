@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 __all__ = [
     "Current",
     "Entry",
+    "Far",
     "Field",
     "Index",
     "Named",
@@ -160,6 +161,19 @@ class Place(Expression):
     @property
     def places(self) -> frozenset[str]:
         return frozenset((self.operand,))
+
+
+@dataclass(frozen=True)
+class Far(Expression):
+    """The device address of an array of constants that is not moved into L1.
+
+    Its value is 0: numbers count from the array's first byte.
+    """
+
+    array: str
+
+    def at(self, tile: Current) -> int:
+        return 0
 
 
 @dataclass(frozen=True)

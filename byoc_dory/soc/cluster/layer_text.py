@@ -11,7 +11,7 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["ENVIRONMENT", "row_kernel"]
+__all__ = ["ENVIRONMENT", "move_rows", "row_kernel"]
 
 ENVIRONMENT = environment("byoc_dory.soc.cluster")
 
@@ -42,7 +42,7 @@ def row_kernel(
         scratch: place in L1 of a tile's scratch space, if it needs any.
     """
     calls = Calls(
-        move=_move,
+        move=move_rows,
         compute=compute,
         wait="cluster_dma_wait({})",
         wait_all="cluster_dma_wait_all()",
@@ -62,8 +62,8 @@ def row_kernel(
     )
 
 
-def _move(transfer: Transfer, comment: str) -> str:
-    """Return the call that starts a transfer."""
+def move_rows(transfer: Transfer, comment: str) -> str:
+    """Return the call that starts a transfer of rows."""
     stores = transfer.operand.name == "out"
     inside = f"cluster_l1({transfer.l1})"
     to, source = (transfer.l2, inside) if stores else (inside, transfer.l2)

@@ -7,18 +7,99 @@ successor, whose RTL is public: that has 32 channels in all modes and words of 3
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from byoc_dory.soc.siracusa.memories import L1, MRAM
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 
-__all__ = ["NEUREKA", "cautious"]
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
+    from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+    from byoc_dory.tileloop.cycles import Costs
+    from byoc_dory.tileloop.program import TileProgram
+    from byoc_dory.tiling import Objective, TilingProblem
 
-NEUREKA = Neureka(
+__all__ = ["NEUREKA", "NeurekaAccelerator", "cautious"]
+
+
+@dataclass(frozen=True)
+class NeurekaAccelerator(Neureka):
+    """N-EUREKA: its numbers, rules, tiles, cycles and C."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in `neureka_rules`, in the order in which they are checked."""
+        from byoc_dory.soc.siracusa.neureka_rules import RULES
+
+        return RULES
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """``array`` prefers tiles that fill the engine's blocks, ``none`` takes any that fits."""
+        from byoc_dory.tiling import Fill, Heuristic, Objective, Size
+
+        block, channels = self.block, self.output_channels[0]
+        rows = Heuristic(
+            "blocks", Fill("y", block, whole_is_full=True), 512, "a block has 6 rows of outputs"
+        )
+        full = Heuristic(
+            "channels", Fill("k", channels, whole_is_full=True), 512, "a Ko tile has 32 channels"
+        )
+        more = Heuristic("rows", Size("y"), 64, "weights are read once for all rows")
+        return {"none": Objective("none"), "array": Objective("array", (rows, full, more))}
+
+    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+        """Return a tile's use of L1, with the limit."""
+        from byoc_dory.layers import Weighted
+        from byoc_dory.soc.siracusa.neureka_tiles import tiling_problem
+
+        assert isinstance(layer, Weighted), layer  # judged before
+        return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
+
+    def tile_program(
+        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+    ) -> TileProgram:
+        """Return the tile-by-tile execution of a layer under a plan."""
+        from byoc_dory.layers import Weighted
+        from byoc_dory.soc.siracusa.neureka_program import neureka_program
+
+        assert isinstance(layer, Weighted), layer  # judged before
+        return neureka_program(layer, plan, self)
+
+    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+        """Return the cycles of jobs and transfers."""
+        from byoc_dory.layers import Weighted
+        from byoc_dory.soc.siracusa.neureka_cost import costs_of
+
+        assert isinstance(layer, Weighted), layer  # judged before
+        return costs_of(layer, self, soc)
+
+    def layout(self, soc: Soc) -> ClusterLayout:
+        """Return the layout of tensors, the same as for the cluster's cores."""
+        from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+
+        return ClusterLayout(soc.host.cost.layout_byte, soc)
+
+    def emitter(self, soc: Soc) -> NeurekaEmitter:
+        """Return the emitter that generates C from plans."""
+        from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
+
+        return NeurekaEmitter(self, soc)
+
+
+NEUREKA = NeurekaAccelerator(
     name="neureka",
     title="N-EUREKA, convolution engine 6x6",
     registers=0x00201000,  # public code: pulp-nnx
     l1=L1.name,
+    family="cluster",
+    weight_memory="",
     weight_window=MRAM.base,  # public code: pulp-nnx subtracts it from addresses of weights
     block=6,  # public code, all that follows unless something else is said
     filter=3,
@@ -59,10 +140,18 @@ NEUREKA = Neureka(
     # derived: by how much cycle counts published with the successor's RTL exceed this model,
     # scaled to that array.
     uncertain_block_cycles=20,
+    # derived: measured on our simulator, for our driver and the code around it.
+    program_cycles=120,
+    order_cycles=53,
+    latency_cycles=32,
+    wait_cycles=8,
+    call_cycles=10,
+    relu_cycles=150,
+    relu_word_cycles=16,
 )
 """The engine as GVSoC's model of it counts cycles."""
 
 
-def cautious(core: Neureka) -> Neureka:
+def cautious(core: NeurekaAccelerator) -> NeurekaAccelerator:
     """Return the engine with the cycles that may be missing in each block and Ko tile."""
     return replace(core, block_slack_cycles=core.uncertain_block_cycles)

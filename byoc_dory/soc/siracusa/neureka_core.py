@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from byoc_dory.soc.base import Accelerator
+from byoc_dory.soc.schemes import MulShiftScheme
+
 __all__ = ["Mode", "Neureka"]
 
 
@@ -17,7 +20,7 @@ class Mode(IntEnum):
 
 
 @dataclass(frozen=True)
-class Neureka:
+class Neureka(Accelerator):
     """An array that computes blocks of outputs from weights in bit-planes.
 
     A job (register map: ``siracusa_neureka_regs.h``) is a convolution with stride 1.  It is
@@ -28,10 +31,8 @@ class Neureka:
     Fields with three numbers have one for each `Mode`, in the order of its values.
 
     Attributes:
-        name: short name, unique within the SoC.
-        title: name in reports.
-        registers: device address of the register block.
-        l1: name of the memory that holds activations, factors, and weights if so chosen.
+        weight_memory: name of the memory that holds the weights of all layers throughout; empty if
+            weights are loaded into L1 with each tile.
         weight_window: device address that addresses of weights in the weight memory count from.
         block: rows and columns of a block of outputs.
         filter: rows and columns of the filter, except in `Mode.CONV1X1`.
@@ -65,12 +66,16 @@ class Neureka:
         stream_in_cycles: cycles of reading partial sums of a block besides its words.
         block_slack_cycles: further cycles of each block and Ko tile, which `cautious` sets.
         uncertain_block_cycles: upper bound of what the public model of the chip may lack there.
+        program_cycles: host cycles for giving a job to the engine.
+        order_cycles: host cycles for starting a transfer.
+        latency_cycles: cycles from then until an idle DMA begins, for the core that programs it.
+        wait_cycles: host cycles for noticing that something is done.
+        call_cycles: additional cycles per call of a layer's function.
+        relu_cycles: cycles for starting the cores' kernel that clips a tile's result at 0.
+        relu_word_cycles: cycles in which the cores clip 16 words of 4 results.
     """
 
-    name: str
-    title: str
-    registers: int
-    l1: str
+    weight_memory: str
     weight_window: int
     block: int
     filter: int
@@ -108,6 +113,23 @@ class Neureka:
     stream_in_cycles: int
     block_slack_cycles: int
     uncertain_block_cycles: int
+    program_cycles: int
+    order_cycles: int
+    latency_cycles: int
+    wait_cycles: int
+    call_cycles: int
+    relu_cycles: int
+    relu_word_cycles: int
+
+    @property
+    def scheme(self) -> MulShiftScheme:
+        """Multiplication, addition and shift, per channel: as on the cores of its cluster."""
+        return MulShiftScheme(per_channel=True)
+
+    @property
+    def peak_macs(self) -> float:
+        """Those of the array with weights of 8 bits: a column for each output of a block."""
+        return self.block**2 * self.word_bytes
 
     def window(self, mode: Mode) -> int:
         """Return the rows and columns of the filter."""

@@ -47,12 +47,25 @@ typedef struct {
     uint32_t value[SIRACUSA_NEUREKA_JOB_REGISTERS];
 } siracusa_neureka_registers_t;
 
+/* Where a tile's job finds its data, as device addresses. */
+typedef struct {
+    uint32_t weights, input, output;
+    uint32_t factors; /* scales, shifts and biases */
+} siracusa_neureka_places_t;
+
 /* Computes the registers of a job. */
 void siracusa_neureka_fill(siracusa_neureka_registers_t *registers,
                            const siracusa_neureka_job_t *job);
 
 /* Waits until a context is free, writes its registers and starts the job; returns its number. */
 uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers);
+
+/* The same for a job whose addresses in `registers` count from these places: the first register from
+ * the weights, the next two from input and output, those of scales, shifts and biases from the
+ * factors.  So jobs of equal tiles share their registers, which must be constants: those behind the
+ * addresses are written only if a context does not hold them from its last job. */
+uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
+                                const siracusa_neureka_places_t *places);
 
 /* Waits until this job, one of the last 128, and all before it are done. */
 void siracusa_neureka_wait_for(uint32_t number);

@@ -1,0 +1,50 @@
+"""Cycles of one tile on N-EUREKA, without those for starting transfers and jobs."""
+
+from __future__ import annotations
+
+from byoc_dory.layers import Weighted
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.siracusa.neureka_core import Neureka
+from byoc_dory.soc.siracusa.neureka_jobs import TileShape, jobs_of, tile_cycles
+from byoc_dory.soc.snitch_ita.program import moved
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
+from byoc_dory.tileloop.steps import Call
+
+__all__ = ["costs_of", "shape_of"]
+
+
+def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
+    """Return the costs of a layer's jobs and transfers."""
+    dma = soc.dma
+    assert dma is not None
+    overheads = Overheads(
+        order=core.order_cycles,
+        latency=core.latency_cycles,
+        wait=core.wait_cycles,
+        start=core.program_cycles,
+        call=core.call_cycles,
+    )
+
+    def compute(call: Call) -> ComputeCost:
+        shape = shape_of(call)
+        # The host gives the engine a further job while the first one runs.
+        more = (len(jobs_of(layer, shape, core)) - 1) * core.program_cycles
+        return ComputeCost(max(tile_cycles(layer, shape, core), more), after=_after(call, core))
+
+    return Costs(
+        compute=compute, move=lambda block, by_rows: moved(block, dma), overheads=overheads
+    )
+
+
+def _after(call: Call, core: Neureka) -> int:
+    """Return the cycles in which the cores clip a tile's result at 0."""
+    if "relu.rows" not in call.fields:
+        return 0
+    words = call.number("relu.rows") * -(-call.number("relu.bytes") // 4)
+    return core.relu_cycles + -(-words * core.relu_word_cycles // 16)
+
+
+def shape_of(call: Call) -> TileShape:
+    """Return the sizes of a tile, given its call."""
+    sizes = (call.number(name) for name in ("rows", "inputs", "top", "outputs"))
+    return TileShape(*sizes)

@@ -1,0 +1,135 @@
+"""Scales, biases and shifts of a layer on N-EUREKA, and the ranges that make them exact.
+
+The engine computes ``clip((sum * scale + bias) >> shift)`` in 32 bits, where public models of it
+disagree beyond; without a bias, the product has 64 bits.  A layer's own bias becomes part of the
+engine's: ``sum * mul + (bias * mul + add)``.  Bounds hold for all inputs of the layer's type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from byoc_dory.layers import Array, MulShift, Weighted
+from byoc_dory.soc.snitch_ita.requant import mul_shift
+
+__all__ = ["Factors", "factors_of"]
+
+_INT32 = (-(2**31), 2**31 - 1)
+_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What the engine applies to the sums of each output channel.
+
+    Attributes:
+        scale, bias, shift: int64 ``[K]``; scales and biases fit 32 bits.
+        signed: whether results are clipped to int8, else to uint8.
+        relu: whether negative results become 0 after that, which the cores do.
+    """
+
+    scale: Array
+    bias: Array
+    shift: Array
+    signed: bool
+    relu: bool
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of a scale in memory: 1 if all are unsigned bytes, else 4."""
+        return 1 if 0 <= self.scale.min() and self.scale.max() <= 255 else 4
+
+    @property
+    def biased(self) -> bool:
+        """Whether the engine adds biases; it then also takes negative scales."""
+        return bool(self.bias.any() or (self.scale < 0).any())
+
+    @property
+    def shift_per_channel(self) -> bool:
+        """Whether channels have different shifts."""
+        return bool((self.shift != self.shift[0]).any())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a channel's scale, bias and shift in L1."""
+        return self.scale_bytes + 4 * self.biased + self.shift_per_channel
+
+
+@lru_cache(maxsize=256)  # called for every tile size that is considered
+def factors_of(layer: Weighted) -> Factors | str:
+    """Return the factors of a layer, or the reason why the engine cannot requantize it exactly."""
+    requant = mul_shift(layer)
+    if requant is None:
+        return f"the requantization is {type(layer.requant).__name__}"
+    bias = np.zeros(layer.K, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
+    scale, shift, add = (_each(part, layer.K) for part in _parts(requant))
+    low, high = _sums(layer)
+    reason = _beyond("a sum", low, high)
+    if reason is not None:
+        return reason
+    # Python's integers: products of a scale and a bias may exceed 64 bits.
+    total = scale.astype(object) * bias.astype(object) + add
+    reason = _beyond("a bias, times the scale, plus the addend,", total, total)
+    if reason is not None:
+        return reason
+    bias = total.astype(np.int64)
+    ends = np.sort(np.stack([low * scale, high * scale]), axis=0)
+    if bias.any() or (scale < 0).any():
+        reason = _beyond("a scaled sum", ends[0], ends[1]) or _beyond(
+            "a scaled sum with its bias", ends[0] + bias, ends[1] + bias
+        )
+        if reason is not None:
+            return reason
+    least = int(((ends[0] + bias) >> shift).min())
+    most = int(((ends[1] + bias) >> shift).max())
+    clip = _clip(layer, least, most)
+    if clip is None:
+        return f"the clip range is [{layer.clip[0]}, {layer.clip[1]}] for {layer.output.dtype}"
+    return Factors(scale, bias, shift, *clip)
+
+
+def _parts(requant: MulShift) -> tuple[tuple[int, ...], ...]:
+    return requant.mul, requant.shift, requant.add
+
+
+def _each(values: tuple[int, ...], count: int) -> Array:
+    array = np.asarray(values, np.int64)
+    return np.repeat(array, count) if array.size == 1 else array
+
+
+def _sums(layer: Weighted) -> tuple[Array, Array]:
+    """Return the least and the largest sum of each channel; padding has zeros, which are inputs."""
+    low, high = _RANGES[layer.inputs[0].dtype]
+    weights = layer.weight.astype(np.int64).reshape(layer.K, -1)
+    positive, negative = weights.clip(min=0).sum(1), weights.clip(max=0).sum(1)
+    return positive * low + negative * high, positive * high + negative * low
+
+
+def _beyond(what: str, low: Array, high: Array) -> str | None:
+    """Return the value that leaves 32 bits, as a reason; ``None`` if none does."""
+    least, most = int(low.min()), int(high.max())
+    worst = least if least < _INT32[0] else most
+    return None if _INT32[0] <= least and most <= _INT32[1] else f"{what} may be {worst}"
+
+
+def _clip(layer: Weighted, least: int, most: int) -> tuple[bool, bool] | None:
+    """Return (signed, relu) for results between two numbers; ``None`` if no clip is the layer's."""
+    low, high = layer.clip
+    signed = layer.output.dtype == "int8"
+
+    def clips_like(own_low: int, own_high: int) -> bool:
+        return (low == own_low or max(low, own_low) <= least) and (
+            high == own_high or min(high, own_high) >= most
+        )
+
+    if not signed:
+        return (False, False) if clips_like(0, 255) else None
+    if clips_like(-128, 127):
+        return True, False
+    if most <= 127 and clips_like(0, 255):
+        return False, False
+    # ReLU: to int8 first.
+    return (True, True) if clips_like(0, 127) else None

@@ -1,0 +1,86 @@
+"""The tile program of a layer on N-EUREKA: the places of its tiles, and the sizes of their jobs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from byoc_dory.layers import Convolution, Weighted
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.siracusa.neureka_core import Neureka
+from byoc_dory.soc.siracusa.neureka_tiles import block_of, channel_bytes, the_factors
+from byoc_dory.soc.snitch_ita.program import (
+    ITA_BESIDE,
+    ITA_IN_TURN,
+    RowsOf,
+    matrix_result,
+    row_program,
+)
+from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
+from byoc_dory.tileloop.planned import weights_of
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.steps import call
+from byoc_dory.tileloop.values import Entry, Far, Place
+
+__all__ = ["PACKED", "neureka_program"]
+
+PACKED = "packed"
+"""Name of the array of weights that stays in the weight memory."""
+
+
+def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProgram:
+    """Return the tile program of a layer under a plan."""
+    tile = plan.solution.tile
+    height = layer.iy if isinstance(layer, Convolution) else layer.oy
+    y = halo_axis("y", "rows", layer.oy, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
+    k = plain_axis("k", "output channels", layer.K, tile.k)
+    row_bytes = layer.ix * layer.C
+    most_rows = max(span.in_size for span in y.spans)
+    rows = RowsOf(height, row_bytes, row_bytes, most_rows * row_bytes)
+    block = block_of(layer, tile.k, core)
+    operands = (
+        rows.operand("in", y, plan, 0),
+        weights_of(plan, k.index * block.bytes, BlockOf.run(block.bytes), block.bytes),
+    )
+    out = matrix_result(
+        plan,
+        y,
+        k,
+        per_y=layer.ox,
+        row_bytes=layer.K,
+        pitch=tile.k,
+        buffer=max(span.out_size for span in y.spans) * layer.ox * tile.k,
+        transposed=False,
+    )
+    compute = Compute(partial(call, "jobs"), _fields(layer, y, k, tile.k, out, core))
+    return row_program(layer, plan, (y, k), operands, out, compute, ITA_IN_TURN, ITA_BESIDE)
+
+
+def _fields(
+    layer: Weighted, y: TileAxis, k: TileAxis, tile_k: int, out: Operand, core: Neureka
+) -> dict[str, Entry]:
+    block = block_of(layer, tile_k, core)
+    weights: Entry = Place("weights") + max(block.weights, 0)
+    if core.weight_memory:
+        weights = Far(PACKED) + k.index * (tile_k * channel_bytes(layer, core))
+    return {
+        "weights": weights,
+        "input": Place("in"),
+        "output": Place("out"),
+        "factors": Place("weights"),
+        "rows": y.out_size,
+        "inputs": y.in_size,
+        "top": y.pad,
+        "outputs": k.out_size,
+        "pitch": out.block.l2_row_stride if out.resident else out.block.l1_row_stride,
+        **(_relu(layer, y, k, out) if the_factors(layer).relu else {}),
+    }
+
+
+def _relu(layer: Weighted, y: TileAxis, k: TileAxis, out: Operand) -> dict[str, Entry]:
+    """Return the rows of a tile's result that the cores clip at 0: one if it is contiguous."""
+    pixels, pitch = y.out_size * layer.ox, out.block.l1_row_stride
+    if k.count == 1:
+        return {"relu.rows": 1, "relu.bytes": pixels * layer.K, "relu.pitch": 0}
+    if out.resident:
+        pitch = out.block.l2_row_stride
+    return {"relu.rows": pixels, "relu.bytes": k.out_size, "relu.pitch": pitch}

@@ -1,0 +1,144 @@
+"""Which layers N-EUREKA takes; each docstring is the public statement."""
+
+from __future__ import annotations
+
+from byoc_dory.layers import Convolution, Dense, Gemm, Layer, Weighted
+from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
+from byoc_dory.soc.siracusa.neureka_core import Neureka
+from byoc_dory.soc.siracusa.neureka_factors import factors_of
+from byoc_dory.soc.siracusa.neureka_packing import packed_bytes, smallest_bits
+from byoc_dory.soc.siracusa.neureka_tiles import mode_of
+from byoc_dory.soc.snitch_ita.requant import mul_shift
+from byoc_dory.soc.snitch_ita.rules import data_is_8_bits
+from byoc_dory.verdict import Refused, Verdict
+
+__all__ = ["RULES"]
+
+_MOST = (1 << 16) - 1  # job registers have 16 bits for numbers of blocks and channels
+
+
+def operator_is_known(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The operator is conv2d, depthwise conv2d, or a product with constant weights."""
+    if isinstance(layer, Convolution | Dense | Gemm):
+        return ACCEPTED
+    return Refused(f"the operator is {layer.op}")
+
+
+def groups_are_one_or_depthwise(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """A convolution has one group, or is depthwise with as many input as output channels."""
+    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
+        return ACCEPTED
+    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
+
+
+def filter_is_3x3_or_1x1(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The filter is 3x3, or 1x1 in a convolution with one group."""
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    sizes = (core.filter,) if depthwise else (core.filter, 1)
+    if layer.fy == layer.fx and layer.fy in sizes:
+        return ACCEPTED
+    return Refused(f"the filter is {layer.fy}x{layer.fx}{', depthwise' if depthwise else ''}")
+
+
+def stride_is_one(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The stride is 1, unless the filter is 1x1."""
+    if layer.stride == (1, 1) or (layer.fy, layer.fx) == (1, 1):
+        return ACCEPTED
+    return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]} with a filter of "
+                   f"{layer.fy}x{layer.fx}")  # fmt: skip
+
+
+def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The padding of 3x3 is at most 2, on large maps at most 1 below and right; 1x1 has none.
+
+    A map of more than 6 rows has several blocks, and a block that is not the last must not read
+    padding below; columns likewise.
+    """
+    top, left, bottom, right = layer.pad
+    most = 0 if layer.fy == 1 else core.max_padding
+    ends = ((bottom, layer.oy), (right, layer.ox))
+    at_ends = all(pad <= 1 or size <= core.block for pad, size in ends)
+    if max(layer.pad) <= most and at_ends:
+        return ACCEPTED
+    return Refused(
+        f"the padding is {top}, {left}, {bottom}, {right} (top, left, bottom, right) with a filter "
+        f"of {layer.fy}x{layer.fx}"
+    )
+
+
+def sizes_fit_registers(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """There are at most 65535 channels, rows and columns."""
+    sizes = {
+        "input channels": layer.C,
+        "output channels": layer.K,
+        "rows": layer.oy,
+        "columns": layer.ox,
+    }
+    for what, size in sizes.items():
+        if size > _MOST:
+            return Refused(f"there are {size} {what}, more than {_MOST}")
+    return ACCEPTED
+
+
+def result_is_stored_by_rows(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """A product is neither transposed nor followed by an activation function."""
+    if isinstance(layer, Gemm) and layer.transposed:
+        return Refused("the result is stored column by column")
+    if isinstance(layer, Gemm) and layer.function is not None:
+        return Refused(f"the activation is {type(layer.function).__name__}")
+    return ACCEPTED
+
+
+def scales_and_shifts_fit(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """Requantization is ``(acc * mul + add) >> shift``: mul of 32 bits, shift of 0 to 31."""
+    requant = mul_shift(layer)
+    if requant is None:
+        return Refused(f"the requantization is {type(layer.requant).__name__}")
+    for shift in requant.shift:
+        if not 0 <= shift <= core.max_shift:
+            return Refused(f"a shift is {shift}, not in 0..{core.max_shift}")
+    for mul in requant.mul:
+        if not -(2**31) <= mul < 2**31:
+            return Refused(f"a factor is {mul}, more than 32 bits")
+    return ACCEPTED
+
+
+def results_are_exact(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """Scaled sums stay in 32 bits, biases included, and are clipped to int8, uint8 or [0, 127].
+
+    Other clips are taken where no result could reach them.
+    """
+    assert isinstance(layer, Weighted), layer  # checked before
+    found = factors_of(layer)
+    return Refused(found) if isinstance(found, str) else ACCEPTED
+
+
+def weights_fit_their_memory(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The packed weights fit the weight memory, if the engine reads them from there."""
+    if not core.weight_memory:
+        return ACCEPTED
+    assert isinstance(layer, Weighted), layer  # checked before
+    bits = smallest_bits(layer.weight, core)
+    size = packed_bytes(mode_of(layer), layer.K, layer.C, bits, core)
+    memory = soc.memory(core.weight_memory)
+    if size <= memory.size:
+        return ACCEPTED
+    return Refused(f"the packed weights have {size} B, {memory.name} has {memory.size}")
+
+
+RULES: tuple[Rule, ...] = (
+    operator_is_known,
+    data_is_8_bits,
+    groups_are_one_or_depthwise,
+    filter_is_3x3_or_1x1,
+    stride_is_one,
+    dilation_is_one,
+    padding_is_the_engines,
+    sizes_fit_registers,
+    result_is_stored_by_rows,
+    scales_and_shifts_fit,
+    results_are_exact,
+    weights_fit_their_memory,
+    smallest_tile_fits,
+)

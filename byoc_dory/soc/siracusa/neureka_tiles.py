@@ -1,0 +1,156 @@
+"""Tiles of a layer on N-EUREKA: use of L1, and the constants of a range of output channels.
+
+Rows of pixels of channels, as on the cluster's cores.  A tile is a range of rows by a range of
+output channels; depthwise layers have all channels in each tile.  Constants of a range are one
+block: packed weights if they are in L1, scales, biases, and shifts if they differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from byoc_dory.layers import Array, Convolution, Weighted
+from byoc_dory.memory.arena import ALIGNMENT
+from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
+from byoc_dory.soc.siracusa.neureka_factors import Factors, factors_of
+from byoc_dory.soc.siracusa.neureka_packing import PackedWeights, pack_weights, packed_bytes
+from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
+
+__all__ = [
+    "FactorBlock",
+    "block_of",
+    "channel_bytes",
+    "mode_of",
+    "pack",
+    "packed_weights",
+    "the_factors",
+    "tiling_problem",
+]
+
+_ALIGN = 16
+_CHANNEL_STEP = 8  # ranges of output channels are multiples of this, or all
+
+
+@dataclass(frozen=True)
+class FactorBlock:
+    """Byte offsets in the block of constants of a range of output channels.
+
+    Attributes:
+        weights, scales, biases, shifts: offsets of the parts; -1 for missing ones.
+        bytes: size of the block, a multiple of 16.
+    """
+
+    weights: int
+    scales: int
+    biases: int
+    shifts: int
+    bytes: int
+
+
+def mode_of(layer: Weighted) -> Mode:
+    """Return the engine's mode for a layer."""
+    if layer.fy == 1:
+        return Mode.CONV1X1
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    return Mode.DEPTHWISE3X3 if depthwise else Mode.CONV3X3
+
+
+def the_factors(layer: Weighted) -> Factors:
+    """Return the scales, biases and shifts of a layer that the rules accept."""
+    found = factors_of(layer)
+    assert isinstance(found, Factors), found
+    return found
+
+
+@lru_cache(maxsize=256)  # called for every tile size that is considered
+def packed_weights(layer: Weighted, core: Neureka) -> PackedWeights:
+    """Return all weights of a layer, packed."""
+    weights = layer.weight.astype(np.int64)
+    return pack_weights(weights, mode_of(layer), core)
+
+
+def channel_bytes(layer: Weighted, core: Neureka) -> int:
+    """Return the bytes of an output channel's weights; 0 if channels share words (depthwise)."""
+    mode = mode_of(layer)
+    if mode == Mode.DEPTHWISE3X3:
+        return 0
+    return packed_bytes(mode, 1, layer.C, packed_weights(layer, core).bits, core)
+
+
+def block_of(layer: Weighted, k: int, core: Neureka) -> FactorBlock:
+    """Return the offsets of the parts of a block of ``k`` output channels."""
+    factors = the_factors(layer)
+    at = 0
+
+    def part(there: bool, size: int) -> int:
+        nonlocal at
+        if not there:
+            return -1
+        place = at
+        at += round_up(size, 4)
+        return place
+
+    bits = packed_weights(layer, core).bits
+    return FactorBlock(
+        weights=part(not core.weight_memory, packed_bytes(mode_of(layer), k, layer.C, bits, core)),
+        scales=part(True, factors.scale_bytes * k),
+        biases=part(factors.biased, 4 * k),
+        shifts=part(factors.shift_per_channel, k),
+        bytes=round_up(at, _ALIGN),
+    )
+
+
+def pack(layer: Weighted, tile_k: int, core: Neureka) -> Array:
+    """Return the blocks of all ranges of ``tile_k`` output channels; uint8.
+
+    The block of a shorter last range has the layout of a full one.
+    """
+    block = block_of(layer, tile_k, core)
+    blocks = []
+    for start in range(0, layer.K, tile_k):
+        blocks.append(_block(layer, block, start, min(tile_k, layer.K - start), core))
+    return np.concatenate(blocks)
+
+
+def _block(layer: Weighted, block: FactorBlock, start: int, size: int, core: Neureka) -> Array:
+    image = np.zeros(block.bytes, np.uint8)
+
+    def put(place: int, values: Array, dtype: str) -> None:
+        if place >= 0:
+            data = np.ascontiguousarray(values.astype(dtype)).view(np.uint8)
+            image[place : place + data.size] = data
+
+    factors = the_factors(layer)
+    channels = slice(start, start + size)
+    each = channel_bytes(layer, core)
+    data = packed_weights(layer, core).data
+    put(block.weights, data[start * each : (start + size) * each] if each else data, "u1")
+    # Negative scales as the 32 bits that the engine multiplies by.
+    scale = factors.scale[channels] % 2**32
+    put(block.scales, scale, "<u1" if factors.scale_bytes == 1 else "<u4")
+    put(block.biases, factors.bias[channels], "<i4")
+    put(block.shifts, factors.shift[channels], "<u1")
+    return image
+
+
+def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> TilingProblem:
+    """Return a tile's use of L1: ranges of rows, and of output channels unless depthwise."""
+    depthwise = mode_of(layer) == Mode.DEPTHWISE3X3
+    factors = the_factors(layer)
+    each = 0 if core.weight_memory else channel_bytes(layer, core)
+    shared = packed_weights(layer, core).data.size if depthwise and not core.weight_memory else 0
+    return TilingProblem(
+        name=layer.name,
+        l1_limit=min(l1_budget, soc.memory(core.l1).size),
+        k=Axis(layer.K, tiled=not depthwise, step=_CHANNEL_STEP),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy),
+        x=Axis(layer.ox, tiled=False),
+        window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
+        weights=TileWeights(block=each + factors.bytes, fixed=int(shared) + 2 * _ALIGN, in_l1=True),
+        fixed=FixedBytes(slack=3 * ALIGNMENT),
+    )
