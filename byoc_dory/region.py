@@ -141,13 +141,15 @@ class Constant:
         name: C symbol of the array.
         data: the values, one-dimensional: uint8, int8 or int32.
         comment: description of its contents, for the generated source.
-        align: required alignment of its first byte in L2, in bytes.
+        align: required alignment of its first byte, in bytes.
+        memory: name of the memory that must hold it; empty for L2.
     """
 
     name: str
     data: Array
     comment: str
     align: int = 16
+    memory: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,6 +55,11 @@ def render(soc: Soc) -> str:
         if memory.mapped:
             lines.append(f"#define HTVM_{memory.name.upper()}_MAPPED 1")
             lines.append(f"#define HTVM_{memory.name.upper()}_RESERVED {memory.reserved}u")
+    apart = [memory.name.upper() for memory in soc.memories if memory.constants]
+    if apart:
+        lines += ["", "/* memories besides L2 that hold constants */"]
+        listed = " ".join(f"each({name})" for name in apart)
+        lines.append(f"#define HTVM_CONSTANT_MEMORIES(each) {listed}")
     lines += [
         "",
         "/* registers of the simulator */",

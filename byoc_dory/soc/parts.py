@@ -24,6 +24,7 @@ class Memory:
         mapped: whether harts can access it with loads and stores, like L2; otherwise only devices
             can.
         reserved: bytes after the usable ones that the runtime uses itself (stacks, queues).
+        constants: whether constants can be placed there, which are loaded with the program.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Memory:
     title: str = ""
     mapped: bool = False
     reserved: int = 0
+    constants: bool = False
 
     @property
     def end(self) -> int:

@@ -295,6 +295,7 @@ def _constant(constant: Constant) -> dict[str, Any]:
         "type": c_type(constant.data.dtype.name),
         "elements": int(constant.data.size),
         "align": constant.align,
+        "memory": constant.memory,
         "comment": f"{constant.comment or constant.name}, {constant.data.nbytes} B",
         "data": constant.data,
     }

@@ -84,8 +84,17 @@ class Program:
 
     @property
     def constant_bytes(self) -> int:
-        """Bytes of all constants, not counting alignment gaps."""
-        return sum(int(constant.data.nbytes) for constant in self.constants)
+        """Bytes of all constants in L2, not counting alignment gaps."""
+        return self.bytes_in("")
+
+    @property
+    def constant_memories(self) -> tuple[str, ...]:
+        """The memories besides L2 that hold constants."""
+        return tuple(sorted({constant.memory for constant in self.constants} - {""}))
+
+    def bytes_in(self, memory: str) -> int:
+        """Return the bytes of constants in a memory, "" for L2, not counting alignment gaps."""
+        return sum(int(each.data.nbytes) for each in self.constants if each.memory == memory)
 
 
 def assemble(given: Assembly) -> Program:

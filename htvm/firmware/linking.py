@@ -24,6 +24,15 @@ _L1_SECTION = """\
 """
 
 
+_CONSTANT_SECTION = """\
+    .{name} :
+    {{
+        *(.{name} .{name}.*)
+    }} > {name}
+
+"""
+
+
 def linker_script(
     machine: Machine, stack_bytes: int = DEFAULT_STACK, size: int | None = None
 ) -> str:
@@ -52,6 +61,13 @@ def linker_script(
         values["@DATA_LIMIT@"] = "ORIGIN(L2) + LENGTH(L2)"
         values["@L1_MEMORY@"] = f"    L1 (rw) : ORIGIN = {start:#010x}, LENGTH = {variables}"
         values["@L1_SECTION@\n"] = _L1_SECTION.format(last=last, worker_stack=machine.worker_stack)
+    regions = [
+        f"    {name} (r) : ORIGIN = {start:#010x}, LENGTH = {size}\n"
+        for name, start, size in machine.constants
+    ]
+    sections = [_CONSTANT_SECTION.format(name=name) for name, _, _ in machine.constants]
+    values["@CONSTANT_MEMORIES@\n"] = "".join(regions)
+    values["@CONSTANT_SECTIONS@\n"] = "".join(sections)
     for name, value in values.items():
         text = text.replace(name, value)
     return text

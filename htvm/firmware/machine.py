@@ -41,6 +41,8 @@ class Machine:
         l1: (first address, bytes) of the runtime's part of a nearby memory, which has a section
             ``.l1`` and, at its end, the stacks; None: the stack is at the end of the first RAM.
         worker_stack: bytes reserved there for the stack of each hart except the first.
+        constants: (name, first address, bytes) of each RAM besides the first that constants can be
+            placed in; their section has the RAM's name.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Machine:
     harts: int = 1
     l1: tuple[int, int] | None = None
     worker_stack: int = 0
+    constants: tuple[tuple[str, int, int], ...] = ()
 
 
 BARE = Machine(

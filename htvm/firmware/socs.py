@@ -34,5 +34,8 @@ def machine_of(soc: Soc) -> Machine:
         isa=compiled_isa(soc.host),
         harts=soc.cluster.harts if soc.cluster is not None else 1,
         l1=(stacks[0].end, stacks[0].reserved) if stacks else None,
+        constants=tuple(
+            (other.name, other.base, other.size) for other in soc.memories if other.constants
+        ),
         worker_stack=soc.cluster.worker_stack if soc.cluster is not None else 0,
     )

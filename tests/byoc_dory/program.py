@@ -118,8 +118,9 @@ def _array(data: np.ndarray) -> str:
 
 
 def _define(constant: Constant) -> str:
+    place = f"HTVM_HAL_MEMORY({constant.memory}) " if constant.memory else ""
     return (
-        f"/* {constant.comment} */\n_Alignas({constant.align}) const uint8_t "
+        f"/* {constant.comment} */\n{place}_Alignas({constant.align}) const uint8_t "
         f"{constant.name}[{constant.data.size}] = {{{_array(constant.data)}}};\n"
     )
 

@@ -29,53 +29,46 @@ SOC = replace(
     SNITCH_ITA,
     name="neureka_test",
     driver="siracusa",
+    libraries=("cluster", "cluster/plain"),
     memories=(Memory("L2", 0x1C000000, 2 << 20), L1, MRAM, SRAM),
     accelerators=(NEUREKA,),
     targets=(),
     powers=(),
 )
 
-# Moves bytes only when somebody waits for them.
-DMA_H = """
-#include <stdint.h>
-typedef struct { void *to; const void *from; uint32_t bytes, rows, to_stride, from_stride; } snitch_dma_t;
-uint32_t snitch_dma_start(const snitch_dma_t *what);
-void snitch_dma_wait(uint32_t ticket);
-void snitch_dma_wait_all(void);
-"""
-DMA_C = """
+# A DMA that moves bytes only when somebody waits for them, and cores that take turns.
+PLATFORM = """
+#include <stddef.h>
 #include <string.h>
-#include "snitch_dma.h"
-static snitch_dma_t queue[64];
+#include "cluster.h"
+#include "cluster_dma.h"
+static cluster_dma_t queue[64];
 static uint32_t started, done;
-void snitch_dma_wait(uint32_t ticket) {
+void cluster_dma_wait(uint32_t ticket)
+{
     for (; done != ticket && done != started; done++) {
-        const snitch_dma_t *t = &queue[done % 64u];
-        for (uint32_t r = 0; r < t->rows; r++)
-            memcpy((char *)t->to + (size_t)r * t->to_stride, (const char *)t->from + (size_t)r * t->from_stride, t->bytes);
+        const cluster_dma_t *t = &queue[done % 64u];
+        for (uint32_t r = 0; r < t->rows; r++) {
+            memcpy((char *)t->to + (size_t)r * t->to_stride,
+                   (const char *)t->from + (size_t)r * t->from_stride, t->bytes);
+        }
     }
 }
-uint32_t snitch_dma_start(const snitch_dma_t *what) {
-    if (started - done == 64u) snitch_dma_wait(done + 1u);
+uint32_t cluster_dma_start(const cluster_dma_t *what)
+{
+    if (started - done == 64u) {
+        cluster_dma_wait(done + 1u);
+    }
     queue[started++ % 64u] = *what;
     return started;
 }
-void snitch_dma_wait_all(void) { snitch_dma_wait(started); }
-"""
-CLUSTER_H = """
-#include "htvm_hal.h"
-#include "htvm_soc.h"
-typedef struct { void *data; uint32_t rows, bytes, pitch; } cluster_relu_t;
-static inline void cluster_relu(const void *args, uint32_t core) {
-    const cluster_relu_t *r = args;
-    for (uint32_t i = 0; core == 0 && i < r->rows; i++)
-        for (uint32_t j = 0; j < r->bytes; j++) {
-            int8_t *at = (int8_t *)r->data + i * r->pitch + j;
-            *at = *at < 0 ? 0 : *at;
-        }
+void cluster_dma_wait_all(void) { cluster_dma_wait(started); }
+void cluster_run(cluster_kernel_t kernel, const void *args)
+{
+    for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
+        kernel(args, core, CLUSTER_CORES);
+    }
 }
-#define snitch_cluster_run(kernel, args) kernel(args, 0)
-static inline void *snitch_l1(uint32_t offset) { return htvm_hal_pointer(HTVM_L1_BASE + offset); }
 """
 
 
@@ -89,19 +82,19 @@ def case_of(layer: Layer, options: TilingOptions, prefix: str, soc: Soc = SOC) -
     return Case(code, (stored(x),), (stored(evaluate(layer, x)),))
 
 
-def cases(count: int, start: int) -> list[Case]:
+def cases(count: int, start: int, soc: Soc = SOC) -> list[Case]:
     found = []
     for seed in range(start, start + count):
         rng = np.random.default_rng(seed)
         layer = random_layer(rng, f"l{seed}")
-        verdict = NEUREKA.judge(layer, SOC)
+        verdict = soc.accelerators[0].judge(layer, soc)
         assert not isinstance(verdict, Refused), verdict
         schedule = ("overlapped", "published")[seed % 4 == 0]
         budgets = (None,) if seed % 3 == 0 else (3_000, 9_000, 30_000, 90_000, None)
         for budget in budgets:
             try:
                 options = TilingOptions(l1_budget=budget, schedule=schedule)  # type: ignore[arg-type]
-                found.append(case_of(layer, options, f"c{seed}"))
+                found.append(case_of(layer, options, f"c{seed}", soc))
                 break
             except TilingError:
                 continue
@@ -109,15 +102,13 @@ def cases(count: int, start: int) -> list[Case]:
     return found
 
 
-def check(found: list[Case], folder: Path, sanitize: bool) -> None:
+def check(found: list[Case], folder: Path, sanitize: bool, soc: Soc = SOC) -> None:
     """Build and run all cases in one program, and compare every output."""
-    (folder / "snitch_dma.h").write_text(DMA_H)
-    (folder / "snitch_cluster.h").write_text(CLUSTER_H)
-    (folder / "dma.c").write_text(DMA_C)
+    (folder / "platform.c").write_text(PLATFORM)
     source = folder / "main.c"
     source.write_text(main_program(found))
     program = host.build(
-        [source, folder / "dma.c"], [folder], SOC, folder / "out", Compiler.zig(), sanitize
+        [source, folder / "platform.c"], [], soc, folder / "out", Compiler.zig(), sanitize
     )
     expected = packed(found, outputs=True)
     (got,) = run_host(program, [packed(found, outputs=False)], [len(expected)])
@@ -132,5 +123,10 @@ def check(found: list[Case], folder: Path, sanitize: bool) -> None:
 
 
 @pytest.mark.parametrize("sanitize", [False, True])
-def test_layers(tmp_path: Path, sanitize: bool) -> None:
-    check(cases(40, 1000 if sanitize else 0), tmp_path, sanitize)
+@pytest.mark.parametrize("weights", ["", "SRAM", "MRAM"])
+def test_layers(tmp_path: Path, weights: str, sanitize: bool) -> None:
+    """Weights in L1, or in either half of the weight memory."""
+    core = replace(NEUREKA, weight_memory=weights)
+    soc = replace(SOC, accelerators=(core,))
+    start = {"": 0, "SRAM": 100, "MRAM": 200}[weights] + 1000 * sanitize
+    check(cases(30, start, soc), tmp_path, sanitize, soc)

@@ -29,8 +29,12 @@ L1 = Memory(
 )
 
 # The two halves of the window of the weight memory, which begins with the MRAM.
-MRAM = Memory("MRAM", 0x10400000, 4 * 1024 * 1024, "weight memory: MRAM", mapped=True)
-SRAM = Memory("SRAM", 0x10800000, 4 * 1024 * 1024, "weight memory: SRAM", mapped=True)
+MRAM = Memory(
+    "MRAM", 0x10400000, 4 * 1024 * 1024, "weight memory: MRAM", mapped=True, constants=True
+)
+SRAM = Memory(
+    "SRAM", 0x10800000, 4 * 1024 * 1024, "weight memory: SRAM", mapped=True, constants=True
+)
 
 # public code: two private banks of 32 KiB, and 0x1F0000 bytes shared in four interleaved banks.
 L2 = Memory("L2", 0x1C000000, 2 * 1024 * 1024, "L2: code, constants, arena")

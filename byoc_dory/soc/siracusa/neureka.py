@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
-    from byoc_dory.soc.snitch_ita.borders import ClusterLayout
     from byoc_dory.tileloop.cycles import Costs
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
@@ -82,7 +82,7 @@ class NeurekaAccelerator(Neureka):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""
-        from byoc_dory.soc.snitch_ita.borders import ClusterLayout
+        from byoc_dory.soc.cluster.borders import ClusterLayout
 
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from byoc_dory.layers import Weighted
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.rows import moved
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import TileShape, jobs_of, tile_cycles
-from byoc_dory.soc.snitch_ita.program import moved
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.steps import Call
 

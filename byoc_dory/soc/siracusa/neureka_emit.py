@@ -14,13 +14,13 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.layer_text import move_rows
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_cost import costs_of
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of
 from byoc_dory.soc.siracusa.neureka_program import neureka_program
 from byoc_dory.soc.siracusa.neureka_registers import registers_of
 from byoc_dory.soc.siracusa.neureka_tiles import block_of, pack, packed_weights
-from byoc_dory.soc.snitch_ita.layer_text import move_rows
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
@@ -47,9 +47,10 @@ class NeurekaEmitter:
     soc: Soc
     headers: tuple[str, ...] = (
         "htvm_hal.h",
-        "snitch_cluster.h",
-        "snitch_dma.h",
+        "cluster.h",
+        "cluster_dma.h",
         "siracusa_neureka_driver.h",
+        "siracusa_neureka_relu.h",
     )
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
@@ -61,8 +62,8 @@ class NeurekaEmitter:
         calls = Calls(
             move=move_rows,
             compute=text.start(),
-            wait="snitch_dma_wait({})",
-            wait_all="snitch_dma_wait_all()",
+            wait="cluster_dma_wait({})",
+            wait_all="cluster_dma_wait_all()",
             finish="siracusa_neureka_wait_for({})",
             fallible=False,
             after=_relu(program, writer),
@@ -88,7 +89,8 @@ class NeurekaEmitter:
         if not self.core.weight_memory:
             return None
         data = packed_weights(layer, self.core).data
-        return Constant(f"{symbol}_packed", data, f"weights of {layer.name}")
+        memory = self.core.weight_memory
+        return Constant(f"{symbol}_packed", data, f"weights of {layer.name}", memory=memory)
 
     def _text(
         self, layer: Weighted, plan: LayerPlan, program: TileProgram, writer: TileWriter
@@ -143,11 +145,11 @@ def _relu(program: TileProgram, writer: TileWriter) -> str:
     own = {name: entry for name, entry in fields.items() if name.startswith("relu.")}
     if not own:
         return ""
-    values: dict[str, Expr] = {"data": f"snitch_l1({writer.value(Place('out'), offset=True)})"}
+    values: dict[str, Expr] = {"data": f"cluster_l1({writer.value(Place('out'), offset=True)})"}
     values |= {name.removeprefix("relu."): text for name, text in writer.fields(own).items()}
     return (
-        f"const cluster_relu_t relu = {{\n{initialiser(values)}}};\n"
-        "snitch_cluster_run(cluster_relu, &relu);\n"
+        f"const siracusa_neureka_relu_t relu = {{\n{initialiser(values)}}};\n"
+        "cluster_run(siracusa_neureka_relu, &relu);\n"
     )
 
 

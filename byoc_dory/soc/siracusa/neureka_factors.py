@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from byoc_dory.layers import Array, MulShift, Weighted
-from byoc_dory.soc.snitch_ita.requant import mul_shift
+from byoc_dory.soc.cluster.requant import mul_shift
 
 __all__ = ["Factors", "factors_of"]
 

@@ -6,15 +6,10 @@ from functools import partial
 
 from byoc_dory.layers import Convolution, Weighted
 from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.cluster.pipelines import ENGINE_BESIDE, ENGINE_IN_TURN
+from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_tiles import block_of, channel_bytes, the_factors
-from byoc_dory.soc.snitch_ita.program import (
-    ITA_BESIDE,
-    ITA_IN_TURN,
-    RowsOf,
-    matrix_result,
-    row_program,
-)
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
@@ -52,7 +47,7 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
         transposed=False,
     )
     compute = Compute(partial(call, "jobs"), _fields(layer, y, k, tile.k, out, core))
-    return row_program(layer, plan, (y, k), operands, out, compute, ITA_IN_TURN, ITA_BESIDE)
+    return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 
 def _fields(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from byoc_dory.layers import Convolution, Dense, Gemm, Layer, Weighted
 from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.cluster.requant import mul_shift
+from byoc_dory.soc.cluster.shared_rules import data_is_8_bits
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_factors import factors_of
 from byoc_dory.soc.siracusa.neureka_packing import packed_bytes, smallest_bits
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of
-from byoc_dory.soc.snitch_ita.requant import mul_shift
-from byoc_dory.soc.snitch_ita.rules import data_is_8_bits
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]

@@ -24,6 +24,9 @@ static inline uint32_t htvm_hal_read(uint32_t addr)
     return htvm_host_register_read(addr);
 }
 
+/* A section of the program that stands for this memory; see htvm_host_address. */
+#define HTVM_HAL_MEMORY(name) __attribute__((section("htvm_" #name)))
+
 static inline void htvm_hal_trace(uint32_t event)
 {
     (void)event; /* host cycles are not counted here */

@@ -36,6 +36,46 @@ static struct {
 static _Alignas(64) uint8_t l1[HTVM_L1_SIZE];
 #endif
 
+#ifdef HTVM_CONSTANT_MEMORIES
+/* Constants that are in memories of their own are in sections of these names (htvm_hal_platform.h);
+ * the linker defines where those that exist begin and end. */
+#define DECLARE(name)                                                       \
+    extern const uint8_t __start_htvm_##name[] __attribute__((weak));       \
+    extern const uint8_t __stop_htvm_##name[] __attribute__((weak));
+HTVM_CONSTANT_MEMORIES(DECLARE)
+
+#define DESCRIBE(name) {HTVM_##name##_BASE, __start_htvm_##name, __stop_htvm_##name},
+static const struct {
+    uint32_t base;
+    const uint8_t *start, *stop;
+} constants[] = {HTVM_CONSTANT_MEMORIES(DESCRIBE)};
+
+/* Device address of a constant in a memory of its own; 0 if it is in none. */
+static uint32_t constant_address(uintptr_t at)
+{
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+        const uintptr_t start = (uintptr_t)constants[i].start;
+        if (at >= start && at < (uintptr_t)constants[i].stop) {
+            return constants[i].base + (uint32_t)(at - start);
+        }
+    }
+    return 0;
+}
+
+/* The reverse, if so many bytes are there; else NULL. */
+static uint8_t *constant_at(uint32_t addr, uint32_t bytes)
+{
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+        const size_t size = (size_t)(constants[i].stop - constants[i].start);
+        const uint32_t offset = addr - constants[i].base;
+        if (offset < size && bytes <= size - offset) {
+            return (uint8_t *)(uintptr_t)(constants[i].start + offset);
+        }
+    }
+    return NULL;
+}
+#endif
+
 static int note_segments(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -81,6 +121,12 @@ static uint8_t *map(void *ctx, uint32_t addr, uint32_t bytes)
         return bytes <= HTVM_L1_SIZE - offset ? l1 + offset : NULL;
     }
 #endif
+#ifdef HTVM_CONSTANT_MEMORIES
+    uint8_t *const constant = constant_at(addr, bytes);
+    if (constant != NULL) {
+        return constant;
+    }
+#endif
     if (addr < HTVM_L2_BASE) {
         return NULL;
     }
@@ -108,6 +154,12 @@ uint32_t htvm_host_address(const void *p)
     const uint32_t offset = l1_offset(start, (uintptr_t)l1);
     if (offset != UINT32_MAX) {
         return HTVM_L1_BASE + offset;
+    }
+#endif
+#ifdef HTVM_CONSTANT_MEMORIES
+    const uint32_t constant = constant_address(start);
+    if (constant != 0) {
+        return constant;
     }
 #endif
     if (!in_image(start, 0) || start - machine.lowest > UINT32_MAX - HTVM_L2_BASE) {

@@ -25,7 +25,7 @@ int htvm_host_read(int index, void *dst, uint32_t bytes);
 int htvm_host_write(int index, const void *src, uint32_t bytes);
 
 /* Device address of an object of the program (static storage only: the models cannot see stack
- * and heap).  0, which no device accepts, for any other pointer. */
+ * and heap): in L2, or in the memory that HTVM_HAL_MEMORY placed it in.  0, which no device accepts, for any other pointer. */
 uint32_t htvm_host_address(const void *p);
 
 /* Pointer to a device address in L2 or in an L1 that cores reach themselves; NULL elsewhere. */

@@ -36,6 +36,9 @@ static inline uint32_t htvm_hal_read(uint32_t addr)
     return value;
 }
 
+/* Places a constant in a memory of the SoC other than L2, by its name. */
+#define HTVM_HAL_MEMORY(name) __attribute__((section("." #name)))
+
 static inline void htvm_hal_trace(uint32_t event)
 {
     htvm_hal_write(HTVM_SIM_TRACE, event);
