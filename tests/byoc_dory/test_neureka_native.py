@@ -13,10 +13,10 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
-from byoc_dory.soc.base import Memory, Soc
-from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
-from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.verdict import Refused
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
@@ -25,54 +25,7 @@ from tests.byoc_dory.neureka_cases import evaluate, random_layer
 from tests.byoc_dory.program import Case, main_program, packed
 from tests.reference.matrix_layers import stored
 
-SOC = replace(
-    SNITCH_ITA,
-    name="neureka_test",
-    driver="siracusa",
-    libraries=("cluster", "cluster/plain"),
-    memories=(Memory("L2", 0x1C000000, 2 << 20), L1, MRAM, SRAM),
-    accelerators=(NEUREKA,),
-    targets=(),
-    powers=(),
-)
-
-# A DMA that moves bytes only when somebody waits for them, and cores that take turns.
-PLATFORM = """
-#include <stddef.h>
-#include <string.h>
-#include "cluster.h"
-#include "cluster_dma.h"
-static cluster_dma_t queue[64];
-static uint32_t started, done;
-void cluster_dma_wait(uint32_t ticket)
-{
-    for (; done != ticket && done != started; done++) {
-        const cluster_dma_t *t = &queue[done % 64u];
-        for (uint32_t r = 0; r < t->rows; r++) {
-            memcpy((char *)t->to + (size_t)r * t->to_stride,
-                   (const char *)t->from + (size_t)r * t->from_stride, t->bytes);
-        }
-    }
-}
-uint32_t cluster_dma_start(const cluster_dma_t *what)
-{
-    if (started - done == 64u) {
-        cluster_dma_wait(done + 1u);
-    }
-    queue[started++ % 64u] = *what;
-    return started;
-}
-void cluster_dma_wait_all(void) { cluster_dma_wait(started); }
-void cluster_run(cluster_kernel_t kernel, const void *args)
-{
-    for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
-        kernel(args, core, CLUSTER_CORES);
-    }
-}
-"""
-
-
-def case_of(layer: Layer, options: TilingOptions, prefix: str, soc: Soc = SOC) -> Case:
+def case_of(layer: Layer, options: TilingOptions, prefix: str, soc: Soc = SIRACUSA) -> Case:
     region = Region(prefix, (layer,), layer.inputs, (layer.output,))
     code = generate(region, soc, options, prefix, "neureka")
     rng = np.random.default_rng(len(prefix))
@@ -82,7 +35,7 @@ def case_of(layer: Layer, options: TilingOptions, prefix: str, soc: Soc = SOC) -
     return Case(code, (stored(x),), (stored(evaluate(layer, x)),))
 
 
-def cases(count: int, start: int, soc: Soc = SOC) -> list[Case]:
+def cases(count: int, start: int, soc: Soc = SIRACUSA) -> list[Case]:
     found = []
     for seed in range(start, start + count):
         rng = np.random.default_rng(seed)
@@ -102,13 +55,12 @@ def cases(count: int, start: int, soc: Soc = SOC) -> list[Case]:
     return found
 
 
-def check(found: list[Case], folder: Path, sanitize: bool, soc: Soc = SOC) -> None:
+def check(found: list[Case], folder: Path, sanitize: bool, soc: Soc = SIRACUSA) -> None:
     """Build and run all cases in one program, and compare every output."""
-    (folder / "platform.c").write_text(PLATFORM)
     source = folder / "main.c"
     source.write_text(main_program(found))
     program = host.build(
-        [source, folder / "platform.c"], [], soc, folder / "out", Compiler.zig(), sanitize
+        [source], [], soc, folder / "out", Compiler.zig(), sanitize
     )
     expected = packed(found, outputs=True)
     (got,) = run_host(program, [packed(found, outputs=False)], [len(expected)])
@@ -127,6 +79,6 @@ def check(found: list[Case], folder: Path, sanitize: bool, soc: Soc = SOC) -> No
 def test_layers(tmp_path: Path, weights: str, sanitize: bool) -> None:
     """Weights in L1, or in either half of the weight memory."""
     core = replace(NEUREKA, weight_memory=weights)
-    soc = replace(SOC, accelerators=(core,))
+    soc = replace(SIRACUSA, accelerators=(core, CLUSTER_CORES))
     start = {"": 0, "SRAM": 100, "MRAM": 200}[weights] + 1000 * sanitize
     check(cases(30, start, soc), tmp_path, sanitize, soc)

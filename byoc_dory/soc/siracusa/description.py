@@ -10,10 +10,7 @@ the chip's cores have the same operations in the older XpulpV2 encoding.
 
 from __future__ import annotations
 
-from typing import cast
-
 from byoc_dory.soc.base import (
-    Accelerator,
     Cluster,
     Host,
     HostCost,
@@ -108,8 +105,9 @@ SIRACUSA = Soc(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8
     ),
     dma=DMA,
-    accelerators=(cast(Accelerator, NEUREKA), CLUSTER_CORES),
+    accelerators=(NEUREKA, CLUSTER_CORES),
     targets=(
+        TargetSpec("siracusa", ("neureka", "cluster"), "latency"),
         TargetSpec("siracusa.cluster", ("cluster",)),
         TargetSpec("siracusa.cpu", ()),
     ),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.siracusa.memories import L1, MRAM
+from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ NEUREKA = NeurekaAccelerator(
     registers=0x00201000,  # public code: pulp-nnx
     l1=L1.name,
     family="cluster",
-    weight_memory="",
+    weight_memory=SRAM.name,
     weight_window=MRAM.base,  # public code: pulp-nnx subtracts it from addresses of weights
     block=6,  # public code, all that follows unless something else is said
     filter=3,

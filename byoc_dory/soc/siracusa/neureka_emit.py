@@ -1,15 +1,19 @@
-"""C for layers on N-EUREKA: constants for each kind of tile, and the start of a tile's jobs."""
+"""C for layers on N-EUREKA: a tile's jobs are started from registers that are among its constants.
+
+There they are loaded into L1 with scales and biases; the cores would wait for each word in L2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
 from byoc_dory.emit.text import Expr, environment
 from byoc_dory.emit.tile_text import TileWriter
-from byoc_dory.layers import Layer, Weighted
+from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
@@ -17,26 +21,17 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.layer_text import move_rows
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_cost import costs_of
-from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of
-from byoc_dory.soc.siracusa.neureka_program import neureka_program
+from byoc_dory.soc.siracusa.neureka_program import JobKind, job_kinds, neureka_program
 from byoc_dory.soc.siracusa.neureka_registers import registers_of
-from byoc_dory.soc.siracusa.neureka_tiles import block_of, pack, packed_weights
+from byoc_dory.soc.siracusa.neureka_tiles import block_of, pack_block, packed_weights
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.values import Place
 
-__all__ = ["NeurekaEmitter"]
+__all__ = ["NeurekaEmitter", "constants_of"]
 
-_TEMPLATE = "neureka.c.jinja"
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A job in C: a comment, and its registers by name."""
-
-    what: str
-    registers: dict[str, Expr]
+_PLACES = ("weights", "input", "output", "factors")
 
 
 @dataclass(frozen=True)
@@ -58,19 +53,19 @@ class NeurekaEmitter:
         assert isinstance(layer, Weighted), layer  # judged before
         program = neureka_program(layer, plan, self.core)
         writer = TileWriter(program, address="HTVM_L1_BASE + {}")
-        text = self._text(layer, plan, program, writer)
+        kinds = job_kinds(layer, program.axes[0], plan.solution.tile.k, self.core)
         calls = Calls(
             move=move_rows,
-            compute=text.start(),
+            compute=_start(program, writer, kinds),
             wait="cluster_dma_wait({})",
             wait_all="cluster_dma_wait_all()",
             finish="siracusa_neureka_wait_for({})",
             fallible=False,
             after=_relu(program, writer),
-            declarations=text.declarations(),
+            declarations=_about(layer, kinds),
         )
-        data = pack(layer, plan.solution.tile.k, self.core)
-        what = "scales and biases" if self.core.weight_memory else "weights, scales and biases"
+        what = "" if self.core.weight_memory else "weights, "
+        about = f"jobs, {what}scales and biases of {layer.name}"
         return staged_kernel(
             layer,
             plan,
@@ -80,63 +75,58 @@ class NeurekaEmitter:
             (self.core.name, self.core.title),
             symbol,
             predicted_cycles(program, costs_of(layer, self.core, self.soc)),
-            Constant(f"{symbol}_weights", data, f"{what} of {layer.name}"),
+            Constant(f"{symbol}_weights", constants_of(layer, program, self.core), about),
             self._far(layer, symbol),
         )
 
     def _far(self, layer: Weighted, symbol: str) -> Constant | None:
         """Return the weights that stay in the weight memory."""
-        if not self.core.weight_memory:
+        memory = self.core.weight_memory
+        if not memory:
             return None
         data = packed_weights(layer, self.core).data
-        memory = self.core.weight_memory
         return Constant(f"{symbol}_packed", data, f"weights of {layer.name}", memory=memory)
 
-    def _text(
-        self, layer: Weighted, plan: LayerPlan, program: TileProgram, writer: TileWriter
-    ) -> Any:
-        """Return the template's module: the macros ``declarations`` and ``start``."""
-        kinds = list(self._kinds(layer, plan, program))
-        first = [0]
-        for jobs in kinds:
-            first.append(first[-1] + len(jobs))
-        y, k = program.axes
-        places = ("weights", "input", "output", "factors")
-        fields = program.compute.fields
-        number = len(kinds) == 1
-        return _environment().get_template(_TEMPLATE).make_module(
-            {
-                "jobs": [job for jobs in kinds for job in jobs],
-                "many": "the job of each tile" if number else "the jobs of each kind of tile",
-                "row_kinds": y.kinds[1],
-                "several": any(len(jobs) > 1 for jobs in kinds),
-                "first": first,
-                "kind": _kind(y, k),
-                "places": {name: writer.entry(fields[name]) for name in places},
-                "running": "running[tile % 2u]" if program.pipelined else "running",
-            }
-        )  # fmt: skip
 
-    def _kinds(
-        self, layer: Weighted, plan: LayerPlan, program: TileProgram
-    ) -> Iterator[tuple[_Job, ...]]:
-        """Yield the jobs of each kind of tile: kinds of ranges of rows, then of channels."""
-        y, k = program.axes
-        block = block_of(layer, plan.solution.tile.k, self.core)
-        pitch = program.compute.fields["pitch"]
-        assert isinstance(pitch, int), pitch
-        for row in y.kinds[0]:
-            span = y.spans[row]
-            for column in k.kinds[0]:
-                outputs = k.spans[column].out_size
-                shape = TileShape(span.out_size, span.in_size, span.pad, outputs)
-                yield tuple(
-                    _Job(
-                        _what(layer, job, shape),
-                        registers_of(layer, job, shape, block, pitch, self.core),
-                    )
-                    for job in jobs_of(layer, shape, self.core)
-                )
+def constants_of(layer: Weighted, program: TileProgram, core: Neureka) -> Array:
+    """Return the blocks of constants of all ranges of output channels; uint8."""
+    y, k = program.axes
+    pitch = program.compute.fields["pitch"]
+    assert isinstance(pitch, int), pitch
+    blocks = []
+    for span in k.spans:
+        kinds = job_kinds(layer, y, span.out_size, core)
+        block = block_of(layer, k.step, len(kinds), core)
+        jobs = [registers_of(layer, kind.job, kind.shape, block, pitch, core) for kind in kinds]
+        start, size = span.out_start, span.out_size
+        blocks.append(pack_block(layer, block, np.stack(jobs), start, size, core))
+    return np.concatenate(blocks)
+
+
+def _start(program: TileProgram, writer: TileWriter, kinds: tuple[JobKind, ...]) -> str:
+    """Return the statements that start a tile's jobs."""
+    y = program.axes[0]
+    count = len(y.kinds[0])
+    before = [sum(job.kind < kind for job in kinds) for kind in range(count + 1)]
+    environment_ = environment("byoc_dory.soc.siracusa")
+    return environment_.get_template("neureka.c.jinja").render(
+        jobs=writer.value(Place("weights"), offset=True),
+        places={name: writer.entry(program.compute.fields[name]) for name in _PLACES},
+        several=len(kinds) > count,
+        first=_by_kind(y, lambda kind: before[kind]),
+        end=_by_kind(y, lambda kind: before[kind + 1]),
+        running="running[tile % 2u]" if program.pipelined else "running",
+    )
+
+
+def _by_kind(y: TileAxis, number: Callable[[int], int]) -> str:
+    """Return a number of each kind of tile as a C expression of ``y``."""
+    numbers = [number(kind) for kind in y.kinds[1]]
+    text = f"{numbers[-1]}u"
+    for at in range(len(numbers) - 1, 0, -1):
+        if numbers[at - 1] != numbers[at]:
+            text = f"y < {at}u ? {numbers[at - 1]}u : {text}"
+    return text
 
 
 def _relu(program: TileProgram, writer: TileWriter) -> str:
@@ -153,26 +143,20 @@ def _relu(program: TileProgram, writer: TileWriter) -> str:
     )
 
 
-def _what(layer: Weighted, job: Grid, shape: TileShape) -> str:
-    """Return a job's sizes as text."""
-    pixels = f"{job.rows}x{job.columns} pixels"
-    if not job.own_rows and (job.rows, job.columns) != (shape.rows, layer.ox):
-        pixels += f" of {shape.rows}x{layer.ox}"
-        pixels += f", from pixel {job.first} on" if job.first else ""
-    top = f", {shape.top} rows of zeros above" if shape.top else ""
-    return f"{pixels}, C={layer.C} -> K={shape.outputs}{top}"
+def _about(layer: Weighted, kinds: tuple[JobKind, ...]) -> str:
+    """Return a comment that lists the jobs."""
+    lines = ["/* The jobs of a tile, whose registers begin its constants:\n"]
+    lines += [f" *   {number}: {text}\n" for number, text in enumerate(_jobs(layer, kinds))]
+    return "".join([*lines, " */\n"])
 
 
-def _kind(y: TileAxis, k: TileAxis) -> str:
-    """Return the number of a tile's kind as C."""
-    rows, channels = len(y.kinds[0]), len(k.kinds[0])
-    terms = []
-    if rows > 1:
-        terms.append("kind_of[y]" + (f" * {channels}u" if channels > 1 else ""))
-    if channels > 1:
-        terms.append(f"(k + 1u < {k.count}u ? 0u : 1u)")
-    return " + ".join(terms) or "0u"
-
-
-def _environment() -> Any:
-    return environment("byoc_dory.soc.siracusa")
+def _jobs(layer: Weighted, kinds: tuple[JobKind, ...]) -> Iterator[str]:
+    for kind in kinds:
+        job, shape = kind.job, kind.shape
+        text = f"{job.rows}x{job.columns} pixels"
+        if not job.own_rows and (job.rows, job.columns) != (shape.rows, layer.ox):
+            text += f" of {shape.rows}x{layer.ox}"
+            text += f", from pixel {job.first} on" if job.first else ""
+        if shape.top:
+            text += f", {shape.top} row{'s' if shape.top > 1 else ''} of zeros above"
+        yield text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from byoc_dory.layers import Convolution, Weighted
@@ -9,14 +10,21 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.pipelines import ENGINE_BESIDE, ENGINE_IN_TURN
 from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program
 from byoc_dory.soc.siracusa.neureka_core import Neureka
-from byoc_dory.soc.siracusa.neureka_tiles import block_of, channel_bytes, the_factors
+from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of
+from byoc_dory.soc.siracusa.neureka_tiles import (
+    FactorBlock,
+    block_of,
+    channel_bytes,
+    the_factors,
+)
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Far, Place
+from byoc_dory.tiling.problem import Tile
 
-__all__ = ["PACKED", "neureka_program"]
+__all__ = ["PACKED", "JobKind", "axes_of", "job_kinds", "neureka_program"]
 
 PACKED = "packed"
 """Name of the array of weights that stays in the weight memory."""
@@ -24,14 +32,13 @@ PACKED = "packed"
 
 def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProgram:
     """Return the tile program of a layer under a plan."""
-    tile = plan.solution.tile
+    y, k = axes_of(layer, plan.solution.tile)
+    tile_k = plan.solution.tile.k
     height = layer.iy if isinstance(layer, Convolution) else layer.oy
-    y = halo_axis("y", "rows", layer.oy, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
-    k = plain_axis("k", "output channels", layer.K, tile.k)
     row_bytes = layer.ix * layer.C
     most_rows = max(span.in_size for span in y.spans)
     rows = RowsOf(height, row_bytes, row_bytes, most_rows * row_bytes)
-    block = block_of(layer, tile.k, core)
+    block = block_of(layer, tile_k, len(job_kinds(layer, y, tile_k, core)), core)
     operands = (
         rows.operand("in", y, plan, 0),
         weights_of(plan, k.index * block.bytes, BlockOf.run(block.bytes), block.bytes),
@@ -42,21 +49,52 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
         k,
         per_y=layer.ox,
         row_bytes=layer.K,
-        pitch=tile.k,
-        buffer=max(span.out_size for span in y.spans) * layer.ox * tile.k,
+        pitch=tile_k,
+        buffer=max(span.out_size for span in y.spans) * layer.ox * tile_k,
         transposed=False,
     )
-    compute = Compute(partial(call, "jobs"), _fields(layer, y, k, tile.k, out, core))
+    compute = Compute(partial(call, "jobs"), _fields(layer, y, k, block, out, core))
     return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 
+def axes_of(layer: Weighted, tile: Tile) -> tuple[TileAxis, TileAxis]:
+    """Return the axes of rows and of output channels."""
+    height = layer.iy if isinstance(layer, Convolution) else layer.oy
+    y = halo_axis("y", "rows", layer.oy, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
+    return y, plain_axis("k", "output channels", layer.K, tile.k)
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """A job of all tiles of a kind.
+
+    Attributes:
+        kind: number of the kind of tile, by their rows.
+        job: the job.
+        shape: sizes of the tile.
+    """
+
+    kind: int
+    job: Grid
+    shape: TileShape
+
+
+def job_kinds(layer: Weighted, y: TileAxis, outputs: int, core: Neureka) -> tuple[JobKind, ...]:
+    """Return the jobs of each kind of tile with so many output channels, in the kinds' order."""
+    found = []
+    for kind, first in enumerate(y.kinds[0]):
+        span = y.spans[first]
+        shape = TileShape(span.out_size, span.in_size, span.pad, outputs)
+        found += [JobKind(kind, job, shape) for job in jobs_of(layer, shape, core)]
+    return tuple(found)
+
+
 def _fields(
-    layer: Weighted, y: TileAxis, k: TileAxis, tile_k: int, out: Operand, core: Neureka
+    layer: Weighted, y: TileAxis, k: TileAxis, block: FactorBlock, out: Operand, core: Neureka
 ) -> dict[str, Entry]:
-    block = block_of(layer, tile_k, core)
     weights: Entry = Place("weights") + max(block.weights, 0)
     if core.weight_memory:
-        weights = Far(PACKED) + k.index * (tile_k * channel_bytes(layer, core))
+        weights = Far(PACKED) + k.index * (k.step * channel_bytes(layer, core))
     return {
         "weights": weights,
         "input": Place("in"),

@@ -1,11 +1,14 @@
-"""The registers of a job, as C: constants, with addresses relative to the tile's places."""
+"""The registers of a job as numbers (``runtime_c/soc/siracusa/siracusa_neureka_regs.h``).
+
+Addresses count from the tile's places: the first register from its weights, the next two from its
+input and result, those of scales, shifts and biases from its constants.
+"""
 
 from __future__ import annotations
 
-import textwrap
+import numpy as np
 
-from byoc_dory.emit.text import Expr
-from byoc_dory.layers import Weighted
+from byoc_dory.layers import Array, Weighted
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, fastest, planned
 from byoc_dory.soc.siracusa.neureka_packing import packed_bytes
@@ -13,13 +16,24 @@ from byoc_dory.soc.siracusa.neureka_tiles import FactorBlock, packed_weights, th
 
 __all__ = ["registers_of"]
 
-_MODES = {Mode.CONV3X3: "3X3", Mode.DEPTHWISE3X3: "DEPTHWISE", Mode.CONV1X1: "1X1"}
+# Bits of the register conf0.
+_SCALED = 1 << 4
+_MODE = 5
+_WEIGHT_MEMORY = 1 << 9
+_PREFETCH = 1 << 10
+_SCALE_32 = 2 << 12
+_WEIGHT_OFFSET = 1 << 15
+_SHIFT = 16
+_SIGNED_OUTPUT = 1 << 23
+_CHANNEL_SHIFT = 1 << 24
+_BIAS = 1 << 25
+_SIGNED_INPUT = 1 << 26
 
 
 def registers_of(
     layer: Weighted, job: Grid, shape: TileShape, block: FactorBlock, pitch: int, core: Neureka
-) -> dict[str, Expr]:
-    """Return the values of a job's registers, by name without prefix, in the registers' order.
+) -> Array:
+    """Return the values of a job's registers in their order, uint32.
 
     Args:
         layer: the layer.
@@ -39,70 +53,50 @@ def registers_of(
     left = layer.pad[1] if halo else 0
     ko, ki = core.output_channels[mode], core.input_channels[mode]
     last_rows, last_columns = _last(job.rows, core.block), _last(job.columns, core.block)
-    before = shape.top * row + left * pixel
+    bottom, right = plan.padding_bottom, plan.padding_right
     channel = packed_bytes(mode, 1, layer.C, plan.weight_bits, core)
-    window = core.weight_window if core.weight_memory else 0
-    return {
-        "WEIGHTS": _difference(0, window),
-        "INPUT": _difference(job.first * pixel, before),
-        "OUTPUT": job.first * pitch,
-        "SCALES": block.scales,
-        "SHIFTS": max(block.shifts, 0),
-        "BIASES": max(block.biases, 0),
-        "INPUT_PIXEL": pixel,
-        "INPUT_ROW": row,
-        "INPUT_NONE": 0,
-        "OUTPUT_WORD": core.word_bytes,
-        "OUTPUT_PIXEL": pitch,
-        "OUTPUT_ROW": out_row,
-        "WEIGHT_WORD": core.word_bytes,
-        "WEIGHT_CHANNEL": 0 if mode == Mode.DEPTHWISE3X3 else channel,
-        "WEIGHT_NONE": 0,
-        "LAST_CHANNELS": _pair(_last(shape.outputs, ko), _last(layer.C, ki)),
-        "LAST_OUTPUTS": _pair(last_rows, last_columns),
-        "LAST_INPUTS": _pair(
-            last_rows + halo - plan.padding_bottom, last_columns + halo - plan.padding_right
-        ),
-        "TILES": _pair(-(-shape.outputs // ko), -(-layer.C // ki)),
-        "BLOCKS": _pair(-(-job.rows // core.block), -(-job.columns // core.block)),
-        "PADDING": _padding(shape.top, plan.padding_right, plan.padding_bottom, left),
-        "OFFSET": _difference(packed_weights(layer, core).offset, 0),
-        "MASK": 0,
-        "CONF0": _conf0(layer, plan.weight_bits, mode, core, prefetch=prefetch),
-    }
+    values = (
+        # Weights, input, output; scales, shifts, biases.
+        -core.weight_window if core.weight_memory else 0,
+        job.first * pixel - shape.top * row - left * pixel,
+        job.first * pitch,
+        block.scales,
+        max(block.shifts, 0),
+        max(block.biases, 0),
+        # Strides of input, output, weights.
+        *(pixel, row, 0),
+        *(core.word_bytes, pitch, out_row),
+        *(core.word_bytes, 0 if mode == Mode.DEPTHWISE3X3 else channel, 0),
+        # The last tile of channels, the last block's outputs and inputs; their numbers.
+        _pair(_last(shape.outputs, ko), _last(layer.C, ki)),
+        _pair(last_rows, last_columns),
+        _pair(last_rows + halo - bottom, last_columns + halo - right),
+        _pair(-(-shape.outputs // ko), -(-layer.C // ki)),
+        _pair(-(-job.rows // core.block), -(-job.columns // core.block)),
+        # Padding, offset of the weights, mask, configuration.
+        shape.top << 28 | right << 24 | bottom << 20 | left << 16,
+        packed_weights(layer, core).offset,
+        0,
+        _conf0(layer, plan.weight_bits, mode, core, prefetch=prefetch),
+    )
+    assert len(values) == core.job_registers, len(values)
+    return np.array([value % 2**32 for value in values], "<u4")
 
 
-def _conf0(layer: Weighted, bits: int, mode: Mode, core: Neureka, *, prefetch: bool) -> str:
+def _conf0(layer: Weighted, bits: int, mode: Mode, core: Neureka, *, prefetch: bool) -> int:
     factors = the_factors(layer)
+    shift = 0 if factors.shift_per_channel else int(factors.shift[0])
+    value = bits - 1 | _SCALED | mode << _MODE | _WEIGHT_OFFSET | shift << _SHIFT
     flags = {
-        f"WEIGHT_BITS({bits}u)": True,
-        "SCALED": True,
-        f"MODE(SIRACUSA_NEUREKA_MODE_{_MODES[mode]})": True,
-        "WEIGHT_MEMORY": bool(core.weight_memory),
-        "PREFETCH": prefetch,
-        "SCALE_32": factors.scale_bytes == 4,
-        "WEIGHT_OFFSET": True,
-        f"SHIFT({int(factors.shift[0])}u)": not factors.shift_per_channel,
-        "SIGNED_OUTPUT": factors.signed,
-        "CHANNEL_SHIFT": factors.shift_per_channel,
-        "BIAS": factors.biased,
-        "SIGNED_INPUT": layer.inputs[0].dtype == "int8",
+        _WEIGHT_MEMORY: bool(core.weight_memory),
+        _PREFETCH: prefetch,
+        _SCALE_32: factors.scale_bytes == 4,
+        _SIGNED_OUTPUT: factors.signed,
+        _CHANNEL_SHIFT: factors.shift_per_channel,
+        _BIAS: factors.biased,
+        _SIGNED_INPUT: layer.inputs[0].dtype == "int8",
     }
-    names = [f"SIRACUSA_NEUREKA_{name}" for name, there in flags.items() if there]
-    # As long as a line of the table may be.
-    return textwrap.fill(" | ".join(names), 86, subsequent_indent=" " * 12)
-
-
-def _padding(top: int, right: int, bottom: int, left: int) -> Expr:
-    """Zeros around the input; as a number in hexadecimal, a digit per side."""
-    value = top << 28 | right << 24 | bottom << 20 | left << 16
-    return f"0x{value:08X}u" if value else 0
-
-
-def _difference(value: int, less: int) -> Expr:
-    """Return ``value - less`` modulo 2^32."""
-    number = value - less
-    return number if number >= 0 else f"0u - {-number}u"
+    return value | sum(flag for flag, there in flags.items() if there)
 
 
 def _last(size: int, step: int) -> int:
@@ -110,5 +104,5 @@ def _last(size: int, step: int) -> int:
     return (size - 1) % step + 1
 
 
-def _pair(high: int, low: int) -> Expr:
-    return f"{high}u << 16 | {low}u"
+def _pair(high: int, low: int) -> int:
+    return high << 16 | low

@@ -2,7 +2,8 @@
 
 Rows of pixels of channels, as on the cluster's cores.  A tile is a range of rows by a range of
 output channels; depthwise layers have all channels in each tile.  Constants of a range are one
-block: packed weights if they are in L1, scales, biases, and shifts if they differ.
+block: registers of the jobs of each kind of tile, packed weights if they are in L1, scales, biases,
+and shifts if they differ.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ __all__ = [
     "block_of",
     "channel_bytes",
     "mode_of",
-    "pack",
+    "pack_block",
     "packed_weights",
     "the_factors",
     "tiling_problem",
 ]
 
 _ALIGN = 16
+_MOST_JOBS = 5  # of different kinds: see `jobs_of` and the padding that the rules take
 _CHANNEL_STEP = 8  # ranges of output channels are multiples of this, or all
 
 
@@ -40,10 +42,12 @@ class FactorBlock:
     """Byte offsets in the block of constants of a range of output channels.
 
     Attributes:
+        jobs: number of jobs whose registers are at the beginning.
         weights, scales, biases, shifts: offsets of the parts; -1 for missing ones.
         bytes: size of the block, a multiple of 16.
     """
 
+    jobs: int
     weights: int
     scales: int
     biases: int
@@ -81,10 +85,11 @@ def channel_bytes(layer: Weighted, core: Neureka) -> int:
     return packed_bytes(mode, 1, layer.C, packed_weights(layer, core).bits, core)
 
 
-def block_of(layer: Weighted, k: int, core: Neureka) -> FactorBlock:
+def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:
     """Return the offsets of the parts of a block of ``k`` output channels."""
+    assert jobs <= _MOST_JOBS, jobs
     factors = the_factors(layer)
-    at = 0
+    at = 4 * core.job_registers * jobs
 
     def part(there: bool, size: int) -> int:
         nonlocal at
@@ -96,6 +101,7 @@ def block_of(layer: Weighted, k: int, core: Neureka) -> FactorBlock:
 
     bits = packed_weights(layer, core).bits
     return FactorBlock(
+        jobs=jobs,
         weights=part(not core.weight_memory, packed_bytes(mode_of(layer), k, layer.C, bits, core)),
         scales=part(True, factors.scale_bytes * k),
         biases=part(factors.biased, 4 * k),
@@ -104,30 +110,26 @@ def block_of(layer: Weighted, k: int, core: Neureka) -> FactorBlock:
     )
 
 
-def pack(layer: Weighted, tile_k: int, core: Neureka) -> Array:
-    """Return the blocks of all ranges of ``tile_k`` output channels; uint8.
+def pack_block(
+    layer: Weighted, block: FactorBlock, jobs: Array, start: int, size: int, core: Neureka
+) -> Array:
+    """Return the block of ``size`` output channels from ``start`` on; uint8.
 
-    The block of a shorter last range has the layout of a full one.
+    The block of a shorter last range has the layout of a full one.  ``jobs`` are registers, uint32
+    [jobs, registers].
     """
-    block = block_of(layer, tile_k, core)
-    blocks = []
-    for start in range(0, layer.K, tile_k):
-        blocks.append(_block(layer, block, start, min(tile_k, layer.K - start), core))
-    return np.concatenate(blocks)
-
-
-def _block(layer: Weighted, block: FactorBlock, start: int, size: int, core: Neureka) -> Array:
     image = np.zeros(block.bytes, np.uint8)
 
     def put(place: int, values: Array, dtype: str) -> None:
         if place >= 0:
-            data = np.ascontiguousarray(values.astype(dtype)).view(np.uint8)
+            data = np.ascontiguousarray(values.astype(dtype)).reshape(-1).view(np.uint8)
             image[place : place + data.size] = data
 
     factors = the_factors(layer)
     channels = slice(start, start + size)
     each = channel_bytes(layer, core)
     data = packed_weights(layer, core).data
+    put(0, jobs, "<u4")
     put(block.weights, data[start * each : (start + size) * each] if each else data, "u1")
     # Negative scales as the 32 bits that the engine multiplies by.
     scale = factors.scale[channels] % 2**32
@@ -151,6 +153,10 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
         window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
-        weights=TileWeights(block=each + factors.bytes, fixed=int(shared) + 2 * _ALIGN, in_l1=True),
+        weights=TileWeights(
+            block=each + factors.bytes,
+            fixed=int(shared) + 4 * core.job_registers * _MOST_JOBS + 2 * _ALIGN,
+            in_l1=True,
+        ),
         fixed=FixedBytes(slack=3 * ALIGNMENT),
     )

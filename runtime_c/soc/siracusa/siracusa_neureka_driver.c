@@ -1,8 +1,6 @@
 /* Driver of N-EUREKA. */
 #include "siracusa_neureka_driver.h"
 
-#include <stddef.h>
-
 #include "htvm_hal.h"
 
 #define NEUREKA(reg) (SIRACUSA_NEUREKA_REGISTERS + SIRACUSA_NEUREKA_##reg)
@@ -80,9 +78,6 @@ void siracusa_neureka_fill(siracusa_neureka_registers_t *registers,
     value[SIRACUSA_NEUREKA_LAST_CHANNELS] = pair(last(job->outputs, ko), last(job->inputs, ki));
 }
 
-/* What the registers behind the addresses hold in each context, if siracusa_neureka_start wrote them. */
-static const siracusa_neureka_registers_t *held[SIRACUSA_NEUREKA_CONTEXTS];
-
 /* Waits until a context is free; returns the number of its job. */
 static uint32_t acquire(void)
 {
@@ -98,7 +93,6 @@ static void set(uint32_t number, uint32_t value) { htvm_hal_write(NEUREKA(JOB) +
 uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers)
 {
     const uint32_t number = acquire();
-    held[number % SIRACUSA_NEUREKA_CONTEXTS] = NULL;
     for (uint32_t i = 0; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i++) {
         set(i, registers->value[i]);
     }
@@ -117,12 +111,8 @@ uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
     set(SIRACUSA_NEUREKA_SCALES, places->factors + value[SIRACUSA_NEUREKA_SCALES]);
     set(SIRACUSA_NEUREKA_SHIFTS, places->factors + value[SIRACUSA_NEUREKA_SHIFTS]);
     set(SIRACUSA_NEUREKA_BIASES, places->factors + value[SIRACUSA_NEUREKA_BIASES]);
-    /* Jobs take the contexts in turn, and registers keep what was written. */
-    if (held[number % SIRACUSA_NEUREKA_CONTEXTS] != registers) {
-        held[number % SIRACUSA_NEUREKA_CONTEXTS] = registers;
-        for (uint32_t i = SIRACUSA_NEUREKA_BIASES + 1u; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i++) {
-            set(i, value[i]);
-        }
+    for (uint32_t i = SIRACUSA_NEUREKA_BIASES + 1u; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i++) {
+        set(i, value[i]);
     }
     htvm_hal_write(NEUREKA(TRIGGER), 0);
     return number;
@@ -142,10 +132,4 @@ void siracusa_neureka_wait(void)
     }
 }
 
-void siracusa_neureka_clear(void)
-{
-    for (uint32_t context = 0; context < SIRACUSA_NEUREKA_CONTEXTS; context++) {
-        held[context] = NULL;
-    }
-    htvm_hal_write(NEUREKA(SOFT_CLEAR), 0);
-}
+void siracusa_neureka_clear(void) { htvm_hal_write(NEUREKA(SOFT_CLEAR), 0); }

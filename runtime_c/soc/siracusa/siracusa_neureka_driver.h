@@ -62,8 +62,7 @@ uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers)
 
 /* The same for a job whose addresses in `registers` count from these places: the first register from
  * the weights, the next two from input and output, those of scales, shifts and biases from the
- * factors.  So jobs of equal tiles share their registers, which must be constants: those behind the
- * addresses are written only if a context does not hold them from its last job. */
+ * factors.  So jobs of equal tiles share their registers, which are best in L1. */
 uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
                                 const siracusa_neureka_places_t *places);
 
