@@ -25,6 +25,7 @@ from tests.byoc_dory.neureka_cases import evaluate, random_layer
 from tests.byoc_dory.program import Case, main_program, packed
 from tests.reference.matrix_layers import stored
 
+
 def case_of(layer: Layer, options: TilingOptions, prefix: str, soc: Soc = SIRACUSA) -> Case:
     region = Region(prefix, (layer,), layer.inputs, (layer.output,))
     code = generate(region, soc, options, prefix, "neureka")
@@ -59,9 +60,7 @@ def check(found: list[Case], folder: Path, sanitize: bool, soc: Soc = SIRACUSA) 
     """Build and run all cases in one program, and compare every output."""
     source = folder / "main.c"
     source.write_text(main_program(found))
-    program = host.build(
-        [source], [], soc, folder / "out", Compiler.zig(), sanitize
-    )
+    program = host.build([source], [], soc, folder / "out", Compiler.zig(), sanitize)
     expected = packed(found, outputs=True)
     (got,) = run_host(program, [packed(found, outputs=False)], [len(expected)])
     at = 0

@@ -140,14 +140,15 @@ NEUREKA = NeurekaAccelerator(
     # derived: by how much cycle counts published with the successor's RTL exceed this model,
     # scaled to that array.
     uncertain_block_cycles=20,
-    # derived: measured on our simulator, for our driver and the code around it.
-    program_cycles=120,
-    order_cycles=53,
-    latency_cycles=32,
-    wait_cycles=8,
-    call_cycles=10,
-    relu_cycles=150,
-    relu_word_cycles=16,
+    # derived: fitted to generated layers on our simulator, with our drivers.
+    program_cycles=190,
+    order_cycles=140,
+    latency_cycles=0,
+    wait_cycles=20,
+    call_cycles=20,
+    relu_cycles=110,
+    relu_word_cycles=9,
+    relu_row_cycles=70,
 )
 """The engine as GVSoC's model of it counts cycles."""
 

@@ -73,6 +73,7 @@ class Neureka(Accelerator):
         call_cycles: additional cycles per call of a layer's function.
         relu_cycles: cycles for starting the cores' kernel that clips a tile's result at 0.
         relu_word_cycles: cycles in which the cores clip 16 words of 4 results.
+        relu_row_cycles: cycles for 16 rows of these, if there are several.
     """
 
     weight_memory: str
@@ -120,6 +121,7 @@ class Neureka(Accelerator):
     call_cycles: int
     relu_cycles: int
     relu_word_cycles: int
+    relu_row_cycles: int
 
     @property
     def scheme(self) -> MulShiftScheme:

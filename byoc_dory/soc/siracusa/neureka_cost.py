@@ -40,8 +40,11 @@ def _after(call: Call, core: Neureka) -> int:
     """Return the cycles in which the cores clip a tile's result at 0."""
     if "relu.rows" not in call.fields:
         return 0
-    words = call.number("relu.rows") * -(-call.number("relu.bytes") // 4)
-    return core.relu_cycles + -(-words * core.relu_word_cycles // 16)
+    rows = call.number("relu.rows")
+    work = rows * -(-call.number("relu.bytes") // 4) * core.relu_word_cycles
+    if rows > 1:
+        work += rows * core.relu_row_cycles
+    return core.relu_cycles + -(-work // 16)
 
 
 def shape_of(call: Call) -> TileShape:

@@ -5,6 +5,7 @@
 
 #define NEUREKA(reg) (SIRACUSA_NEUREKA_REGISTERS + SIRACUSA_NEUREKA_##reg)
 
+_Static_assert(SIRACUSA_NEUREKA_JOB_REGISTERS == 24, "registers are written six at a time");
 _Static_assert(SIRACUSA_NEUREKA_JOB_IDS == 256, "numbers of jobs are compared as bytes");
 
 static const uint8_t KI_CHANNELS[] = {SIRACUSA_NEUREKA_INPUT_CHANNELS};
@@ -111,8 +112,16 @@ uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
     set(SIRACUSA_NEUREKA_SCALES, places->factors + value[SIRACUSA_NEUREKA_SCALES]);
     set(SIRACUSA_NEUREKA_SHIFTS, places->factors + value[SIRACUSA_NEUREKA_SHIFTS]);
     set(SIRACUSA_NEUREKA_BIASES, places->factors + value[SIRACUSA_NEUREKA_BIASES]);
-    for (uint32_t i = SIRACUSA_NEUREKA_BIASES + 1u; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i++) {
-        set(i, value[i]);
+    /* Six at a time: a register that is written right after its value was loaded waits for it. */
+    for (uint32_t i = SIRACUSA_NEUREKA_BIASES + 1u; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i += 6) {
+        const uint32_t a = value[i], b = value[i + 1u], c = value[i + 2u];
+        const uint32_t d = value[i + 3u], e = value[i + 4u], f = value[i + 5u];
+        set(i, a);
+        set(i + 1u, b);
+        set(i + 2u, c);
+        set(i + 3u, d);
+        set(i + 4u, e);
+        set(i + 5u, f);
     }
     htvm_hal_write(NEUREKA(TRIGGER), 0);
     return number;

@@ -1,0 +1,77 @@
+"""Generated C for N-EUREKA on the simulated SoC: the same results, and the predicted cycles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byoc_dory.region import Kernel
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.neureka import NEUREKA
+from htvm.firmware import host, rv32
+from htvm.firmware.paths import driver_folders
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
+from htvm.sim.rv32 import run_rv32
+from tests.byoc_dory.program import Case, sources
+from tests.byoc_dory.test_neureka_native import cases
+
+
+def firmware_main(found: list[Case]) -> str:
+    """A main that runs every case on inputs and outputs of its own, with marks around kernels."""
+    lines = ['#include "htvm_hal.h"\n', sources([case.code for case in found])]
+    place = '__attribute__((section(".noinit"), aligned(16))) int8_t'
+    body = []
+    for number, case in enumerate(found):
+        lines.append(f"{place} in_{number}[{case.inputs[0].size}];\n")
+        lines.append(f"{place} out_{number}[{case.outputs[0].size}];\n")
+        body.append(f"    htvm_hal_trace({2 * number});\n")
+        (kernel,) = case.code.kernels
+        body.append(f"    code |= {kernel.symbol}(in_{number}, out_{number});\n")
+        body.append(f"    htvm_hal_trace({2 * number + 1});\n")
+    begin = "int main(void)\n{\n    int32_t code = 0;\n"
+    return "".join([*lines, begin, *body, "    return code;\n}\n"])
+
+
+def measure(found: list[Case], folder: Path, soc: Soc) -> list[tuple[Kernel, int]]:
+    """Run the cases, check their outputs, return the cycles of each kernel."""
+    source = folder / "main.c"
+    source.write_text(firmware_main(found))
+    compiler = Compiler.zig()
+    firmware = rv32.build_firmware(
+        [source, *host.driver_sources(soc)],
+        driver_folders(soc),
+        machine_of(soc),
+        folder / "out",
+        compiler,
+        stack_bytes=soc.host.stack,
+    )
+    result = run_rv32(
+        firmware,
+        {f"in_{number}": case.inputs[0].tobytes() for number, case in enumerate(found)},
+        {f"out_{number}": case.outputs[0].size for number, case in enumerate(found)},
+        compiler=compiler,
+    )
+    for number, case in enumerate(found):
+        got = np.frombuffer(result.outputs[f"out_{number}"], np.uint8)
+        assert np.array_equal(got, case.outputs[0]), case.code.kernels[0].source
+    at = {event: cycle for cycle, event in result.marks}
+    return [
+        (case.code.kernels[0], at[2 * number + 1] - at[2 * number])
+        for number, case in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize("weights", ["", "SRAM"])
+def test_cycles_are_as_predicted(weights: str, tmp_path: Path) -> None:
+    core = replace(NEUREKA, weight_memory=weights)
+    soc = replace(SIRACUSA, accelerators=(core, CLUSTER_CORES))
+    measured = measure(cases(40, 3000, soc), tmp_path, soc)
+    errors = [kernel.predicted_cycles / cycles - 1 for kernel, cycles in measured]
+    assert np.median(np.abs(errors)) < 0.03
+    assert np.abs(errors).max() < 0.2
