@@ -84,7 +84,7 @@ class PolicyError(HtvmError):
 
 
 class L2OverflowError(HtvmError):
-    """Code, constants, arena and stack together exceed L2; names demand and limit."""
+    """Code, constants, arena and stack exceed L2, or weights their memory; names the demand."""
 
 
 class ExportError(HtvmError):

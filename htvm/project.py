@@ -212,7 +212,7 @@ def _program(folder: Path, manifest: Manifest) -> Program:
         steps=manifest.steps,
         buffers=manifest.buffers,
         constants=tuple(
-            Constant(facts.name, arrays[facts.name], facts.comment, facts.align)
+            Constant(facts.name, arrays[facts.name], facts.comment, facts.align, facts.memory)
             for facts in manifest.constants
         ),
         plan=manifest.plan,

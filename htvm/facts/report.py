@@ -36,6 +36,10 @@ def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2U
         limit=soc.memory("L2").size,
         arena_bound=compiled.program.plan.bound,
         io=sizes.io + sizes.other,
+        apart=tuple(
+            (name, compiled.program.bytes_in(name), soc.memory(name).size)
+            for name in compiled.program.constant_memories
+        ),
     )
 
 

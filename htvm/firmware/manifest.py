@@ -73,11 +73,12 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class ConstantFacts:
-    """A constant: its C symbol, comment and alignment."""
+    """A constant: its C symbol, comment, alignment, and memory if it is not in L2."""
 
     name: str
     comment: str
     align: int
+    memory: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,9 @@ class Manifest:
             steps=program.steps,
             buffers=program.buffers,
             plan=program.plan,
-            constants=tuple(ConstantFacts(c.name, c.comment, c.align) for c in program.constants),
+            constants=tuple(
+                ConstantFacts(c.name, c.comment, c.align, c.memory) for c in program.constants
+            ),
             prototypes=program.prototypes,
             headers=program.headers,
             aliases=program.aliases,

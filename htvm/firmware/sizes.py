@@ -64,8 +64,17 @@ def check_l2(program: Program, soc: Soc) -> None:
     """Refuse a program that cannot fit whatever its code size, before anything is compiled.
 
     Raises:
-        L2OverflowError: the message lists the sizes, the largest part, and what to do.
+        L2OverflowError: the message lists the sizes, the largest part, and what to do.  Constants
+            in a memory of their own may also exceed that.
     """
+    for name in program.constant_memories:
+        memory, size = soc.memory(name), program.bytes_in(name)
+        if size > memory.size:
+            raise L2OverflowError(
+                f"the weights need {size:,} B of {name}, there are {memory.size:,} B",
+                where=f"{program.name} on {soc.name}",
+                hint="use a network with fewer weights, or a target whose weights are elsewhere",
+            )
     limit = soc.memory("L2").size
     parts = {
         "constants": program.constant_bytes,

@@ -110,6 +110,7 @@ class L2Use:
         limit: size of L2; None without a limit.
         arena_bound: proven lower bound of any arena; None if unknown.
         io: the inputs and outputs, which belong to the caller, and the runtime's variables.
+        apart: (name, bytes, size) of the other memories that hold weights.
     """
 
     code: int
@@ -119,6 +120,7 @@ class L2Use:
     limit: int | None = None
     arena_bound: int | None = None
     io: int = 0
+    apart: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def total(self) -> int:

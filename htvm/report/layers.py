@@ -90,7 +90,7 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
 
 
 def memory_text(memory: L2Use) -> str:
-    """Return one or two lines on the use of L2."""
+    """Return lines on the use of L2, and of memories with weights of their own."""
     parts = (
         f"code {count(memory.code)} + constants {count(memory.constants)} + "
         f"arena {count(memory.arena)} + stack {count(memory.stack)}"
@@ -98,6 +98,8 @@ def memory_text(memory: L2Use) -> str:
     )
     limit = "" if memory.limit is None else f" of {count(memory.limit)}"
     line = f"L2: {count(memory.total)}{limit} B = {parts} B"
+    for name, size, whole in memory.apart:
+        line += f"\n{name}: {count(size)} of {count(whole)} B = weights"
     if memory.arena_bound is None:
         return line
     gap = memory.arena - memory.arena_bound

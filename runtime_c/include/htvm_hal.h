@@ -8,6 +8,7 @@
  *   void     htvm_hal_write(uint32_t addr, uint32_t value);  write a device register
  *   uint32_t htvm_hal_read(uint32_t addr);                   read a device register
  *   void     htvm_hal_trace(uint32_t event);                 mark: (index << 1) | 0 begin, 1 end
+ *   HTVM_HAL_MEMORY(name)                                    before a constant: place it there
  *
  * If the SoC has other harts and the platform runs them, the platform defines HTVM_HAL_HARTS,
  * htvm_hal_sleep and HTVM_HAL_L1 (see the rv32 platform).
@@ -24,6 +25,9 @@
  *   addresses   the arguments of htvm_hal_addr have static storage: constants, arenas, inputs,
  *               outputs.  All of them must be in memory that the DMA can access, and addresses
  *               must count bytes like pointers: addr(p + n) == addr(p) + n
+ *   memories    constants with HTVM_HAL_MEMORY(name) are for devices that read them in this memory of
+ *               the SoC, at the addresses of htvm_soc.h; the linker script, or the program that
+ *               loads the firmware, puts them there
  *   caches      if the core has a data cache over that memory, write back dirty lines in
  *               htvm_hal_write before a start, and invalidate stale ones in htvm_hal_read after an
  *               idle status; or leave the memory uncached

@@ -81,3 +81,12 @@ def test_layers(tmp_path: Path, weights: str, sanitize: bool) -> None:
     soc = replace(SIRACUSA, accelerators=(core, CLUSTER_CORES))
     start = {"": 0, "SRAM": 100, "MRAM": 200}[weights] + 1000 * sanitize
     check(cases(30, start, soc), tmp_path, sanitize, soc)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(5000, 5300, 50))
+def test_more_layers(tmp_path: Path, start: int) -> None:
+    """300 random layers, odd sizes, small budgets of L1; weights here and there."""
+    core = replace(NEUREKA, weight_memory="SRAM" if start % 100 else "")
+    soc = replace(SIRACUSA, accelerators=(core, CLUSTER_CORES))
+    check(cases(50, start, soc), tmp_path, sanitize=True, soc=soc)

@@ -38,6 +38,10 @@ static inline uint32_t htvm_hal_read(uint32_t addr)
     return value;
 }
 
+/* Constants for a memory of the SoC other than L2, by its name (SRAM, for example): the linker script
+ * places these sections. */
+#define HTVM_HAL_MEMORY(name) __attribute__((section("." #name)))
+
 static inline void htvm_hal_trace(uint32_t event)
 {
     (void)event; /* toggle a pin or read a cycle counter here, for measurements */

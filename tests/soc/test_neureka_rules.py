@@ -1,0 +1,188 @@
+"""What N-EUREKA refuses, and that it says which value it is; what it takes at the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byoc_dory.layers import (
+    Layer,
+    MulShift,
+    Shift,
+    Tensor,
+    TfliteRequant,
+    add_layer,
+    conv2d_layer,
+    depthwise_layer,
+    gemm_layer,
+    matrix,
+)
+from byoc_dory.layers.rowwise import TableMap
+from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.neureka import NEUREKA
+from byoc_dory.soc.siracusa.neureka_factors import Factors, factors_of
+from byoc_dory.verdict import Accepted, Refused
+
+LOCAL = replace(NEUREKA, weight_memory="")
+
+
+def conv(
+    side: int = 3,
+    pad: tuple[int, int, int, int] = (1, 1, 1, 1),
+    size: int = 14,
+    weight: int = 1,
+    shift: int = 4,
+    dtype: str = "int8",
+    result: str = "int8",
+    **more: Any,
+) -> Layer:
+    weights = np.full((8, 4, side, side), weight, np.int8)
+    more.setdefault("requant", Shift(shift))
+    clip = more.pop("clip", (-128, 127) if result == "int8" else (0, 255))
+    layer = conv2d_layer(
+        "conv", Tensor("x", (4, size, size), dtype), "y", weights, more.pop("bias", None), pad=pad,
+        clip=clip, **more,
+    )  # fmt: skip
+    return replace(layer, output=replace(layer.output, dtype=result))
+
+
+def depthwise(side: int, stride: int) -> Layer:
+    weights = np.ones((4, 1, side, side), np.int8)
+    source = Tensor("x", (4, 14, 14))
+    return depthwise_layer("dw", source, "y", weights, None, stride=(stride,) * 2, requant=Shift(4))
+
+
+def product(**more: Any) -> Layer:
+    weight = np.ones((6, 5), np.int8)
+    return gemm_layer("gemm", matrix("x", 7, 5), weight, None, requant=Shift(4), **more)
+
+
+def total() -> Layer:
+    return add_layer("add", matrix("x", 2, 2), matrix("z", 2, 2), "y", requant=Shift(1))
+
+
+def bias(value: int) -> np.ndarray:
+    return np.full(8, value, np.int32)
+
+
+ONE = MulShift((1,), (4,), (0,))
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (lambda: total(), "add"),
+        (lambda: conv(dtype="int16"), "int16"),
+        (lambda: conv(side=5, pad=(2, 2, 2, 2)), "5x5"),
+        (lambda: depthwise(1, 1), "1x1, depthwise"),
+        (lambda: conv(stride=(2, 2)), "2x2 with a filter of 3x3"),
+        (lambda: depthwise(3, 2), "2x2"),
+        (lambda: conv(pad=(3, 0, 0, 0)), "3, 0, 0, 0"),
+        (lambda: conv(pad=(0, 0, 2, 0)), "0, 0, 2, 0"),
+        (lambda: conv(pad=(0, 0, 0, 2)), "0, 0, 0, 2"),
+        (lambda: conv(side=1, pad=(1, 0, 0, 0)), "1, 0, 0, 0"),
+        (lambda: product(transposed=True), "column by column"),
+        (lambda: product(function=TableMap(np.arange(256, dtype=np.uint8))), "TableMap"),
+        (lambda: conv(requant=TfliteRequant((1,), (0,))), "TfliteRequant"),
+        (lambda: conv(shift=32), "32, not in 0..31"),
+        # 9 taps x 4 channels x 127 x -128, times 4000.
+        (lambda: conv(weight=127, requant=replace(ONE, mul=(4000,), add=(1,))), "-2340864000"),
+        # 36 x -128 and the bias together, though each fits.
+        (lambda: conv(bias=bias(-(2**31) + 100), requant=ONE), "-2147488156"),
+        (lambda: conv(bias=bias(2**30), requant=replace(ONE, mul=(2,))), "2147483648"),
+        (lambda: conv(clip=(-5, 100)), "[-5, 100] for int8"),
+        (lambda: conv(clip=(0, 127), result="uint8"), "[0, 127] for uint8"),
+    ],
+)  # fmt: skip
+def test_refusals_name_the_value(make: Callable[[], Layer], value: str) -> None:
+    verdict = NEUREKA.judge(make(), SIRACUSA)
+    assert isinstance(verdict, Refused) and value in verdict.reason, verdict
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: conv(),
+        lambda: conv(pad=(2, 2, 1, 1)),
+        lambda: conv(pad=(2, 2, 2, 2), size=4),
+        lambda: conv(dtype="uint8", result="uint8"),
+        lambda: conv(side=1, pad=(0, 0, 0, 0), stride=(2, 3)),
+        lambda: conv(clip=(0, 127)),
+        lambda: depthwise(3, 1),
+        lambda: product(),
+        # Without a bias, products may have 64 bits.
+        lambda: conv(weight=127, requant=replace(ONE, mul=(4000,), shift=(31,))),
+        # No sum of bytes that are not negative is: 36 x 255 >> 8 is at most 35.
+        lambda: conv(dtype="uint8", shift=8, clip=(-1, 40)),
+        lambda: conv(dtype="uint8", shift=8, clip=(0, 35), result="uint8"),
+    ],
+)
+@pytest.mark.parametrize("core", [NEUREKA, LOCAL])
+def test_what_it_takes(make: Callable[[], Layer], core: Any) -> None:
+    assert isinstance(core.judge(make(), SIRACUSA), Accepted), core.judge(make(), SIRACUSA)
+
+
+def test_the_cores_take_what_it_takes_in_the_same_scheme() -> None:
+    assert NEUREKA.scheme == CLUSTER_CORES.scheme
+    assert NEUREKA.family == CLUSTER_CORES.family and NEUREKA.l1 == CLUSTER_CORES.l1
+
+
+def test_weights_must_fit_their_memory() -> None:
+    soc = SIRACUSA
+    small = replace(
+        soc, memories=tuple(replace(m, size=1024) if m.name == "SRAM" else m for m in soc.memories)
+    )
+    weights = np.random.default_rng(0).integers(-128, 128, (8, 4, 3, 3)).astype(np.int8)
+    layer = conv2d_layer("conv", Tensor("x", (4, 9, 9)), "y", weights, None, requant=Shift(9))
+    # One word of 32 B for each of 8 planes and 8 output channels.
+    verdict = NEUREKA.judge(layer, small)
+    assert isinstance(verdict, Refused) and "2048 B, SRAM has 1024" in verdict.reason
+    assert isinstance(LOCAL.judge(layer, small), Accepted)
+
+
+def factors(layer: Layer) -> Factors:
+    found = factors_of(layer)  # type: ignore[arg-type]
+    assert isinstance(found, Factors), found
+    return found
+
+
+def test_biases_become_part_of_the_engines() -> None:
+    found = factors(conv(bias=bias(7), requant=MulShift((3,), (5,), (16,))))
+    assert found.bias.tolist() == [7 * 3 + 16] * 8
+    assert found.biased and found.scale_bytes == 1 and not found.shift_per_channel
+
+
+def test_scales_take_the_fewest_bytes() -> None:
+    assert factors(conv(requant=MulShift((255,), (9,)))).scale_bytes == 1
+    assert factors(conv(requant=MulShift((256,), (9,)))).scale_bytes == 4
+    # Negative ones need the 32 bits that a bias brings along.
+    negative = factors(conv(requant=MulShift((-1,), (9,))))
+    assert negative.scale_bytes == 4 and negative.biased
+
+
+def test_shifts_are_per_channel_only_if_they_differ() -> None:
+    assert not factors(conv(requant=MulShift((1,) * 8, (9,) * 8, (0,) * 8))).shift_per_channel
+    assert factors(conv(requant=MulShift((1,) * 8, (*(9,) * 7, 8), (0,) * 8))).shift_per_channel
+
+
+@pytest.mark.parametrize(
+    ("dtype", "clip", "result", "wanted"),
+    [
+        ("int8", (-128, 127), "int8", (True, False)),
+        ("int8", (0, 127), "int8", (True, True)),
+        ("int8", (0, 255), "uint8", (False, False)),
+        # Results that are never negative need no ReLU.
+        ("uint8", (0, 127), "int8", (True, False)),
+    ],
+)
+def test_relu_is_left_to_the_cores_where_results_are_signed(
+    dtype: str, clip: tuple[int, int], result: str, wanted: tuple[bool, bool]
+) -> None:
+    small = dtype == "uint8"
+    found = factors(conv(dtype=dtype, clip=clip, result=result, weight=1 if small else 50, shift=8))
+    assert (found.signed, found.relu) == wanted
