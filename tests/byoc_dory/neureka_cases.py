@@ -72,6 +72,9 @@ def random_layer(rng: np.random.Generator, name: str, largest: int = 40) -> Laye
         stride = (1, 1)
         if side == 1 and rng.integers(3) == 0:
             stride = (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
+        elif side == 3 and rng.integers(3) == 0:
+            stride, pad = (2, 2), (pad[0], pad[1] % 2, *pad[2:])
+            source = replace(source, shape=(channels, rows, columns + columns % 2))
         layer = conv2d_layer(
             name, source, "y", weight, bias, pad=pad, stride=stride, requant=requant, clip=clip
         )

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byoc_dory.soc.registry import socs, targets
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.soc.siracusa.neureka_core import Mode
 from byoc_dory.soc.siracusa.neureka_packing import (
@@ -76,8 +75,3 @@ def test_what_is_refused() -> None:
         pack_weights(weights, Mode.CONV3X3, NEUREKA)
     with pytest.raises(ValueError, match=r"are \[C, 1, 3, 3\], not \[2, 2, 3, 3\]"):
         pack_weights(np.zeros((2, 2, 3, 3), np.int64), Mode.DEPTHWISE3X3, NEUREKA)
-
-
-def test_there_is_no_target_yet() -> None:
-    assert "siracusa" not in {soc.name for soc in socs()}
-    assert not [name for name in targets() if name.startswith("siracusa")]

@@ -15,6 +15,7 @@ from byoc_dory.layers import Weighted
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_cycles import NeurekaJob, job_cycles
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of, packed_weights, the_factors
+from byoc_dory.soc.siracusa.neureka_view import view_of
 
 __all__ = ["Grid", "TileShape", "fastest", "grid", "jobs_of", "planned", "tile_cycles"]
 
@@ -24,7 +25,7 @@ class Grid:
     """Pixels of a tile that one job computes.
 
     Attributes:
-        rows, columns: of the job's output.
+        rows, columns: of the job's output; rows that are dropped included.
         first: number of the tile's pixels before these; 0 where rows are those of the map.
         own_rows: whether its rows are those of the map.
     """
@@ -56,7 +57,7 @@ def jobs_of(layer: Weighted, shape: TileShape, core: Neureka) -> tuple[Grid, ...
     """Return the jobs of a tile, in the order in which they are started."""
     if mode_of(layer) == Mode.CONV1X1 and layer.stride == (1, 1):
         return grid(shape.rows * layer.ox, core.block)
-    return (Grid(shape.rows, layer.ox),)
+    return (Grid(view_of(layer).row_step * (shape.rows - 1) + 1, layer.ox),)
 
 
 @lru_cache(maxsize=4096)
@@ -104,18 +105,18 @@ def planned(
     layer: Weighted, job: Grid, shape: TileShape, core: Neureka, *, prefetch: bool
 ) -> NeurekaJob:
     """Return a job as the cycle model takes it."""
-    factors, mode = the_factors(layer), mode_of(layer)
+    factors, mode, view = the_factors(layer), mode_of(layer), view_of(layer)
     halo = core.window(mode) - 1
-    bottom = max(0, shape.rows + halo - shape.top - shape.inputs) if halo else 0
+    bottom = max(0, job.rows + halo - shape.top - shape.inputs) if halo else 0
     return NeurekaJob(
         mode=mode,
         rows=job.rows,
         columns=job.columns,
-        inputs=layer.C,
+        inputs=view.channels,
         outputs=shape.outputs,
         weight_bits=packed_weights(layer, core).bits,
         padding_bottom=bottom,
-        padding_right=layer.pad[3],
+        padding_right=view.right,
         scale_bytes=factors.scale_bytes,
         bias=factors.biased,
         channel_shift=factors.shift_per_channel,

@@ -17,8 +17,9 @@ from byoc_dory.soc.siracusa.neureka_tiles import (
     channel_bytes,
     the_factors,
 )
+from byoc_dory.soc.siracusa.neureka_view import view_of
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.planned import weights_of
+from byoc_dory.tileloop.planned import result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Far, Place
@@ -43,18 +44,28 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
         rows.operand("in", y, plan, 0),
         weights_of(plan, k.index * block.bytes, BlockOf.run(block.bytes), block.bytes),
     )
-    out = matrix_result(
+    out = _result(layer, plan, y, k)
+    compute = Compute(partial(call, "jobs"), _fields(layer, y, k, block, out, core))
+    return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
+
+
+def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
+    row, most = layer.ox * layer.K, max(span.out_size for span in y.spans)
+    step = view_of(layer).row_step
+    if step > 1:
+        block = BlockOf.of_rows(y.out_size, row, row, step * row)
+        buffer = step * most * row
+        return result_of(plan, y.out_start * row, block, layer.oy * row, buffer, title="result")
+    return matrix_result(
         plan,
         y,
         k,
         per_y=layer.ox,
         row_bytes=layer.K,
-        pitch=tile_k,
-        buffer=max(span.out_size for span in y.spans) * layer.ox * tile_k,
+        pitch=k.step,
+        buffer=most * layer.ox * k.step,
         transposed=False,
     )
-    compute = Compute(partial(call, "jobs"), _fields(layer, y, k, block, out, core))
-    return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 
 def axes_of(layer: Weighted, tile: Tile) -> tuple[TileAxis, TileAxis]:
@@ -104,16 +115,17 @@ def _fields(
         "inputs": y.in_size,
         "top": y.pad,
         "outputs": k.out_size,
-        "pitch": out.block.l2_row_stride if out.resident else out.block.l1_row_stride,
+        "pitch": layer.K if out.resident else k.step,
         **(_relu(layer, y, k, out) if the_factors(layer).relu else {}),
     }
 
 
 def _relu(layer: Weighted, y: TileAxis, k: TileAxis, out: Operand) -> dict[str, Entry]:
     """Return the rows of a tile's result that the cores clip at 0: one if it is contiguous."""
-    pixels, pitch = y.out_size * layer.ox, out.block.l1_row_stride
+    step, row, pixels = view_of(layer).row_step, layer.ox * layer.K, y.out_size * layer.ox
+    if step > 1:
+        return {"relu.rows": y.out_size, "relu.bytes": row, "relu.pitch": step * row}
     if k.count == 1:
         return {"relu.rows": 1, "relu.bytes": pixels * layer.K, "relu.pitch": 0}
-    if out.resident:
-        pitch = out.block.l2_row_stride
+    pitch = layer.K if out.resident else k.step
     return {"relu.rows": pixels, "relu.bytes": k.out_size, "relu.pitch": pitch}

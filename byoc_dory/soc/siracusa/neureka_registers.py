@@ -13,6 +13,7 @@ from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, fastest, planned
 from byoc_dory.soc.siracusa.neureka_packing import packed_bytes
 from byoc_dory.soc.siracusa.neureka_tiles import FactorBlock, packed_weights, the_factors
+from byoc_dory.soc.siracusa.neureka_view import view_of
 
 __all__ = ["registers_of"]
 
@@ -46,15 +47,16 @@ def registers_of(
     _, prefetch = fastest(layer, job, shape, core)
     plan = planned(layer, job, shape, core, prefetch=prefetch)
     mode, halo = plan.mode, core.window(plan.mode) - 1
-    pixel, row = layer.C * layer.stride[1], layer.C * layer.ix * layer.stride[0]
+    view = view_of(layer)
+    pixel, row = view.pixel, view.row
     out_row = pitch * layer.ox
     if not job.own_rows:
         row, out_row = pixel * job.columns, pitch * job.columns
-    left = layer.pad[1] if halo else 0
+    left = view.left
     ko, ki = core.output_channels[mode], core.input_channels[mode]
     last_rows, last_columns = _last(job.rows, core.block), _last(job.columns, core.block)
     bottom, right = plan.padding_bottom, plan.padding_right
-    channel = packed_bytes(mode, 1, layer.C, plan.weight_bits, core)
+    channel = packed_bytes(mode, 1, view.channels, plan.weight_bits, core)
     values = (
         # Weights, input, output; scales, shifts, biases.
         -core.weight_window if core.weight_memory else 0,
@@ -68,10 +70,10 @@ def registers_of(
         *(core.word_bytes, pitch, out_row),
         *(core.word_bytes, 0 if mode == Mode.DEPTHWISE3X3 else channel, 0),
         # The last tile of channels, the last block's outputs and inputs; their numbers.
-        _pair(_last(shape.outputs, ko), _last(layer.C, ki)),
+        _pair(_last(shape.outputs, ko), _last(view.channels, ki)),
         _pair(last_rows, last_columns),
         _pair(last_rows + halo - bottom, last_columns + halo - right),
-        _pair(-(-shape.outputs // ko), -(-layer.C // ki)),
+        _pair(-(-shape.outputs // ko), -(-view.channels // ki)),
         _pair(-(-job.rows // core.block), -(-job.columns // core.block)),
         # Padding, offset of the weights, mask, configuration.
         shape.top << 28 | right << 24 | bottom << 20 | left << 16,

@@ -11,6 +11,7 @@ from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_factors import factors_of
 from byoc_dory.soc.siracusa.neureka_packing import packed_bytes, smallest_bits
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of
+from byoc_dory.soc.siracusa.neureka_view import in_pairs, view_of
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
@@ -41,12 +42,20 @@ def filter_is_3x3_or_1x1(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return Refused(f"the filter is {layer.fy}x{layer.fx}{', depthwise' if depthwise else ''}")
 
 
-def stride_is_one(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
-    """The stride is 1, unless the filter is 1x1."""
+def stride_is_one_or_executed_as_one(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The stride is 1; of a 1x1 filter any; of 3x3, not depthwise, also 2 on an even width.
+
+    With stride 2 the padding on the left is at most 1.
+    """
+    assert isinstance(layer, Weighted), layer  # checked before
     if layer.stride == (1, 1) or (layer.fy, layer.fx) == (1, 1):
         return ACCEPTED
-    return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]} with a filter of "
-                   f"{layer.fy}x{layer.fx}")  # fmt: skip
+    if in_pairs(layer) and layer.pad[1] <= 1:
+        return ACCEPTED
+    return Refused(
+        f"the stride is {layer.stride[0]}x{layer.stride[1]} with a filter of {layer.fy}x{layer.fx}"
+        f" on {layer.op} of width {layer.ix}, padding {layer.pad[1]} on the left"
+    )
 
 
 def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
@@ -57,7 +66,8 @@ def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     """
     top, left, bottom, right = layer.pad
     most = 0 if layer.fy == 1 else core.max_padding
-    ends = ((bottom, layer.oy), (right, layer.ox))
+    assert isinstance(layer, Weighted), layer  # checked before
+    ends = ((bottom, layer.oy), (view_of(layer).right, layer.ox))
     at_ends = all(pad <= 1 or size <= core.block for pad, size in ends)
     if max(layer.pad) <= most and at_ends:
         return ACCEPTED
@@ -119,8 +129,9 @@ def weights_fit_their_memory(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     if not core.weight_memory:
         return ACCEPTED
     assert isinstance(layer, Weighted), layer  # checked before
-    bits = smallest_bits(layer.weight, core)
-    size = packed_bytes(mode_of(layer), layer.K, layer.C, bits, core)
+    view = view_of(layer)
+    bits = smallest_bits(view.weight, core)
+    size = packed_bytes(mode_of(layer), layer.K, view.channels, bits, core)
     memory = soc.memory(core.weight_memory)
     if size <= memory.size:
         return ACCEPTED
@@ -132,7 +143,7 @@ RULES: tuple[Rule, ...] = (
     data_is_8_bits,
     groups_are_one_or_depthwise,
     filter_is_3x3_or_1x1,
-    stride_is_one,
+    stride_is_one_or_executed_as_one,
     dilation_is_one,
     padding_is_the_engines,
     sizes_fit_registers,

@@ -19,6 +19,7 @@ from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_factors import Factors, factors_of
 from byoc_dory.soc.siracusa.neureka_packing import PackedWeights, pack_weights, packed_bytes
+from byoc_dory.soc.siracusa.neureka_view import view_of
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
 __all__ = [
@@ -73,8 +74,7 @@ def the_factors(layer: Weighted) -> Factors:
 @lru_cache(maxsize=256)  # called for every tile size that is considered
 def packed_weights(layer: Weighted, core: Neureka) -> PackedWeights:
     """Return all weights of a layer, packed."""
-    weights = layer.weight.astype(np.int64)
-    return pack_weights(weights, mode_of(layer), core)
+    return pack_weights(view_of(layer).weight, mode_of(layer), core)
 
 
 def channel_bytes(layer: Weighted, core: Neureka) -> int:
@@ -82,7 +82,8 @@ def channel_bytes(layer: Weighted, core: Neureka) -> int:
     mode = mode_of(layer)
     if mode == Mode.DEPTHWISE3X3:
         return 0
-    return packed_bytes(mode, 1, layer.C, packed_weights(layer, core).bits, core)
+    bits = packed_weights(layer, core).bits
+    return packed_bytes(mode, 1, view_of(layer).channels, bits, core)
 
 
 def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:
@@ -99,10 +100,11 @@ def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:
         at += round_up(size, 4)
         return place
 
-    bits = packed_weights(layer, core).bits
+    bits, channels = packed_weights(layer, core).bits, view_of(layer).channels
+    weights = packed_bytes(mode_of(layer), k, channels, bits, core)
     return FactorBlock(
         jobs=jobs,
-        weights=part(not core.weight_memory, packed_bytes(mode_of(layer), k, layer.C, bits, core)),
+        weights=part(not core.weight_memory, weights),
         scales=part(True, factors.scale_bytes * k),
         biases=part(factors.biased, 4 * k),
         shifts=part(factors.shift_per_channel, k),
@@ -140,7 +142,12 @@ def pack_block(
 
 
 def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> TilingProblem:
-    """Return a tile's use of L1: ranges of rows, and of output channels unless depthwise."""
+    """Return a tile's use of L1: ranges of rows, and of output channels unless depthwise.
+
+    A layer whose rows are dropped has room for all of them, and all channels, so that rows are
+    contiguous; it is stored to L2.
+    """
+    drops = view_of(layer).row_step > 1
     depthwise = mode_of(layer) == Mode.DEPTHWISE3X3
     factors = the_factors(layer)
     each = 0 if core.weight_memory else channel_bytes(layer, core)
@@ -148,7 +155,7 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
     return TilingProblem(
         name=layer.name,
         l1_limit=min(l1_budget, soc.memory(core.l1).size),
-        k=Axis(layer.K, tiled=not depthwise, step=_CHANNEL_STEP),
+        k=Axis(layer.K, tiled=not (depthwise or drops), step=_CHANNEL_STEP),
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
@@ -159,4 +166,6 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
             in_l1=True,
         ),
         fixed=FixedBytes(slack=3 * ALIGNMENT),
+        sums=1 if drops else 0,
+        may_stay=not drops,
     )
