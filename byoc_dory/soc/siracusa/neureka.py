@@ -141,10 +141,10 @@ NEUREKA = NeurekaAccelerator(
     # scaled to that array.
     uncertain_block_cycles=20,
     # derived: fitted to generated layers on our simulator, with our drivers.
-    program_cycles=190,
-    order_cycles=140,
+    program_cycles=170,
+    order_cycles=65,
     latency_cycles=0,
-    wait_cycles=20,
+    wait_cycles=5,
     call_cycles=20,
     relu_cycles=110,
     relu_word_cycles=9,

@@ -44,6 +44,7 @@ class NeurekaEmitter:
         "htvm_hal.h",
         "cluster.h",
         "cluster_dma.h",
+        "cluster_kernels.h",  # conversions at the borders of a region
         "siracusa_neureka_driver.h",
         "siracusa_neureka_relu.h",
     )
