@@ -106,11 +106,18 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
         return buffer
 
     def expression(expr: Expr, context: _Context) -> None:
-        guards = (*context.guards, *_conditions(expr))
+        conditions = [(each, _loads(each)) for each in _conditions(expr)]
 
         def load(node: Any) -> None:
             buffer, index = named(_buffer(node.source)), _index(node)
-            found.append(Access(buffer, index, False, context.loops, context.known, guards))
+            # A condition that loads the element itself does not decide whether it is loaded.
+            guards = [
+                each
+                for each, loads in conditions
+                if not any(tvm_ffi.structural_equal(node, other) for other in loads)
+            ]
+            around = (context.loops, context.known, (*context.guards, *guards))
+            found.append(Access(buffer, index, False, *around))
 
         tvm_ffi.structural_walk(expr, (TensorLoad, load))
 
@@ -194,6 +201,15 @@ def _conditions(expr: Expr) -> list[Expr]:
         found.append(node.condition)
 
     tvm_ffi.structural_walk(expr, ((Call, call), (tirx.Select, select)))
+    return found
+
+
+def _loads(expr: Expr) -> list[TensorLoad]:
+    """Return the loads of an expression that happen whenever it is evaluated."""
+    if _conditions(expr):
+        return []
+    found: list[TensorLoad] = []
+    tvm_ffi.structural_walk(expr, (TensorLoad, found.append))
     return found
 
 

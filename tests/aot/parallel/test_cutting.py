@@ -111,6 +111,36 @@ def test_each_core_has_its_own_accumulator() -> None:
     assert counts(k.lowered(body)) == [(8,)]
 
 
+def test_a_condition_on_an_accumulator_does_not_tie_iterations() -> None:
+    k = Kernel()
+    acc = k.local(1)
+    zero, one = tirx.const(0, "int32"), tirx.const(1, "int32")
+    body = loop(
+        8,
+        lambda i: [
+            BufferStore(acc, k.x[i], [0]),
+            BufferStore(k.out, acc[0] + tirx.Select(acc[0] >= zero, one, zero - one), [i]),
+        ],
+    )
+    assert counts(k.lowered(body)) == [(8,)]
+
+
+def test_an_accumulator_read_on_a_condition_is_not_private() -> None:
+    # Where x is positive, what an earlier iteration left is read.
+    k = Kernel()
+    acc = k.local(2)
+    zero = tirx.const(0, "int32")
+    body = loop(
+        8,
+        lambda i: [
+            BufferStore(acc, k.x[i], [0]),
+            BufferStore(k.out, tirx.Select(k.x[i] > zero, acc[1], zero), [i]),
+            BufferStore(acc, k.x[i], [1]),
+        ],
+    )
+    assert counts(k.lowered(body)) == [()]
+
+
 def test_an_accumulator_that_lives_on_is_not_shared() -> None:
     k = Kernel()
     acc = k.local(1)
