@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from byoc_dory.soc.cores import Cluster
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import IssResult, run_elf
 from tests.rtl.corev_text import hardware_loop
@@ -121,6 +122,7 @@ def in_step(
     compiler: Compiler,
     stride: int = 0,
     devices: Path | None = None,
+    cluster: Cluster = CLUSTER,
 ) -> tuple[list[tuple[int, int]], IssResult]:
     """Run a body on each hart; return their marks, less the first hart's first, and the run."""
     harts = len(bodies)
@@ -137,7 +139,7 @@ def in_step(
         table=", ".join(f"body{i}" for i in range(harts)),
     )
     elf = assemble(text, folder, compiler)
-    board = machine(harts, devices=devices)
+    board = machine(harts, devices=devices, cluster=cluster)
     run = run_elf(elf, board, peeks={RESULTS: 8 * harts}, compiler=compiler)
     words = struct.unpack(f"<{2 * harts}I", run.memory[RESULTS])
     marks = [(words[2 * i] - words[0], words[2 * i + 1] - words[0]) for i in range(harts)]
@@ -214,6 +216,13 @@ def test_barrier(tmp_path: Path, compiler: Compiler) -> None:
     assert len({begin for begin, _ in marks}) == len({end for _, end in marks}) == 1
     alone, _ = in_step(["nop; " * 5 + meet], tmp_path, compiler)
     assert CLUSTER.release == 2 and marks[0][1] - marks[0][0] == alone[0][1] - alone[0][0]
+
+
+def test_barrier_of_one(tmp_path: Path, compiler: Compiler) -> None:
+    """The last one to arrive does not go on before its own access is over."""
+    slow = replace(CLUSTER, release=1, register_wait=5)
+    marks, _ = in_step(["lw t0, 4(s1); nop"], tmp_path, compiler, cluster=slow)
+    assert marks == _ends(1 + 5 + 1)
 
 
 def test_wake_up(tmp_path: Path, compiler: Compiler) -> None:
