@@ -34,7 +34,7 @@ from htvm.result import RunResult
 
 __all__ = ["run"]
 
-TARGETS = ("siracusa.cluster",)
+TARGETS = ("siracusa.cluster", "siracusa")
 TITLES = {"siracusa.cluster": "eight cores", "siracusa": "with N-EUREKA"}
 
 TABLE = (
