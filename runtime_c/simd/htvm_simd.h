@@ -21,6 +21,9 @@
 #define HTVM_INLINE static inline __attribute__((always_inline))
 
 #if HTVM_SIMD
+/* Four bytes of whatever type. */
+typedef uint32_t __attribute__((may_alias)) htvm_word_t;
+
 /* Begins a statement with hardware loops: loop 0 goes from label 3 to 4, and inside loop 1 from 2 to
  * 5.  It ends with .option pop.  .balign comes first, because GNU as ignores it behind norvc. */
 #define HTVM_LOOPS                                                                                 \
@@ -29,6 +32,12 @@
     "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */                                     \
     "1: .word 0x000040ab|(((2f-1b)>>2)<<20)\n" /* cv.starti 1 */                                   \
     "1: .word 0x000042ab|(((5f-1b)>>2)<<20)\n" /* cv.endi 1 */
+
+/* The same with loop 0 only. */
+#define HTVM_LOOP                                                                                  \
+    ".balign 4\n.option push\n.option norvc\n.option norelax\n"                                    \
+    "1: .word 0x0000402b|(((3f-1b)>>2)<<20)\n" /* cv.starti 0 */                                   \
+    "1: .word 0x0000422b|(((4f-1b)>>2)<<20)\n" /* cv.endi 0 */
 #endif
 
 /* Returns the sum of the products of four int8 elements, plus `sum`; wraps around. */
@@ -46,17 +55,57 @@ HTVM_INLINE int32_t htvm_dot4(uint32_t a, uint32_t b, int32_t sum)
 #endif
 }
 
-/* Returns the four elements at a word-aligned address. */
-HTVM_INLINE uint32_t htvm_load4(const int8_t *at)
+/* The same if the elements of `a` are uint8. */
+HTVM_INLINE int32_t htvm_dot4_unsigned(uint32_t a, uint32_t b, int32_t sum)
 {
 #if HTVM_SIMD
-    return *(const uint32_t __attribute__((may_alias)) *)at;
+    __asm__("cv.sdotusp.b %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+#else
+    uint32_t total = (uint32_t)sum;
+    for (uint32_t i = 0; i < 32; i += 8) {
+        total += (uint32_t)((int32_t)(a >> i & 255u) * (int8_t)(uint8_t)(b >> i));
+    }
+    return (int32_t)total;
+#endif
+}
+
+/* Returns (value + add) >> shift, where the sum wraps around; shift is 0 to 31. */
+HTVM_INLINE int32_t htvm_add_shift(int32_t value, int32_t add, uint32_t shift)
+{
+#if HTVM_SIMD
+    __asm__("cv.addnr %0, %1, %2" : "+r"(value) : "r"(add), "r"(shift));
+    return value;
+#else
+    return (int32_t)((uint32_t)value + (uint32_t)add) >> shift;
+#endif
+}
+
+/* Returns the four bytes at any address; across words, SIMD cores take a cycle more. */
+HTVM_INLINE uint32_t htvm_load4(const void *from)
+{
+    const uint8_t *const at = from;
+#if HTVM_SIMD
+    return *(const htvm_word_t *)at;
 #else
     uint32_t word = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        word |= (uint32_t)(uint8_t)at[i] << (8 * i);
+        word |= (uint32_t)at[i] << (8 * i);
     }
     return word;
+#endif
+}
+
+/* Stores four bytes at any address. */
+HTVM_INLINE void htvm_store4(void *to, uint32_t word)
+{
+    uint8_t *const at = to;
+#if HTVM_SIMD
+    *(htvm_word_t *)at = word;
+#else
+    for (uint32_t i = 0; i < 4; i++) {
+        at[i] = (uint8_t)(word >> (8 * i));
+    }
 #endif
 }
 

@@ -1,0 +1,11 @@
+/* Functions of bytes, one after another. */
+#ifndef HTVM_BYTES_H
+#define HTVM_BYTES_H
+
+#include <stdint.h>
+
+/* out[i] = table[in[i]]; in and out may be the same. */
+void htvm_look_up(const uint8_t *in, uint8_t *out, const uint8_t *table, uint32_t count);
+
+
+#endif

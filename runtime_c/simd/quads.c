@@ -1,0 +1,302 @@
+/* Products with quads; see htvm_quads.h.
+ *
+ * The inner loop holds the sums of 4 channels of 4 pixels in registers: 8 loads and 16 dot products
+ * for 64 MAC.  It needs 27 of the 28 registers there are, so everything from the bias to the stored
+ * bytes is one statement in assembly: a compiler would move some of the sums to memory. */
+#include "htvm_quads.h"
+
+#include <stddef.h>
+
+#include "htvm_bytes.h"
+#include "htvm_scale.h"
+
+#define PIXELS 4u
+
+/* The constants of one channel, behind the weights. */
+typedef struct {
+    int32_t mul, add, shift;
+} factors_t;
+
+#if HTVM_SIMD
+#define DOTS(op, w, t0, t1, t2, t3)                                                                \
+    op " %[" t0 "], %[a], %[" w "]\n" op " %[" t1 "], %[b], %[" w "]\n"                             \
+    op " %[" t2 "], %[c], %[" w "]\n" op " %[" t3 "], %[d], %[" w "]\n"
+
+/* s[4 * pixel + channel] = bias[channel] + x[pixel] . w[channel].  Loop 0 goes through a run, loop 1
+ * through the taps.  The pointer x goes from pixel to pixel and back; what does not fit into
+ * registers is read from the stack. */
+#define SUMS_4X4(op)                                                                               \
+    "cv.lw %[s0], (%[w]), 4\ncv.lw %[s1], (%[w]), 4\n"                                              \
+    "cv.lw %[s2], (%[w]), 4\ncv.lw %[s3], (%[w]), 4\n"                                              \
+    "lw %[a], %[taps]\nlw %[f], %[words]\n"                                                         \
+    "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n"                          \
+    "mv %[s8], %[s0]\nmv %[s9], %[s1]\nmv %[s10], %[s2]\nmv %[s11], %[s3]\n"                        \
+    "mv %[s12], %[s0]\nmv %[s13], %[s1]\nmv %[s14], %[s2]\nmv %[s15], %[s3]\n"                      \
+    ".insn r 0x2b, 4, 0, x11, %[a], x0\n" /* cv.count 1, a */                                      \
+    "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0, f */                                   \
+    "3: cv.lw %[a], (%[x]), %[step]\n"                                                             \
+    "cv.lw %[f], (%[w]), 4\n"                                                                       \
+    "cv.lw %[b], (%[x]), %[step]\n"                                                                \
+    "cv.lw %[c], (%[x]), %[step]\n"                                                                \
+    "cv.lw %[d], (%[x]), %[back]\n"                                                                \
+    "cv.lw %[g], (%[w]), 4\n" DOTS(op, "f", "s0", "s4", "s8", "s12")                                \
+    "cv.lw %[f], (%[w]), 4\n" DOTS(op, "g", "s1", "s5", "s9", "s13")                                \
+    "cv.lw %[g], (%[w]), 4\n" DOTS(op, "f", "s2", "s6", "s10", "s14")                               \
+    DOTS(op, "g", "s3", "s7", "s11", "s15")                                                        \
+    "4: lw %[a], %[next]\n"                                                                        \
+    "lw %[f], %[words]\n"                                                                           \
+    "add %[x], %[x], %[a]\n"                                                                       \
+    "5:\n"
+
+#define CLIP_SIGNED(s) "cv.clipr %[" s "], %[" s "], %[c]\n"    /* -c - 1 to c */
+#define CLIP_UNSIGNED(s) "cv.clipur %[" s "], %[" s "], %[c]\n" /* 0 to c */
+#define CLIP_LIMITS(s) "cv.max %[" s "], %[" s "], %[f]\ncv.min %[" s "], %[" s "], %[c]\n"
+
+/* Requantizes one channel of four pixels. */
+#define REQUANTIZE(clip, s, t, u, v)                                                               \
+    "cv.lw %[a], (%[w]), 4\ncv.lw %[b], (%[w]), 4\ncv.lw %[d], (%[w]), 4\n"                          \
+    "mul %[" s "], %[" s "], %[a]\nmul %[" t "], %[" t "], %[a]\n"                                  \
+    "mul %[" u "], %[" u "], %[a]\nmul %[" v "], %[" v "], %[a]\n"                                  \
+    "cv.addnr %[" s "], %[b], %[d]\ncv.addnr %[" t "], %[b], %[d]\n"                               \
+    "cv.addnr %[" u "], %[b], %[d]\ncv.addnr %[" v "], %[b], %[d]\n"                               \
+    clip(s) clip(t) clip(u) clip(v)
+/* The lowest bytes of four words become one word. */
+#define PACK(s, t, u, v)                                                                           \
+    "cv.packlo.b %[" s "], %[" t "], %[" s "]\ncv.packhi.b %[" s "], %[" v "], %[" u "]\n"
+
+/* Four pixels of `quads` whole quads.  All in one statement, because between two a compiler moves the
+ * sums to memory and back. */
+#define FOUR_PIXELS(name, op, clip)                                                                \
+    static void name(const htvm_quads_t *p, const uint8_t *x, uint8_t *out, uint32_t quads)        \
+    {                                                                                              \
+        const uint32_t step = p->in_pixel, back = 4u - 3u * step, taps = p->taps;                  \
+        const uint32_t words = p->words, next = p->in_tap - 4u * words;                            \
+        const uint32_t rewind = 0u - taps * p->in_tap;                                             \
+        const uint32_t row = p->out_pixel, forth = 4u - 3u * row;                                  \
+        const int32_t low = p->low, high = p->high;                                                \
+        const uint8_t *w = p->quads;                                                               \
+        const uint8_t *const end = w + quads * htvm_quad_bytes(taps * words);                      \
+        uint32_t a, b, c, d, f, g;                                                                 \
+        int32_t s[HTVM_QUAD * PIXELS];                                                             \
+        __asm__ volatile(                                                                          \
+            HTVM_LOOPS "0:\n" SUMS_4X4(op)                                                          \
+            "lw %[c], %[high]\nlw %[f], %[low]\n"                                                  \
+            REQUANTIZE(clip, "s0", "s4", "s8", "s12") REQUANTIZE(clip, "s1", "s5", "s9", "s13")     \
+            REQUANTIZE(clip, "s2", "s6", "s10", "s14") REQUANTIZE(clip, "s3", "s7", "s11", "s15")   \
+            "lw %[a], %[row]\nlw %[b], %[forth]\nlw %[c], %[end]\nlw %[d], %[rewind]\n"             \
+            PACK("s0", "s1", "s2", "s3") PACK("s4", "s5", "s6", "s7")                              \
+            PACK("s8", "s9", "s10", "s11") PACK("s12", "s13", "s14", "s15")                        \
+            "cv.sw %[s0], (%[out]), %[a]\ncv.sw %[s4], (%[out]), %[a]\n"                           \
+            "cv.sw %[s8], (%[out]), %[a]\ncv.sw %[s12], (%[out]), %[b]\n"                          \
+            "add %[x], %[x], %[d]\nbne %[w], %[c], 0b\n"                                           \
+            ".option pop\n"                                                                        \
+            : [s0] "=&r"(s[0]), [s1] "=&r"(s[1]), [s2] "=&r"(s[2]), [s3] "=&r"(s[3]),              \
+              [s4] "=&r"(s[4]), [s5] "=&r"(s[5]), [s6] "=&r"(s[6]), [s7] "=&r"(s[7]),              \
+              [s8] "=&r"(s[8]), [s9] "=&r"(s[9]), [s10] "=&r"(s[10]), [s11] "=&r"(s[11]),          \
+              [s12] "=&r"(s[12]), [s13] "=&r"(s[13]), [s14] "=&r"(s[14]), [s15] "=&r"(s[15]),      \
+              [x] "+&r"(x), [w] "+&r"(w), [out] "+&r"(out), [a] "=&r"(a), [b] "=&r"(b),            \
+              [c] "=&r"(c), [d] "=&r"(d), [f] "=&r"(f), [g] "=&r"(g)                               \
+            : [step] "r"(step), [back] "r"(back), [taps] "m"(taps), [words] "m"(words),            \
+              [next] "m"(next), [rewind] "m"(rewind), [row] "m"(row), [forth] "m"(forth),          \
+              [low] "m"(low), [high] "m"(high), [end] "m"(end)                                     \
+            : "memory");                                                                           \
+    }
+
+FOUR_PIXELS(signed_to_signed, "cv.sdotsp.b", CLIP_SIGNED)
+FOUR_PIXELS(signed_to_unsigned, "cv.sdotsp.b", CLIP_UNSIGNED)
+FOUR_PIXELS(signed_to_limits, "cv.sdotsp.b", CLIP_LIMITS)
+FOUR_PIXELS(unsigned_to_signed, "cv.sdotusp.b", CLIP_SIGNED)
+FOUR_PIXELS(unsigned_to_unsigned, "cv.sdotusp.b", CLIP_UNSIGNED)
+FOUR_PIXELS(unsigned_to_limits, "cv.sdotusp.b", CLIP_LIMITS)
+
+static void four_pixels(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t quads)
+{
+    const bool is_signed = p->low == -p->high - 1, is_unsigned = p->low == 0;
+    if (p->in_unsigned && is_signed) {
+        unsigned_to_signed(p, in, out, quads);
+    } else if (p->in_unsigned && is_unsigned) {
+        unsigned_to_unsigned(p, in, out, quads);
+    } else if (p->in_unsigned) {
+        unsigned_to_limits(p, in, out, quads);
+    } else if (is_signed) {
+        signed_to_signed(p, in, out, quads);
+    } else if (is_unsigned) {
+        signed_to_unsigned(p, in, out, quads);
+    } else {
+        signed_to_limits(p, in, out, quads);
+    }
+}
+
+/* sum[4 * pixel + channel] of two pixels. */
+#define TWO_SUMS(op)                                                                               \
+    __asm__ volatile(                                                                              \
+        HTVM_LOOPS                                                                                 \
+        "cv.lw %[s0], (%[w]), 4\ncv.lw %[s1], (%[w]), 4\n"                                          \
+        "cv.lw %[s2], (%[w]), 4\ncv.lw %[s3], (%[w]), 4\n"                                          \
+        "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n"                      \
+        ".insn r 0x2b, 4, 0, x11, %[taps], x0\n"     /* cv.count 1 */                              \
+        "2: .insn r 0x2b, 4, 0, x10, %[words], x0\n" /* cv.count 0 */                              \
+        "3: cv.lw %[a], (%[x]), %[step]\ncv.lw %[b], (%[x]), %[back]\n"                            \
+        "cv.lw %[c], (%[w]), 4\ncv.lw %[d], (%[w]), 4\n"                                            \
+        "cv.lw %[f], (%[w]), 4\ncv.lw %[g], (%[w]), 4\n"                                            \
+        op " %[s0], %[a], %[c]\n" op " %[s4], %[b], %[c]\n"                                        \
+        op " %[s1], %[a], %[d]\n" op " %[s5], %[b], %[d]\n"                                        \
+        op " %[s2], %[a], %[f]\n" op " %[s6], %[b], %[f]\n"                                        \
+        op " %[s3], %[a], %[g]\n" op " %[s7], %[b], %[g]\n"                                        \
+        "4: add %[x], %[x], %[next]\nnop\n"                                                        \
+        "5:\n.option pop\n"                                                                        \
+        : [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]), [s3] "=&r"(sum[3]),          \
+          [s4] "=&r"(sum[4]), [s5] "=&r"(sum[5]), [s6] "=&r"(sum[6]), [s7] "=&r"(sum[7]),          \
+          [x] "+&r"(x), [w] "+&r"(w), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),      \
+          [f] "=&r"(f), [g] "=&r"(g)                                                               \
+        : [words] "r"(words), [next] "r"(next), [step] "r"(step), [back] "r"(back),                \
+          [taps] "r"(p->taps)                                                                      \
+        : "memory")
+
+/* The same of one pixel. */
+#define ONE_SUM(op)                                                                                \
+    __asm__ volatile(                                                                              \
+        HTVM_LOOPS                                                                                 \
+        "cv.lw %[s0], (%[w]), 4\ncv.lw %[s1], (%[w]), 4\n"                                          \
+        "cv.lw %[s2], (%[w]), 4\ncv.lw %[s3], (%[w]), 4\n"                                          \
+        ".insn r 0x2b, 4, 0, x11, %[taps], x0\n"                                                   \
+        "2: .insn r 0x2b, 4, 0, x10, %[words], x0\n"                                               \
+        "3: cv.lw %[a], (%[x]), 4\n"                                                               \
+        "cv.lw %[c], (%[w]), 4\ncv.lw %[d], (%[w]), 4\n"                                            \
+        "cv.lw %[f], (%[w]), 4\ncv.lw %[g], (%[w]), 4\n"                                            \
+        op " %[s0], %[a], %[c]\n" op " %[s1], %[a], %[d]\n"                                        \
+        op " %[s2], %[a], %[f]\n" op " %[s3], %[a], %[g]\n"                                        \
+        "4: add %[x], %[x], %[next]\nnop\n"                                                        \
+        "5:\n.option pop\n"                                                                        \
+        : [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]), [s3] "=&r"(sum[3]),          \
+          [x] "+&r"(x), [w] "+&r"(w), [a] "=&r"(a), [c] "=&r"(c), [d] "=&r"(d), [f] "=&r"(f),      \
+          [g] "=&r"(g)                                                                             \
+        : [words] "r"(words), [next] "r"(next), [taps] "r"(p->taps)                                \
+        : "memory")
+
+/* Sums of one or two pixels; returns where the factors are. */
+HTVM_INLINE const uint8_t *sums_of(const htvm_quads_t *p, const uint8_t *x, const uint8_t *w,
+                                   uint32_t pixels, int32_t *sum)
+{
+    const uint32_t step = p->in_pixel, back = 4u - step;
+    const uint32_t words = p->words, next = p->in_tap - 4u * words;
+    uint32_t a, b, c, d, f, g;
+    if (pixels == 2 && p->in_unsigned) {
+        TWO_SUMS("cv.sdotusp.b");
+    } else if (pixels == 2) {
+        TWO_SUMS("cv.sdotsp.b");
+    } else if (p->in_unsigned) {
+        ONE_SUM("cv.sdotusp.b");
+    } else {
+        ONE_SUM("cv.sdotsp.b");
+    }
+    return w;
+}
+#else
+HTVM_INLINE const uint8_t *sums_of(const htvm_quads_t *p, const uint8_t *x, const uint8_t *w,
+                                   uint32_t pixels, int32_t *sum)
+{
+    const uint32_t run = 4u * p->words;
+    for (uint32_t at = 0; at < HTVM_QUAD * pixels; at++) {
+        sum[at] = (int32_t)htvm_load4(w + 4u * (at % HTVM_QUAD));
+    }
+    w += 4u * HTVM_QUAD;
+    for (uint32_t tap = 0; tap < p->taps; tap++, x += p->in_tap) {
+        for (uint32_t at = 0; at < run; at += 4) {
+            for (uint32_t j = 0; j < HTVM_QUAD; j++, w += 4) {
+                for (uint32_t i = 0; i < pixels; i++) {
+                    int32_t *const s = sum + HTVM_QUAD * i + j;
+                    const uint32_t in = htvm_load4(x + i * p->in_pixel + at);
+                    *s = p->in_unsigned ? htvm_dot4_unsigned(in, htvm_load4(w), *s)
+                                        : htvm_dot4(in, htvm_load4(w), *s);
+                }
+            }
+        }
+    }
+    return w;
+}
+#endif
+
+HTVM_INLINE int32_t scaled(const htvm_quads_t *p, int32_t sum, const factors_t *f)
+{
+    if (p->scaling == HTVM_QUADS_NARROW) {
+        return htvm_limit(htvm_scale(sum, f->mul, f->add, (uint32_t)f->shift), p->low, p->high);
+    }
+    if (p->scaling == HTVM_QUADS_WIDE) {
+        return htvm_scale_wide(sum, f->mul, f->add, (uint32_t)f->shift, p->low, p->high);
+    }
+    sum = htvm_scale_tflite(sum, f->mul, f->shift);
+    return htvm_limit((int32_t)((uint32_t)sum + (uint32_t)f->add), p->low, p->high);
+}
+
+/* Computes one or two pixels of channels k to p->k - 1, with results of any kind in any order. */
+HTVM_INLINE void few(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t k,
+                     uint32_t pixels)
+{
+    const uint8_t *w = p->quads + k / HTVM_QUAD * htvm_quad_bytes(p->taps * p->words);
+    for (; k < p->k; k += HTVM_QUAD) {
+        int32_t sum[2 * HTVM_QUAD];
+        w = sums_of(p, in, w, pixels, sum);
+        for (uint32_t j = 0; j < HTVM_QUAD; j++, w += 12) {
+            if (k + j >= p->k) {
+                continue;
+            }
+            const factors_t f = {
+                (int32_t)htvm_load4(w), (int32_t)htvm_load4(w + 4), (int32_t)htvm_load4(w + 8),
+            };
+            uint8_t *const to = out + (k + j) * p->out_channel;
+            for (uint32_t i = 0; i < pixels; i++) {
+                const uint8_t byte = (uint8_t)scaled(p, sum[HTVM_QUAD * i + j], &f);
+                to[i * p->out_pixel] = p->table != NULL ? p->table[byte] : byte;
+            }
+        }
+    }
+}
+
+static void two(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t k)
+{
+    few(p, in, out, k, 2);
+}
+
+static void one(const htvm_quads_t *p, const uint8_t *in, uint8_t *out)
+{
+    few(p, in, out, 0, 1);
+}
+
+static void four(const htvm_quads_t *p, const uint8_t *in, uint8_t *out)
+{
+    uint32_t k = 0;
+#if HTVM_SIMD
+    if (p->scaling == HTVM_QUADS_NARROW && p->out_channel == 1 && p->k >= HTVM_QUAD) {
+        k = p->k & ~(HTVM_QUAD - 1u);
+        four_pixels(p, in, out, k / HTVM_QUAD);
+        if (p->table != NULL) {
+            for (uint32_t i = 0; i < PIXELS; i++) {
+                htvm_look_up(out + i * p->out_pixel, out + i * p->out_pixel, p->table, k);
+            }
+        }
+    }
+#endif
+    if (k != p->k) {
+        two(p, in, out, k);
+        two(p, in + 2 * p->in_pixel, out + 2 * p->out_pixel, k);
+    }
+}
+
+void htvm_quads(const htvm_quads_t *what, const uint8_t *in, uint8_t *out, uint32_t pixels)
+{
+    const uint32_t in_pixel = what->in_pixel, out_pixel = what->out_pixel;
+    for (; pixels >= PIXELS; pixels -= PIXELS) {
+        four(what, in, out);
+        in += PIXELS * in_pixel;
+        out += PIXELS * out_pixel;
+    }
+    if (pixels >= 2) {
+        two(what, in, out, 0);
+        in += 2 * in_pixel;
+        out += 2 * out_pixel;
+    }
+    if (pixels % 2 != 0) {
+        one(what, in, out);
+    }
+}
