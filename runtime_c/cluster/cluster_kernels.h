@@ -1,4 +1,4 @@
-/* Snitch cluster: kernels that all compute cores execute together.
+/* Kernels that all compute cores of a cluster execute together.
  *
  * Each is a cluster_kernel_t for cluster_run(): it takes one of the structs below, computes
  * one tile, and shares the rows among the cores (or the columns, if there are few rows).  All
@@ -8,6 +8,11 @@
  *
  * A requantization is clip((acc * mul + add) >> shift, low, high), shifts round down.  Data are
  * int8; flags say where an operand or a result is uint8.
+ *
+ * There are two sets of kernels: in plain C, and for cores with SIMD.  The latter have weights in
+ * records (simd/cluster_records.h) that include bias and requantization, so that `bias` and the first
+ * three fields and the arrays of `requant` are not used; they need `scratch`, and read up to 3 bytes
+ * behind operands.
  */
 #ifndef CLUSTER_KERNELS_H
 #define CLUSTER_KERNELS_H
@@ -53,6 +58,7 @@ typedef struct {
     uint32_t batch, rows, k, c;
     uint32_t flags;
     cluster_requant_t requant;
+    void *scratch; /* SIMD: cluster_matmul_scratch() bytes for each core, on a word */
 } cluster_matmul_t;
 
 /* out[i] = requant(sum of all in[n][i]); each operand has `elements` bytes. */
@@ -118,6 +124,7 @@ typedef struct {
     uint32_t out_pitch;  /* from one column to the next, at least k */
     uint32_t flags;
     cluster_requant_t requant;
+    void *scratch; /* SIMD: cluster_*_scratch() bytes for each core, on a word */
 } cluster_conv_t;
 
 /* out[c][r] = in[r][c]: rows of `columns` bytes become columns of `rows`; no gaps. */

@@ -33,3 +33,50 @@ void htvm_look_up(const uint8_t *in, uint8_t *out, const uint8_t *table, uint32_
         *out++ = table[*in++];
     }
 }
+
+void htvm_copy_words(uint8_t *out, const uint8_t *in, uint32_t count)
+{
+#if HTVM_SIMD
+    uint32_t a, b, c, d;
+    if (count >= LANES) {
+        __asm__ volatile(
+            HTVM_LOOP
+            ".insn r 0x2b, 4, 0, x10, %[blocks], x0\n" /* cv.count 0 */
+            "3: cv.lw %[a], (%[in]), 4\ncv.lw %[b], (%[in]), 4\n"
+            "cv.lw %[c], (%[in]), 4\ncv.lw %[d], (%[in]), 4\n"
+            "cv.sw %[a], (%[out]), 4\ncv.sw %[b], (%[out]), 4\n"
+            "cv.sw %[c], (%[out]), 4\ncv.sw %[d], (%[out]), 4\n"
+            "4:\n.option pop\n"
+            : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [in] "+&r"(in),
+              [out] "+&r"(out)
+            : [blocks] "r"(count / LANES)
+            : "memory");
+        count %= LANES;
+    }
+#endif
+    for (; count != 0; count--, in += 4, out += 4) {
+        htvm_store4(out, htvm_load4(in));
+    }
+}
+
+void htvm_copy(uint8_t *out, const uint8_t *in, uint32_t count)
+{
+    const uint32_t whole = count & ~3u;
+    htvm_copy_words(out, in, count / 4u);
+    for (uint32_t i = whole; i < count; i++) {
+        out[i] = in[i];
+    }
+}
+
+void htvm_fill_words(uint8_t *out, uint32_t word, uint32_t count)
+{
+    for (; count >= LANES; count -= LANES, out += 4u * LANES) {
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < LANES; i++) {
+            htvm_store4(out + 4u * i, word);
+        }
+    }
+    for (; count != 0; count--, out += 4) {
+        htvm_store4(out, word);
+    }
+}

@@ -7,5 +7,13 @@
 /* out[i] = table[in[i]]; in and out may be the same. */
 void htvm_look_up(const uint8_t *in, uint8_t *out, const uint8_t *table, uint32_t count);
 
+/* Copies `count` words; neither address need be aligned. */
+void htvm_copy_words(uint8_t *out, const uint8_t *in, uint32_t count);
+
+/* Copies `count` bytes. */
+void htvm_copy(uint8_t *out, const uint8_t *in, uint32_t count);
+
+/* Sets `count` words. */
+void htvm_fill_words(uint8_t *out, uint32_t word, uint32_t count);
 
 #endif

@@ -8,12 +8,10 @@
 
 #include "htvm_soc.h"
 #include "cluster_kernels.h"
+#include "cluster_share.h"
 
 /* The number of bytes after which the banks of L1 repeat. */
 #define CLUSTER_BANKS_BYTES (HTVM_CLUSTER_BANKS * HTVM_CLUSTER_BANK_BYTES)
-
-/* For functions that are specialised for their constant arguments. */
-#define CLUSTER_INLINE static inline __attribute__((always_inline))
 
 /* Generates nothing, but the compiler must have these values in registers here.  Without, it puts
  * the additions of unrolled sums into another order, moves loads up until registers run out, and
@@ -31,19 +29,6 @@ CLUSTER_INLINE void cluster_hold_all(int32_t *values, uint32_t lanes)
     for (uint32_t i = 0; i < lanes; i++) {
         CLUSTER_HOLD(values[i]);
     }
-}
-
-/* A core's share of `count` things: from begin to end - 1; it may be empty. */
-typedef struct {
-    uint32_t begin, end;
-} cluster_share_t;
-
-CLUSTER_INLINE cluster_share_t cluster_share(uint32_t count, uint32_t core, uint32_t cores)
-{
-    const uint32_t each = count / cores, left = count - each * cores;
-    const uint32_t begin = core * each + (core < left ? core : left);
-    const cluster_share_t share = {begin, begin + each + (core < left ? 1u : 0u)};
-    return share;
 }
 
 /* Returns how far from the beginning of n elements a core starts.  If all cores started at the

@@ -1,0 +1,91 @@
+"""Constants and scratch memory of the kernels for cores with SIMD.
+
+As in ``runtime_c/cluster/simd/cluster_records.h``; kernels of products read quads
+(``runtime_c/simd/htvm_quads.h``), depthwise convolutions a record for each channel
+(``runtime_c/simd/htvm_columns.h``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byoc_dory.layers import Array
+
+__all__ = [
+    "channel_bytes",
+    "conv2d_scratch",
+    "depthwise_scratch",
+    "matmul_scratch",
+    "pack_channels",
+    "pack_quads",
+    "quad_bytes",
+]
+
+_QUAD = 4  # channels
+
+
+def _words(size: int) -> int:
+    return -(-size // 4)
+
+
+def quad_bytes(window: int) -> int:
+    """Return the bytes of four channels whose windows have ``window`` bytes each."""
+    return 16 + 16 * _words(window) + 48
+
+
+def pack_quads(weights: Array, bias: Array, mul: Array, add: Array, shift: Array) -> Array:
+    """Return the records of all channels, four by four; uint8.
+
+    Args:
+        weights: [K][bytes of a window], int8, in the order of a window's bytes in memory.
+        bias, mul, add, shift: one entry for each channel.
+    """
+    k, window = weights.shape
+    quads, words = -(-k // _QUAD), _words(window)
+    whole = np.zeros((quads * _QUAD, 4 * words), np.int8)
+    whole[:k, :window] = weights
+    numbers = np.zeros((4, quads * _QUAD), "<i4")
+    numbers[:, :k] = bias, mul, add, shift
+    image = np.zeros((quads, quad_bytes(window)), np.uint8)
+    biases = np.ascontiguousarray(numbers[0].reshape(quads, _QUAD))
+    image[:, :16] = biases.view(np.uint8)
+    blocks = whole.reshape(quads, _QUAD, words, 4).transpose(0, 2, 1, 3)
+    image[:, 16:-48] = np.ascontiguousarray(blocks).view(np.uint8).reshape(quads, -1)
+    factors = np.ascontiguousarray(numbers[1:].T.reshape(quads, 3 * _QUAD))
+    image[:, -48:] = factors.view(np.uint8)
+    return image.reshape(-1)
+
+
+def channel_bytes(fy: int, fx: int) -> int:
+    """Return the bytes of a channel of a depthwise convolution."""
+    return 16 + 4 * fx * _words(fy)
+
+
+def pack_channels(weights: Array, bias: Array, mul: Array, add: Array, shift: Array) -> Array:
+    """Return the records of all channels of a depthwise convolution; uint8.
+
+    Args:
+        weights: [C][fy][fx], int8.
+        bias, mul, add, shift: one entry for each channel.
+    """
+    c, fy, fx = weights.shape
+    columns = np.zeros((c, fx, 4 * _words(fy)), np.int8)
+    columns[:, :, :fy] = weights.transpose(0, 2, 1)
+    numbers = np.stack([bias, mul, add, shift], axis=1).astype("<i4")
+    parts = [columns.reshape(c, -1).view(np.uint8), numbers.view(np.uint8).reshape(c, 16)]
+    return np.concatenate(parts, axis=1).reshape(-1)
+
+
+def conv2d_scratch(window: int, cores: int) -> int:
+    """Return the bytes of scratch memory for windows of ``window`` bytes."""
+    return cores * (16 * _words(window) + 16)
+
+
+def matmul_scratch(c: int, cores: int) -> int:
+    """Return the bytes of scratch memory of products of matrices."""
+    return cores * quad_bytes(c)
+
+
+def depthwise_scratch(fx: int, ox: int, stride: int, cores: int) -> int:
+    """Return the bytes of scratch memory of depthwise convolutions."""
+    return cores * 32 * ((ox - 1) * stride + fx)

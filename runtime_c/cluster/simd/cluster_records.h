@@ -1,0 +1,17 @@
+/* Layouts of constants, and scratch memory, of the kernels for cores with SIMD; as in
+ * byoc_dory/soc/cluster/records.py. */
+#ifndef CLUSTER_RECORDS_H
+#define CLUSTER_RECORDS_H
+
+#include "cluster_share.h"
+
+/* Weights of products are quads (htvm_quads.h), one after another: a window has fy * fx * c bytes. */
+CLUSTER_INLINE uint32_t cluster_words(uint32_t bytes) { return (bytes + 3u) / 4u; }
+
+/* Convolutions copy up to 4 windows. */
+CLUSTER_INLINE uint32_t cluster_conv2d_scratch(uint32_t window)
+{
+    return 16u * cluster_words(window) + 16u;
+}
+
+#endif

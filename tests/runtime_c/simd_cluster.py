@@ -1,0 +1,350 @@
+"""Helper: the cluster's kernels for SIMD on one simulated core, which plays all cores in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byoc_dory.soc.cluster import records
+from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
+from htvm.sim.iss import run_elf
+from tests.sim.bare import SCRIPT, bare_corev
+
+Array = npt.NDArray[Any]
+
+BASE = 0x8020_0000
+_FILL = 0xA5
+_GUARD = 64
+KERNELS = ("gemm", "conv2d", "depthwise", "matmul", "add", "map", "transpose")
+FLAGS = ("-mcpu=generic_rv32+m+c+zicsr+xcvmem+xcvalu+xcvmac+xcvsimd+xcvbi",)
+
+
+@dataclass(eq=False)
+class Case:
+    """One run of a kernel.
+
+    Attributes:
+        kernel: of `KERNELS`.
+        shape: in words.
+        units: multiply-accumulates, or elements.
+        words: its arguments.
+        result: what it must leave at `out`.
+        out: address of the result.
+    """
+
+    kernel: str
+    shape: str = ""
+    units: int = 0
+    words: Sequence[int] = ()
+    result: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
+    out: int = 0
+    _image: list[Array] = field(default_factory=list)
+    _ignored: tuple[int, int] = (0, 0)
+    _used: int = 0
+
+    def put(self, values: Array, align: int = 4) -> int:
+        """Place an operand; returns its address."""
+        at = self.room(values.nbytes, align)
+        self._image[-1][:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+        return at
+
+    def room(self, size: int, align: int = 4) -> int:
+        """Room for a result, with guards; returns its address."""
+        gap = -self._used % align + _GUARD
+        self._image += [np.full(gap, _FILL, np.uint8), np.full(size, _FILL, np.uint8)]
+        self._used += gap + size
+        return BASE + self._used - size
+
+    def scratch(self, size: int) -> int:
+        """Room of which the contents do not matter."""
+        at = self.room(size)
+        self._ignored = (at - BASE, at - BASE + size)
+        return at
+
+    def images(self) -> tuple[Array, Array]:
+        """The memory before and after."""
+        self.room(_GUARD)
+        before = np.concatenate(self._image)
+        before = np.pad(before, (0, -before.size % 4))
+        after = before.copy()
+        at = self.out - BASE
+        after[at : at + self.result.size] = self.result
+        return before, after
+
+    @property
+    def ignored(self) -> tuple[int, int]:
+        """Offsets between which memory may change."""
+        return self._ignored
+
+
+_START = """
+.section .text.start
+.globl _start
+_start:
+    la sp, stack_top
+    call main
+    li t0, 0x00100000
+    sw a0, 0(t0)
+1:  j 1b
+.section .rodata
+.balign 4
+.globl images
+images: .incbin "{blob}"
+.bss
+.align 4
+.zero 16384
+stack_top:
+"""
+
+_MAIN = """
+#include <stddef.h>
+#include "cluster_kernels.h"
+
+typedef void kernel_t(const void *, uint32_t, uint32_t);
+typedef struct {{
+    kernel_t *kernel;
+    uint32_t words[32];
+    uint32_t before, after, size, ignored, until;
+}} case_t;
+
+extern const uint8_t images[];
+static const case_t cases[] = {{
+{cases}
+}};
+static const uint32_t cores[] = {{ {cores} }};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+void *memset(void *to, int value, size_t size)
+{{
+    for (volatile uint8_t *at = to; size != 0; size--) {{
+        *at++ = (uint8_t)value;
+    }}
+    return to;
+}}
+
+void *memcpy(void *to, const void *from, size_t size)
+{{
+    const uint8_t *in = from;
+    for (volatile uint8_t *at = to; size != 0; size--) {{
+        *at++ = *in++;
+    }}
+    return to;
+}}
+
+static uint32_t cycles(void)
+{{
+    uint32_t now;
+    __asm__ volatile("csrr %0, mcycle" : "=r"(now) : : "memory");
+    return now;
+}}
+
+static void put(uint32_t value)
+{{
+    volatile uint8_t *const console = (volatile uint8_t *)0x10000000u;
+    for (int digit = 28; digit >= 0; digit -= 4) {{
+        *console = (uint8_t)"0123456789abcdef"[value >> digit & 15u];
+    }}
+    *console = '\\n';
+}}
+
+static void nothing(const void *args, uint32_t core, uint32_t count)
+{{
+    (void)args;
+    (void)core;
+    (void)count;
+    __asm__ volatile("");
+}}
+
+static uint32_t timed(kernel_t *volatile kernel, const void *words, uint32_t core, uint32_t count)
+{{
+    kernel_t *const called = kernel;
+    const uint32_t start = cycles();
+    called(words, core, count);
+    return cycles() - start;
+}}
+
+int main(void)
+{{
+    uint8_t *const memory = (uint8_t *){base}u;
+    __asm__ volatile("csrw mcountinhibit, zero");
+    const uint32_t call = timed(nothing, NULL, 0, 0);
+    for (uint32_t i = 0; i < COUNT(cases); i++) {{
+        const case_t *const c = cases + i;
+        for (uint32_t n = 0; n < COUNT(cores); n++) {{
+            memcpy(memory, images + c->before, c->size);
+            for (uint32_t core = 0; core < cores[n]; core++) {{
+                put(timed(c->kernel, c->words, core, cores[n]) - call);
+            }}
+            uint32_t wrong = 0;
+            for (uint32_t at = 0; at < c->size; at++) {{
+                if (memory[at] != images[c->after + at] && (at < c->ignored || at >= c->until)) {{
+                    wrong = at + 1;
+                    break;
+                }}
+            }}
+            put(wrong);
+        }}
+    }}
+    return 0;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a case with some number of cores.
+
+    Attributes:
+        wrong: 0, or 1 + the offset of the first wrong byte.
+        cycles: of each core.
+    """
+
+    wrong: int
+    cycles: tuple[int, ...]
+
+
+def run(
+    cases: Sequence[Case], folder: Path, cores: Sequence[int] = (1, 8), simd: bool = True
+) -> list[list[Outcome]]:
+    """Run cases one after another, each with every number of cores."""
+    start, main, script = folder / "start.S", folder / "main.c", folder / "program.ld"
+    blob, entries, at = [], [], 0
+    for case in cases:
+        before, after = case.images()
+        words = [word & 0xFFFFFFFF for word in case.words]
+        words += [0] * (32 - len(words))
+        numbers = (at, at + before.size, before.size, *case.ignored)
+        text = ", ".join(f"{word}u" for word in words)
+        tail = ", ".join(f"{number}u" for number in numbers)
+        entries.append(f"    {{cluster_{case.kernel}, {{{text}}}, {tail}}},")
+        blob += [before, after]
+        at += 2 * before.size
+    (folder / "images.bin").write_bytes(np.concatenate(blob).tobytes())
+    start.write_text(_START.format(blob=folder / "images.bin"))
+    main.write_text(
+        _MAIN.format(
+            cases="\n".join(entries), cores=", ".join(f"{n}u" for n in cores), base=BASE
+        )
+    )
+    script.write_text(SCRIPT.replace(".rodata", ".rodata"))
+    root = runtime_c()
+    folders = [root / "cluster", root / "cluster" / "simd", root / "simd"]
+    sources = [path for part in folders[1:] for path in sorted(part.glob("*.c"))]
+    program = Compiler.zig().compile_rv32(
+        [start, main, *sources],
+        folder / "program.elf",
+        folders,
+        script,
+        (*(FLAGS if simd else ()), "-Wall", "-Wextra", "-Werror"),
+    )
+    output = run_elf(program, bare_corev()).output.decode().split()
+    numbers = [int(word, 16) for word in output]
+    outcomes, at = [], 0
+    for _ in cases:
+        found = []
+        for n in cores:
+            found.append(Outcome(numbers[at + n], tuple(numbers[at : at + n])))
+            at += n + 1
+        outcomes.append(found)
+    return outcomes
+
+
+# ------------------------------------------------------------------------------ cases
+
+IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 8, 16, 32
+Rng = np.random.Generator
+
+
+def _int8(rng: Rng, *shape: int) -> Array:
+    return rng.integers(-128, 128, shape).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A random requantization of each channel."""
+
+    bias: Array
+    mul: Array
+    add: Array
+    shift: Array
+
+    def __call__(self, acc: Array) -> Array:
+        scaled = ((acc + self.bias) * self.mul + self.add) >> self.shift
+        return np.clip(scaled, -128, 127).astype(np.int8).view(np.uint8)
+
+    @classmethod
+    def drawn(cls, rng: Rng, k: int, terms: int) -> Scaling:
+        """One that spreads sums of `terms` products over most of int8."""
+        spread = max(int(np.sqrt(terms) * 74 * 74), 1)
+        shift = np.full(k, 14) + rng.integers(0, 2, k)
+        mul = (rng.uniform(0.5, 1.5, k) * 2.0**shift * 60 / spread).astype(np.int64) + 1
+        return cls(rng.integers(-1000, 1000, k), mul, rng.integers(-(2**19), 2**19, k), shift)
+
+    def numbers(self) -> tuple[Array, Array, Array, Array]:
+        """Bias, mul, add, shift."""
+        return self.bias, self.mul, self.add, self.shift
+
+
+_LIMITS = (0, 0, 0, -128, 127, 0, 0, 0)
+
+
+def gemm(rng: Rng, rows: int, k: int, c: int) -> Case:
+    """A product of a matrix with weights."""
+    case = Case("gemm", f"{rows} x {k} x {c}", rows * k * c)
+    x, weight, scaling = _int8(rng, rows, c), _int8(rng, k, c), Scaling.drawn(rng, k, c)
+    at, weights = case.put(x), case.put(records.pack_quads(weight, *scaling.numbers()))
+    case.out = case.room(rows * k)
+    case.words = [at, weights, 0, case.out, 0, rows, k, c, c, k, PER_CHANNEL, *_LIMITS]
+    case.result = scaling(x.astype(np.int64) @ weight.astype(np.int64).T).reshape(-1)
+    return case
+
+
+def conv(
+    rng: Rng,
+    k: int,
+    c: int,
+    size: tuple[int, int],
+    taps: tuple[int, int] = (3, 3),
+    stride: int = 1,
+    pad: tuple[int, int] | None = None,
+) -> Case:
+    """A convolution with padding as TensorFlow's SAME; depthwise where k is 0."""
+    (iy, ix), (fy, fx) = size, taps
+    oy, ox = -(-iy // stride), -(-ix // stride)
+    missing = [max((o - 1) * stride + f - i, 0) for o, f, i in ((oy, fy, iy), (ox, fx, ix))]
+    top, left = pad or (missing[0] // 2, missing[1] // 2)
+    results = k or c
+    name = "conv2d" if k else "depthwise"
+    inner = fy * fx * (c if k else 1)
+    shape = f"{fy} x {fx} / {stride}, {c} -> {results}, {oy} x {ox}"
+    case = Case(name, shape, oy * ox * results * inner)
+    x, weight = _int8(rng, iy, ix, c), _int8(rng, *((k,) if k else ()), fy, fx, c)
+    scaling = Scaling.drawn(rng, results, inner)
+    at = case.put(x)
+    if k:
+        weights = records.pack_quads(weight.reshape(k, -1), *scaling.numbers())
+        scratch = case.scratch(records.conv2d_scratch(fy * fx * c, 8))
+    else:
+        weights = records.pack_channels(weight.transpose(2, 0, 1), *scaling.numbers())
+        scratch = case.scratch(records.depthwise_scratch(fx, ox, stride, 8))
+    place = case.put(weights)
+    case.out = case.room(oy * ox * results)
+    case.words = [
+        at, place, 0, case.out, results, c, iy, ix, oy, ox, fy, fx, stride, stride, top, left, c,
+        results, PER_CHANNEL, *_LIMITS, scratch,
+    ]  # fmt: skip
+    padded = np.pad(x.astype(np.int64), ((top, fy * stride), (left, fx * stride), (0, 0)))
+    acc = np.zeros((oy, ox, results), np.int64)
+    for y in range(fy):
+        for z in range(fx):
+            part = padded[y : y + oy * stride : stride, z : z + ox * stride : stride][:oy, :ox]
+            taps_at = weight[..., y, z, :].astype(np.int64)
+            acc += part @ taps_at.T if k else part * taps_at
+    case.result = scaling(acc).reshape(-1)
+    return case
