@@ -59,6 +59,44 @@ void htvm_copy_words(uint8_t *out, const uint8_t *in, uint32_t count)
     }
 }
 
+#if HTVM_SIMD
+/* Rows of up to three words. */
+#define SHORT_ROWS(loads, stores)                                                                  \
+    __asm__ volatile(HTVM_LOOP                                                                     \
+                     ".insn r 0x2b, 4, 0, x10, %[rows], x0\n" /* cv.count 0 */                     \
+                     "3: " loads "add %[in], %[in], %[in_row]\n" stores                            \
+                     "add %[out], %[out], %[out_row]\n"                                            \
+                     "4:\n.option pop\n"                                                           \
+                     : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [in] "+&r"(in),                   \
+                       [out] "+&r"(out)                                                            \
+                     : [rows] "r"(p->rows), [in_row] "r"(p->in_row), [out_row] "r"(p->out_row)     \
+                     : "memory")
+#endif
+
+void htvm_copy_rows(const htvm_copy_rows_t *p, uint8_t *out, const uint8_t *in)
+{
+#if HTVM_SIMD
+    uint32_t a, b, c;
+    if (p->words == 1) {
+        SHORT_ROWS("lw %[a], 0(%[in])\n", "sw %[a], 0(%[out])\n");
+        return;
+    }
+    if (p->words == 2) {
+        SHORT_ROWS("lw %[a], 0(%[in])\nlw %[b], 4(%[in])\n",
+                   "sw %[a], 0(%[out])\nsw %[b], 4(%[out])\n");
+        return;
+    }
+    if (p->words == 3) {
+        SHORT_ROWS("lw %[a], 0(%[in])\nlw %[b], 4(%[in])\nlw %[c], 8(%[in])\n",
+                   "sw %[a], 0(%[out])\nsw %[b], 4(%[out])\nsw %[c], 8(%[out])\n");
+        return;
+    }
+#endif
+    for (uint32_t i = 0; i < p->rows; i++) {
+        htvm_copy_words(out + i * p->out_row, in + i * p->in_row, p->words);
+    }
+}
+
 void htvm_copy(uint8_t *out, const uint8_t *in, uint32_t count)
 {
     const uint32_t whole = count & ~3u;

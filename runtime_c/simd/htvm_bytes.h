@@ -10,6 +10,14 @@ void htvm_look_up(const uint8_t *in, uint8_t *out, const uint8_t *table, uint32_
 /* Copies `count` words; neither address need be aligned. */
 void htvm_copy_words(uint8_t *out, const uint8_t *in, uint32_t count);
 
+/* Copies rows of words; none of the addresses need be aligned. */
+typedef struct {
+    uint32_t rows, words;     /* both at least 1 */
+    uint32_t in_row, out_row; /* distances in bytes */
+} htvm_copy_rows_t;
+
+void htvm_copy_rows(const htvm_copy_rows_t *what, uint8_t *out, const uint8_t *in);
+
 /* Copies `count` bytes. */
 void htvm_copy(uint8_t *out, const uint8_t *in, uint32_t count);
 

@@ -17,24 +17,21 @@ typedef struct {
     int32_t mul, add, shift;
 } factors_t;
 
+#define FACTORS_BYTES 64u /* with the biases */
+
+HTVM_INLINE uint32_t quad_bytes(const htvm_quads_t *p)
+{
+    return p->before + 4u * HTVM_QUAD * p->taps * p->words + p->after + FACTORS_BYTES;
+}
+
 #if HTVM_SIMD
 #define DOTS(op, w, t0, t1, t2, t3)                                                                \
     op " %[" t0 "], %[a], %[" w "]\n" op " %[" t1 "], %[b], %[" w "]\n"                             \
     op " %[" t2 "], %[c], %[" w "]\n" op " %[" t3 "], %[d], %[" w "]\n"
 
-/* s[4 * pixel + channel] = bias[channel] + x[pixel] . w[channel].  Loop 0 goes through a run, loop 1
- * through the taps.  The pointer x goes from pixel to pixel and back; what does not fit into
- * registers is read from the stack. */
-#define SUMS_4X4(op)                                                                               \
-    "cv.lw %[s0], (%[w]), 4\ncv.lw %[s1], (%[w]), 4\n"                                              \
-    "cv.lw %[s2], (%[w]), 4\ncv.lw %[s3], (%[w]), 4\n"                                              \
-    "lw %[a], %[taps]\nlw %[f], %[words]\n"                                                         \
-    "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n"                          \
-    "mv %[s8], %[s0]\nmv %[s9], %[s1]\nmv %[s10], %[s2]\nmv %[s11], %[s3]\n"                        \
-    "mv %[s12], %[s0]\nmv %[s13], %[s1]\nmv %[s14], %[s2]\nmv %[s15], %[s3]\n"                      \
-    ".insn r 0x2b, 4, 0, x11, %[a], x0\n" /* cv.count 1, a */                                      \
-    "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0, f */                                   \
-    "3: cv.lw %[a], (%[x]), %[step]\n"                                                             \
+/* The products of one word of four pixels with those of four channels. */
+#define BODY_4X4(op)                                                                               \
+    "cv.lw %[a], (%[x]), %[step]\n"                                                                \
     "cv.lw %[f], (%[w]), 4\n"                                                                       \
     "cv.lw %[b], (%[x]), %[step]\n"                                                                \
     "cv.lw %[c], (%[x]), %[step]\n"                                                                \
@@ -42,7 +39,18 @@ typedef struct {
     "cv.lw %[g], (%[w]), 4\n" DOTS(op, "f", "s0", "s4", "s8", "s12")                                \
     "cv.lw %[f], (%[w]), 4\n" DOTS(op, "g", "s1", "s5", "s9", "s13")                                \
     "cv.lw %[g], (%[w]), 4\n" DOTS(op, "f", "s2", "s6", "s10", "s14")                               \
-    DOTS(op, "g", "s3", "s7", "s11", "s15")                                                        \
+    DOTS(op, "g", "s3", "s7", "s11", "s15")
+
+/* s[4 * pixel + channel] = x[pixel] . w[channel], of at least two words: the first one sets the sums.
+ * Loop 0 goes through a run, loop 1 through the taps.  The pointer x goes from pixel to pixel and
+ * back; what does not fit into registers is read from the stack. */
+#define SUMS_4X4(kind)                                                                             \
+    "lw %[a], %[taps]\nnop\n"                                                                      \
+    ".insn r 0x2b, 4, 0, x11, %[a], x0\n" /* cv.count 1, a */                                      \
+    BODY_4X4("cv.dot" kind ".b")                                                                   \
+    "lw %[f], %[first]\nnop\n"                                                                     \
+    "2: .insn r 0x2b, 4, 0, x10, %[f], x0\n" /* cv.count 0, f */                                   \
+    "3:\n" BODY_4X4("cv.sdot" kind ".b")                                                           \
     "4: lw %[a], %[next]\n"                                                                        \
     "lw %[f], %[words]\n"                                                                           \
     "add %[x], %[x], %[a]\n"                                                                       \
@@ -66,21 +74,22 @@ typedef struct {
 
 /* Four pixels of `quads` whole quads.  All in one statement, because between two a compiler moves the
  * sums to memory and back. */
-#define FOUR_PIXELS(name, op, clip)                                                                \
+#define FOUR_PIXELS(name, kind, clip)                                                                \
     static void name(const htvm_quads_t *p, const uint8_t *x, uint8_t *out, uint32_t quads)        \
     {                                                                                              \
         const uint32_t step = p->in_pixel, back = 4u - 3u * step, taps = p->taps;                  \
         const uint32_t words = p->words, next = p->in_tap - 4u * words;                            \
-        const uint32_t rewind = 0u - taps * p->in_tap;                                             \
+        const uint32_t first = words - 1u, rewind = 0u - taps * p->in_tap;                         \
+        const uint32_t after = p->after, again = p->before + 16u;                                  \
         const uint32_t row = p->out_pixel, forth = 4u - 3u * row;                                  \
         const int32_t low = p->low, high = p->high;                                                \
-        const uint8_t *w = p->quads;                                                               \
-        const uint8_t *const end = w + quads * htvm_quad_bytes(taps * words);                      \
+        const uint8_t *w = p->quads + p->before;                                                   \
+        const uint8_t *const end = w + quads * quad_bytes(p);                                      \
         uint32_t a, b, c, d, f, g;                                                                 \
         int32_t s[HTVM_QUAD * PIXELS];                                                             \
         __asm__ volatile(                                                                          \
-            HTVM_LOOPS "0:\n" SUMS_4X4(op)                                                          \
-            "lw %[c], %[high]\nlw %[f], %[low]\n"                                                  \
+            HTVM_LOOPS "0:\n" SUMS_4X4(kind)                                                        \
+            "lw %[a], %[after]\nlw %[c], %[high]\nlw %[f], %[low]\nadd %[w], %[w], %[a]\n"         \
             REQUANTIZE(clip, "s0", "s4", "s8", "s12") REQUANTIZE(clip, "s1", "s5", "s9", "s13")     \
             REQUANTIZE(clip, "s2", "s6", "s10", "s14") REQUANTIZE(clip, "s3", "s7", "s11", "s15")   \
             "lw %[a], %[row]\nlw %[b], %[forth]\nlw %[c], %[end]\nlw %[d], %[rewind]\n"             \
@@ -88,7 +97,7 @@ typedef struct {
             PACK("s8", "s9", "s10", "s11") PACK("s12", "s13", "s14", "s15")                        \
             "cv.sw %[s0], (%[out]), %[a]\ncv.sw %[s4], (%[out]), %[a]\n"                           \
             "cv.sw %[s8], (%[out]), %[a]\ncv.sw %[s12], (%[out]), %[b]\n"                          \
-            "add %[x], %[x], %[d]\nbne %[w], %[c], 0b\n"                                           \
+            "lw %[g], %[again]\nadd %[x], %[x], %[d]\nadd %[w], %[w], %[g]\nbne %[w], %[c], 0b\n"                                           \
             ".option pop\n"                                                                        \
             : [s0] "=&r"(s[0]), [s1] "=&r"(s[1]), [s2] "=&r"(s[2]), [s3] "=&r"(s[3]),              \
               [s4] "=&r"(s[4]), [s5] "=&r"(s[5]), [s6] "=&r"(s[6]), [s7] "=&r"(s[7]),              \
@@ -97,17 +106,17 @@ typedef struct {
               [x] "+&r"(x), [w] "+&r"(w), [out] "+&r"(out), [a] "=&r"(a), [b] "=&r"(b),            \
               [c] "=&r"(c), [d] "=&r"(d), [f] "=&r"(f), [g] "=&r"(g)                               \
             : [step] "r"(step), [back] "r"(back), [taps] "m"(taps), [words] "m"(words),            \
-              [next] "m"(next), [rewind] "m"(rewind), [row] "m"(row), [forth] "m"(forth),          \
+              [first] "m"(first), [next] "m"(next), [rewind] "m"(rewind), [after] "m"(after), [again] "m"(again), [row] "m"(row), [forth] "m"(forth),          \
               [low] "m"(low), [high] "m"(high), [end] "m"(end)                                     \
             : "memory");                                                                           \
     }
 
-FOUR_PIXELS(signed_to_signed, "cv.sdotsp.b", CLIP_SIGNED)
-FOUR_PIXELS(signed_to_unsigned, "cv.sdotsp.b", CLIP_UNSIGNED)
-FOUR_PIXELS(signed_to_limits, "cv.sdotsp.b", CLIP_LIMITS)
-FOUR_PIXELS(unsigned_to_signed, "cv.sdotusp.b", CLIP_SIGNED)
-FOUR_PIXELS(unsigned_to_unsigned, "cv.sdotusp.b", CLIP_UNSIGNED)
-FOUR_PIXELS(unsigned_to_limits, "cv.sdotusp.b", CLIP_LIMITS)
+FOUR_PIXELS(signed_to_signed, "sp", CLIP_SIGNED)
+FOUR_PIXELS(signed_to_unsigned, "sp", CLIP_UNSIGNED)
+FOUR_PIXELS(signed_to_limits, "sp", CLIP_LIMITS)
+FOUR_PIXELS(unsigned_to_signed, "usp", CLIP_SIGNED)
+FOUR_PIXELS(unsigned_to_unsigned, "usp", CLIP_UNSIGNED)
+FOUR_PIXELS(unsigned_to_limits, "usp", CLIP_LIMITS)
 
 static void four_pixels(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t quads)
 {
@@ -131,8 +140,8 @@ static void four_pixels(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, 
 #define TWO_SUMS(op)                                                                               \
     __asm__ volatile(                                                                              \
         HTVM_LOOPS                                                                                 \
-        "cv.lw %[s0], (%[w]), 4\ncv.lw %[s1], (%[w]), 4\n"                                          \
-        "cv.lw %[s2], (%[w]), 4\ncv.lw %[s3], (%[w]), 4\n"                                          \
+        "lw %[s0], 0(%[bias])\nlw %[s1], 4(%[bias])\n"                                             \
+        "lw %[s2], 8(%[bias])\nlw %[s3], 12(%[bias])\n"                                            \
         "mv %[s4], %[s0]\nmv %[s5], %[s1]\nmv %[s6], %[s2]\nmv %[s7], %[s3]\n"                      \
         ".insn r 0x2b, 4, 0, x11, %[taps], x0\n"     /* cv.count 1 */                              \
         "2: .insn r 0x2b, 4, 0, x10, %[words], x0\n" /* cv.count 0 */                              \
@@ -150,15 +159,15 @@ static void four_pixels(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, 
           [x] "+&r"(x), [w] "+&r"(w), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),      \
           [f] "=&r"(f), [g] "=&r"(g)                                                               \
         : [words] "r"(words), [next] "r"(next), [step] "r"(step), [back] "r"(back),                \
-          [taps] "r"(p->taps)                                                                      \
+          [taps] "r"(p->taps), [bias] "r"(bias)                                                                      \
         : "memory")
 
 /* The same of one pixel. */
 #define ONE_SUM(op)                                                                                \
     __asm__ volatile(                                                                              \
         HTVM_LOOPS                                                                                 \
-        "cv.lw %[s0], (%[w]), 4\ncv.lw %[s1], (%[w]), 4\n"                                          \
-        "cv.lw %[s2], (%[w]), 4\ncv.lw %[s3], (%[w]), 4\n"                                          \
+        "lw %[s0], 0(%[bias])\nlw %[s1], 4(%[bias])\n"                                             \
+        "lw %[s2], 8(%[bias])\nlw %[s3], 12(%[bias])\n"                                            \
         ".insn r 0x2b, 4, 0, x11, %[taps], x0\n"                                                   \
         "2: .insn r 0x2b, 4, 0, x10, %[words], x0\n"                                               \
         "3: cv.lw %[a], (%[x]), 4\n"                                                               \
@@ -171,12 +180,12 @@ static void four_pixels(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, 
         : [s0] "=&r"(sum[0]), [s1] "=&r"(sum[1]), [s2] "=&r"(sum[2]), [s3] "=&r"(sum[3]),          \
           [x] "+&r"(x), [w] "+&r"(w), [a] "=&r"(a), [c] "=&r"(c), [d] "=&r"(d), [f] "=&r"(f),      \
           [g] "=&r"(g)                                                                             \
-        : [words] "r"(words), [next] "r"(next), [taps] "r"(p->taps)                                \
+        : [words] "r"(words), [next] "r"(next), [taps] "r"(p->taps), [bias] "r"(bias)                                \
         : "memory")
 
-/* Sums of one or two pixels; returns where the factors are. */
-HTVM_INLINE const uint8_t *sums_of(const htvm_quads_t *p, const uint8_t *x, const uint8_t *w,
-                                   uint32_t pixels, int32_t *sum)
+/* Sums of one or two pixels with the quad at w. */
+HTVM_INLINE void sums_of(const htvm_quads_t *p, const uint8_t *x, const uint8_t *w,
+                         const uint8_t *bias, uint32_t pixels, int32_t *sum)
 {
     const uint32_t step = p->in_pixel, back = 4u - step;
     const uint32_t words = p->words, next = p->in_tap - 4u * words;
@@ -190,17 +199,15 @@ HTVM_INLINE const uint8_t *sums_of(const htvm_quads_t *p, const uint8_t *x, cons
     } else {
         ONE_SUM("cv.sdotsp.b");
     }
-    return w;
 }
 #else
-HTVM_INLINE const uint8_t *sums_of(const htvm_quads_t *p, const uint8_t *x, const uint8_t *w,
-                                   uint32_t pixels, int32_t *sum)
+HTVM_INLINE void sums_of(const htvm_quads_t *p, const uint8_t *x, const uint8_t *w,
+                         const uint8_t *bias, uint32_t pixels, int32_t *sum)
 {
     const uint32_t run = 4u * p->words;
     for (uint32_t at = 0; at < HTVM_QUAD * pixels; at++) {
-        sum[at] = (int32_t)htvm_load4(w + 4u * (at % HTVM_QUAD));
+        sum[at] = (int32_t)htvm_load4(bias + 4u * (at % HTVM_QUAD));
     }
-    w += 4u * HTVM_QUAD;
     for (uint32_t tap = 0; tap < p->taps; tap++, x += p->in_tap) {
         for (uint32_t at = 0; at < run; at += 4) {
             for (uint32_t j = 0; j < HTVM_QUAD; j++, w += 4) {
@@ -213,7 +220,6 @@ HTVM_INLINE const uint8_t *sums_of(const htvm_quads_t *p, const uint8_t *x, cons
             }
         }
     }
-    return w;
 }
 #endif
 
@@ -233,16 +239,16 @@ HTVM_INLINE int32_t scaled(const htvm_quads_t *p, int32_t sum, const factors_t *
 HTVM_INLINE void few(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t k,
                      uint32_t pixels)
 {
-    const uint8_t *w = p->quads + k / HTVM_QUAD * htvm_quad_bytes(p->taps * p->words);
-    for (; k < p->k; k += HTVM_QUAD) {
+    const uint32_t bytes = quad_bytes(p);
+    const uint8_t *quad = p->quads + k / HTVM_QUAD * bytes;
+    for (; k < p->k; k += HTVM_QUAD, quad += bytes) {
+        const uint8_t *at = quad + bytes - FACTORS_BYTES;
+        const uint32_t count = p->k - k < HTVM_QUAD ? p->k - k : HTVM_QUAD;
         int32_t sum[2 * HTVM_QUAD];
-        w = sums_of(p, in, w, pixels, sum);
-        for (uint32_t j = 0; j < HTVM_QUAD; j++, w += 12) {
-            if (k + j >= p->k) {
-                continue;
-            }
+        sums_of(p, in, quad + p->before, at + 12u * HTVM_QUAD, pixels, sum);
+        for (uint32_t j = 0; j < count; j++, at += 12) {
             const factors_t f = {
-                (int32_t)htvm_load4(w), (int32_t)htvm_load4(w + 4), (int32_t)htvm_load4(w + 8),
+                (int32_t)htvm_load4(at), (int32_t)htvm_load4(at + 4), (int32_t)htvm_load4(at + 8),
             };
             uint8_t *const to = out + (k + j) * p->out_channel;
             for (uint32_t i = 0; i < pixels; i++) {
@@ -267,7 +273,8 @@ static void four(const htvm_quads_t *p, const uint8_t *in, uint8_t *out)
 {
     uint32_t k = 0;
 #if HTVM_SIMD
-    if (p->scaling == HTVM_QUADS_NARROW && p->out_channel == 1 && p->k >= HTVM_QUAD) {
+    if (p->scaling == HTVM_QUADS_NARROW && p->out_channel == 1 && p->k >= HTVM_QUAD &&
+        p->words >= 2) {
         k = p->k & ~(HTVM_QUAD - 1u);
         four_pixels(p, in, out, k / HTVM_QUAD);
         if (p->table != NULL) {

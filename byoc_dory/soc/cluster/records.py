@@ -30,30 +30,38 @@ def _words(size: int) -> int:
 
 def quad_bytes(window: int) -> int:
     """Return the bytes of four channels whose windows have ``window`` bytes each."""
-    return 16 + 16 * _words(window) + 48
+    return 16 * _words(window) + 64
 
 
-def pack_quads(weights: Array, bias: Array, mul: Array, add: Array, shift: Array) -> Array:
+def pack_quads(
+    weights: Array, bias: Array, mul: Array, add: Array, shift: Array, *, wide: bool = False
+) -> Array:
     """Return the records of all channels, four by four; uint8.
 
     Args:
         weights: [K][bytes of a window], int8, in the order of a window's bytes in memory.
         bias, mul, add, shift: one entry for each channel.
+        wide: requantization leaves 32 bits, so that biases cannot be a part of ``add``.
     """
     k, window = weights.shape
     quads, words = -(-k // _QUAD), _words(window)
     whole = np.zeros((quads * _QUAD, 4 * words), np.int8)
     whole[:k, :window] = weights
-    numbers = np.zeros((4, quads * _QUAD), "<i4")
-    numbers[:, :k] = bias, mul, add, shift
-    image = np.zeros((quads, quad_bytes(window)), np.uint8)
-    biases = np.ascontiguousarray(numbers[0].reshape(quads, _QUAD))
-    image[:, :16] = biases.view(np.uint8)
     blocks = whole.reshape(quads, _QUAD, words, 4).transpose(0, 2, 1, 3)
-    image[:, 16:-48] = np.ascontiguousarray(blocks).view(np.uint8).reshape(quads, -1)
-    factors = np.ascontiguousarray(numbers[1:].T.reshape(quads, 3 * _QUAD))
-    image[:, -48:] = factors.view(np.uint8)
-    return image.reshape(-1)
+    factors = np.zeros((quads * _QUAD, 3), "<i4")
+    rest = np.zeros(quads * _QUAD, "<i4")
+    factors[:k, 0], factors[:k, 2] = mul, shift
+    factors[:k, 1] = add if wide else _folded(bias, mul, add)
+    rest[:k] = bias if wide else 0
+    parts = (np.ascontiguousarray(blocks), factors, rest)
+    images = [part.view(np.uint8).reshape(quads, -1) for part in parts]
+    return np.concatenate(images, axis=1).reshape(-1)
+
+
+def _folded(bias: Array, mul: Array, add: Array) -> Array:
+    """Return ``bias * mul + add``, wrapped around at 32 bits as the kernels' sums are."""
+    product = np.asarray(bias, np.int64) * np.asarray(mul, np.int64) + np.asarray(add, np.int64)
+    return product.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
 def channel_bytes(fy: int, fx: int) -> int:

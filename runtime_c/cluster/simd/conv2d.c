@@ -1,19 +1,22 @@
 /* cluster_conv2d for cores with SIMD.
  *
  * As pixels lie side by side, the taps of a row are one run of bytes, and windows are read where they
- * are.  The exceptions are those that leave the input, and filters whose rows are no multiple of
- * words: then the windows of four pixels are copied to scratch memory. */
+ * are; rows of taps outside of the input are left out.  Pixels whose windows leave the input on the
+ * left or right read a copy of its rows with zeros beside them.  If the rows of a filter are no
+ * multiple of words, or pixels are not in one row, whole windows are copied. */
 #include "cluster_kernels.h"
 #include "cluster_records.h"
 #include "cluster_split.h"
 #include "htvm_bytes.h"
 #include "htvm_quads.h"
 
+#define PIXELS 4u
+
 typedef struct {
     const cluster_conv_t *conv;
-    htvm_quads_t direct, copied; /* on the input, and on windows in scratch memory */
+    htvm_quads_t runs, copied; /* on rows of the input, and on windows in scratch memory */
     uint8_t *scratch;
-    bool any_direct;
+    bool has_runs;
     /* Output rows and columns whose windows are inside the input: from begin to end - 1. */
     cluster_share_t rows, columns;
 } convolution_t;
@@ -46,73 +49,153 @@ static window_t window_of(uint32_t start, uint32_t pad, uint32_t taps, uint32_t 
     return window;
 }
 
-/* Copies the window of output pixel (y, x). */
+static window_t rows_of(const cluster_conv_t *v, uint32_t y)
+{
+    return window_of(y * v->stride_y, v->pad_top, v->fy, v->iy);
+}
+
+/* Copies the windows of `count` pixels from column x on, which are inside. */
+static void copy_inside(const convolution_t *c, uint32_t y, uint32_t x, uint32_t count, uint8_t *to)
+{
+    const cluster_conv_t *const v = c->conv;
+    const uint32_t row = y * v->stride_y - v->pad_top, column = x * v->stride_x - v->pad_left;
+    const htvm_copy_rows_t copy = {
+        v->fy, cluster_words(v->fx * v->c), v->ix * v->in_pitch, v->fx * v->c,
+    };
+    const uint8_t *from = (const uint8_t *)v->in + (row * v->ix + column) * v->in_pitch;
+    for (; count != 0; count--, from += v->stride_x * v->in_pitch, to += c->copied.in_pixel) {
+        /* What is copied beyond a row is overwritten, or multiplied by 0. */
+        htvm_copy_rows(&copy, to, from);
+    }
+}
+
+/* Copies the window of a pixel that leaves the input, or has gaps. */
 static void copy_window(const convolution_t *c, uint32_t y, uint32_t x, uint8_t *to)
 {
     const cluster_conv_t *const v = c->conv;
-    const window_t rows = window_of(y * v->stride_y, v->pad_top, v->fy, v->iy);
+    const window_t rows = rows_of(v, y);
     const window_t columns = window_of(x * v->stride_x, v->pad_left, v->fx, v->ix);
     const uint32_t row = v->fx * v->c, in_row = v->ix * v->in_pitch;
-    const uint8_t *from = (const uint8_t *)v->in + rows.at * in_row + columns.at * v->in_pitch;
-    const bool whole = columns.count == v->fx;
-    if (!whole || rows.count != v->fy) {
-        htvm_fill_words(to, 0, c->copied.words);
-    }
+    const uint8_t *from = (const uint8_t *)v->in + (rows.at * v->ix + columns.at) * v->in_pitch;
+    htvm_fill_words(to, 0, c->copied.words);
     to += rows.tap * row + columns.tap * v->c;
     for (uint32_t i = 0; i < rows.count; i++, from += in_row, to += row) {
-        if (v->in_pitch != v->c) {
-            for (uint32_t j = 0; j < columns.count; j++) {
-                htvm_copy(to + j * v->c, from + j * v->in_pitch, v->c);
-            }
-        } else if (whole && rows.count == v->fy) {
-            /* What is copied beyond the row is overwritten, or multiplied by 0. */
-            htvm_copy_words(to, from, cluster_words(row));
-        } else {
+        if (v->in_pitch == v->c) {
             htvm_copy(to, from, columns.count * v->c);
+            continue;
+        }
+        for (uint32_t j = 0; j < columns.count; j++) {
+            htvm_copy(to + j * v->c, from + j * v->in_pitch, v->c);
         }
     }
 }
 
-/* Returns how many pixels from (y, x) on, at most `most`, need no copies. */
-static uint32_t direct_pixels(const convolution_t *c, uint32_t y, uint32_t x, uint32_t most)
+/* Returns how many pixels from column x on, at most `most`, have windows inside. */
+static uint32_t inside_from(cluster_share_t columns, uint32_t x, uint32_t most)
 {
-    if (!c->any_direct || y < c->rows.begin || y >= c->rows.end || x < c->columns.begin ||
-        x >= c->columns.end) {
+    if (x < columns.begin || x >= columns.end) {
         return 0;
     }
-    const uint32_t left = c->columns.end - x;
-    return left < most ? left : most;
+    return columns.end - x < most ? columns.end - x : most;
 }
 
-static void pixels(const convolution_t *c, cluster_share_t part, uint8_t *out)
+/* Computes `count` pixels, at most four, from copies of their windows. */
+static void from_windows(const convolution_t *c, uint32_t y, uint32_t x, uint32_t count,
+                         uint8_t *out)
 {
     const cluster_conv_t *const v = c->conv;
-    const uint32_t out_pitch = v->out_pitch;
-    uint32_t y = part.begin / v->ox, x = part.begin - y * v->ox, left = part.end - part.begin;
+    uint8_t *to = c->scratch;
+    uint32_t left = count;
     while (left != 0) {
-        uint32_t count = direct_pixels(c, y, x, left);
-        if (count >= 4 || (count != 0 && count == left)) {
-            count = count == left ? count : count & ~3u;
-            const uint32_t row = y * v->stride_y - v->pad_top, column = x * v->stride_x - v->pad_left;
-            htvm_quads(&c->direct,
-                       (const uint8_t *)v->in + (row * v->ix + column) * v->in_pitch, out, count);
-            x += count;
-        } else {
-            count = left < 4u ? left : 4u;
-            for (uint32_t i = 0; i < count; i++) {
-                copy_window(c, y, x, c->scratch + i * c->copied.in_pixel);
-                if (++x == v->ox) {
-                    x = 0;
-                    y++;
-                }
-            }
-            htvm_quads(&c->copied, c->scratch, out, count);
+        uint32_t n = 0;
+        if (y >= c->rows.begin && y < c->rows.end && v->in_pitch == v->c) {
+            n = inside_from(c->columns, x, left);
         }
+        if (n != 0) {
+            copy_inside(c, y, x, n, to);
+        } else {
+            n = 1;
+            copy_window(c, y, x, to);
+        }
+        to += n * c->copied.in_pixel;
+        left -= n;
+        x += n;
         if (x == v->ox) {
             x = 0;
             y++;
         }
-        out += count * out_pitch;
+    }
+    htvm_quads(&c->copied, c->scratch, out, count);
+}
+
+/* Copies the rows that the windows of four pixels from column x on need, with zeros beside them. */
+static void copy_rows(const convolution_t *c, window_t rows, uint32_t x)
+{
+    const cluster_conv_t *const v = c->conv;
+    const uint32_t columns = (PIXELS - 1u) * v->stride_x + v->fx;
+    const window_t window = window_of(x * v->stride_x, v->pad_left, columns, v->ix);
+    const uint32_t bytes = window.count * v->c, row = columns * v->c;
+    const uint8_t *from = (const uint8_t *)v->in + (rows.at * v->ix + window.at) * v->c;
+    uint8_t *to = c->scratch;
+    for (uint32_t i = 0; i < rows.count; i++, from += v->ix * v->c, to += row) {
+        htvm_fill_words(to, 0, window.tap * v->c / 4u);
+        htvm_copy_words(to + window.tap * v->c, from, bytes / 4u);
+        htvm_fill_words(to + window.tap * v->c + bytes, 0, (row - bytes - window.tap * v->c) / 4u);
+    }
+}
+
+/* Computes `count` pixels beside each other; if any of their windows leaves the input, these are
+ * four. */
+static void from_rows(convolution_t *c, window_t rows, uint32_t x, uint32_t count, bool is_inside,
+                      uint8_t *out)
+{
+    const cluster_conv_t *const v = c->conv;
+    const uint32_t tap = 16u * c->runs.words;
+    const uint32_t column = x * v->stride_x - v->pad_left;
+    const uint8_t *in = c->scratch;
+    c->runs.taps = rows.count;
+    c->runs.before = rows.tap * tap;
+    c->runs.after = (v->fy - rows.tap - rows.count) * tap;
+    c->runs.in_tap = ((PIXELS - 1u) * v->stride_x + v->fx) * v->c;
+    if (is_inside) {
+        in = (const uint8_t *)v->in + (rows.at * v->ix + column) * v->in_pitch;
+        c->runs.in_tap = v->ix * v->in_pitch;
+    } else {
+        copy_rows(c, rows, x);
+    }
+    htvm_quads(&c->runs, in, out, count);
+}
+
+static void pixels(convolution_t *c, cluster_share_t part, uint8_t *out)
+{
+    const cluster_conv_t *const v = c->conv;
+    /* A row's copy is to be no longer than the windows' copies. */
+    const bool has_copies = v->fx >= v->stride_x && v->in_pitch == v->c && v->c % 4u == 0;
+    uint32_t y = part.begin / v->ox, x = part.begin - y * v->ox, left = part.end - part.begin;
+    while (left != 0) {
+        const uint32_t in_row = v->ox - x < left ? v->ox - x : left;
+        const window_t rows = rows_of(v, y);
+        uint32_t count = inside_from(c->columns, x, left);
+        if (!c->has_runs || rows.count == 0) {
+            count = 0;
+        } else if (count != left) {
+            count &= ~(PIXELS - 1u);
+        }
+        if (count != 0) {
+            from_rows(c, rows, x, count, true, out);
+        } else if (c->has_runs && has_copies && rows.count != 0 && in_row >= PIXELS) {
+            count = PIXELS;
+            from_rows(c, rows, x, count, false, out);
+        } else {
+            count = left < PIXELS ? left : PIXELS;
+            from_windows(c, y, x, count, out);
+        }
+        x += count;
+        while (x >= v->ox) {
+            x -= v->ox;
+            y++;
+        }
+        out += count * v->out_pitch;
         left -= count;
     }
 }
@@ -142,22 +225,21 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
     };
     convolution_t c = {
         .conv = v,
-        .direct = copied,
+        .runs = copied,
         .copied = copied,
         .scratch = (uint8_t *)v->scratch + core * cluster_conv2d_scratch(v->fy * row),
-        .any_direct = (v->fx == 1 || v->in_pitch == v->c) && (v->fy == 1 || row % 4u == 0),
+        .has_runs = (v->fx == 1 || v->in_pitch == v->c) && (v->fy == 1 || row % 4u == 0),
         .rows = inside(v->oy, v->stride_y, v->pad_top, v->fy, v->iy),
         .columns = inside(v->ox, v->stride_x, v->pad_left, v->fx, v->ix),
     };
-    c.direct.taps = v->fy;
-    c.direct.words = cluster_words(row);
-    c.direct.in_tap = v->ix * v->in_pitch;
-    c.direct.in_pixel = v->stride_x * v->in_pitch;
+    c.runs.taps = v->fy;
+    c.runs.words = cluster_words(row);
+    c.runs.in_pixel = v->stride_x * v->in_pitch;
     uint8_t *const out = (uint8_t *)v->out + part.pixels.begin * v->out_pitch + first;
     const bool is_matrix = v->fy == 1 && v->fx == 1 && v->stride_y == 1 && v->stride_x == 1 &&
                            v->pad_top == 0 && v->pad_left == 0 && v->ox == v->ix && v->oy <= v->iy;
     if (is_matrix) {
-        htvm_quads(&c.direct, (const uint8_t *)v->in + part.pixels.begin * v->in_pitch, out,
+        htvm_quads(&c.runs, (const uint8_t *)v->in + part.pixels.begin * v->in_pitch, out,
                    part.pixels.end - part.pixels.begin);
     } else {
         pixels(&c, part.pixels, out);
