@@ -68,46 +68,135 @@ HTVM_INLINE uint32_t quad_bytes(const htvm_quads_t *p)
     "cv.addnr %[" s "], %[b], %[d]\ncv.addnr %[" t "], %[b], %[d]\n"                               \
     "cv.addnr %[" u "], %[b], %[d]\ncv.addnr %[" v "], %[b], %[d]\n"                               \
     clip(s) clip(t) clip(u) clip(v)
+#define REQUANTIZE_2(s, t)                                                                         \
+    "cv.lw %[a], (%[w]), 4\ncv.lw %[b], (%[w]), 4\ncv.lw %[d], (%[w]), 4\n"                        \
+    "mul %[" s "], %[" s "], %[a]\nmul %[" t "], %[" t "], %[a]\n"                                 \
+    "cv.addnr %[" s "], %[b], %[d]\ncv.addnr %[" t "], %[b], %[d]\n" CLIP_LIMITS(s) CLIP_LIMITS(t)
+#define REQUANTIZE_1(s)                                                                            \
+    "cv.lw %[a], (%[w]), 4\ncv.lw %[b], (%[w]), 4\ncv.lw %[d], (%[w]), 4\n"                        \
+    "mul %[" s "], %[" s "], %[a]\ncv.addnr %[" s "], %[b], %[d]\n" CLIP_LIMITS(s)
 /* The lowest bytes of four words become one word. */
 #define PACK(s, t, u, v)                                                                           \
     "cv.packlo.b %[" s "], %[" t "], %[" s "]\ncv.packhi.b %[" s "], %[" v "], %[" u "]\n"
 
-/* Four pixels of `quads` whole quads.  All in one statement, because between two a compiler moves the
- * sums to memory and back. */
-#define FOUR_PIXELS(name, kind, clip)                                                                \
-    static void name(const htvm_quads_t *p, const uint8_t *x, uint8_t *out, uint32_t quads)        \
+/* The quads to compute, for blocks of pixels, and where the results go. */
+typedef struct {
+    const uint8_t *first;
+    uint8_t *out;
+    uint32_t pixel; /* from one pixel to the next */
+    uint32_t quads, blocks;
+} target_t;
+
+/* What the statements below need, mostly in memory. */
+#define VARIABLES(pixels)                                                                          \
+    const uint32_t step = p->in_pixel, taps = p->taps, words = p->words;                           \
+    const uint32_t next = p->in_tap - 4u * words, rewind = 0u - taps * p->in_tap;                  \
+    const uint32_t after = p->after, again = p->before + 16u, row = to->pixel;                     \
+    const uint32_t in_next = (pixels) * step, out_next = (pixels) * row - HTVM_QUAD * to->quads;   \
+    const int32_t low = p->low, high = p->high;                                                    \
+    const uint8_t *w = to->first + p->before, *const begin = w;                                    \
+    const uint8_t *const end = w + to->quads * quad_bytes(p);                                      \
+    uint8_t *out = to->out;                                                                        \
+    uint32_t blocks = to->blocks;                                                                  \
+    uint32_t a, b, c, d, f, g
+#define TEMPORARIES                                                                                \
+    [x] "+&r"(x), [w] "+&r"(w), [out] "+&r"(out), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),        \
+        [d] "=&r"(d), [f] "=&r"(f), [g] "=&r"(g), [blocks] "+m"(blocks)
+#define INPUTS                                                                                     \
+    [taps] "m"(taps), [words] "m"(words), [next] "m"(next), [rewind] "m"(rewind),                  \
+        [after] "m"(after), [again] "m"(again), [row] "m"(row), [low] "m"(low), [high] "m"(high),  \
+        [end] "m"(end), [begin] "m"(begin), [in_next] "m"(in_next), [out_next] "m"(out_next)
+/* From the weights of a quad to its factors; to the next quad, or to the next pixels. */
+#define TO_FACTORS "lw %[a], %[after]\nlw %[c], %[high]\nlw %[f], %[low]\nadd %[w], %[w], %[a]\n"
+#define TO_NEXT                                                                                    \
+    "lw %[g], %[again]\nadd %[x], %[x], %[d]\nadd %[w], %[w], %[g]\nbne %[w], %[c], 0b\n"          \
+    "lw %[c], %[blocks]\nlw %[a], %[in_next]\nlw %[b], %[out_next]\nlw %[w], %[begin]\n"           \
+    "addi %[c], %[c], -1\nadd %[x], %[x], %[a]\nadd %[out], %[out], %[b]\n"                        \
+    "sw %[c], %[blocks]\nbnez %[c], 0b\n"                                                          \
+    ".option pop\n"
+
+/* Four pixels of `quads` quads.  All in one statement, because between two a compiler moves the sums
+ * to memory and back. */
+#define FOUR_PIXELS(name, kind, clip)                                                              \
+    static void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)                  \
     {                                                                                              \
-        const uint32_t step = p->in_pixel, back = 4u - 3u * step, taps = p->taps;                  \
-        const uint32_t words = p->words, next = p->in_tap - 4u * words;                            \
-        const uint32_t first = words - 1u, rewind = 0u - taps * p->in_tap;                         \
-        const uint32_t after = p->after, again = p->before + 16u;                                  \
-        const uint32_t row = p->out_pixel, forth = 4u - 3u * row;                                  \
-        const int32_t low = p->low, high = p->high;                                                \
-        const uint8_t *w = p->quads + p->before;                                                   \
-        const uint8_t *const end = w + quads * quad_bytes(p);                                      \
-        uint32_t a, b, c, d, f, g;                                                                 \
-        int32_t s[HTVM_QUAD * PIXELS];                                                             \
+        VARIABLES(4u);                                                                                 \
+        const uint32_t back = 4u - 3u * step, first = words - 1u, forth = 4u - 3u * row;           \
+        int32_t s[4 * HTVM_QUAD];                                                                  \
         __asm__ volatile(                                                                          \
-            HTVM_LOOPS "0:\n" SUMS_4X4(kind)                                                        \
-            "lw %[a], %[after]\nlw %[c], %[high]\nlw %[f], %[low]\nadd %[w], %[w], %[a]\n"         \
-            REQUANTIZE(clip, "s0", "s4", "s8", "s12") REQUANTIZE(clip, "s1", "s5", "s9", "s13")     \
-            REQUANTIZE(clip, "s2", "s6", "s10", "s14") REQUANTIZE(clip, "s3", "s7", "s11", "s15")   \
-            "lw %[a], %[row]\nlw %[b], %[forth]\nlw %[c], %[end]\nlw %[d], %[rewind]\n"             \
+            HTVM_LOOPS "0:\n" SUMS_4X4(kind) TO_FACTORS                                            \
+            REQUANTIZE(clip, "s0", "s4", "s8", "s12") REQUANTIZE(clip, "s1", "s5", "s9", "s13")    \
+            REQUANTIZE(clip, "s2", "s6", "s10", "s14") REQUANTIZE(clip, "s3", "s7", "s11", "s15")  \
+            "lw %[a], %[row]\nlw %[b], %[forth]\nlw %[c], %[end]\nlw %[d], %[rewind]\n"            \
             PACK("s0", "s1", "s2", "s3") PACK("s4", "s5", "s6", "s7")                              \
             PACK("s8", "s9", "s10", "s11") PACK("s12", "s13", "s14", "s15")                        \
             "cv.sw %[s0], (%[out]), %[a]\ncv.sw %[s4], (%[out]), %[a]\n"                           \
-            "cv.sw %[s8], (%[out]), %[a]\ncv.sw %[s12], (%[out]), %[b]\n"                          \
-            "lw %[g], %[again]\nadd %[x], %[x], %[d]\nadd %[w], %[w], %[g]\nbne %[w], %[c], 0b\n"                                           \
-            ".option pop\n"                                                                        \
+            "cv.sw %[s8], (%[out]), %[a]\ncv.sw %[s12], (%[out]), %[b]\n" TO_NEXT                  \
             : [s0] "=&r"(s[0]), [s1] "=&r"(s[1]), [s2] "=&r"(s[2]), [s3] "=&r"(s[3]),              \
               [s4] "=&r"(s[4]), [s5] "=&r"(s[5]), [s6] "=&r"(s[6]), [s7] "=&r"(s[7]),              \
               [s8] "=&r"(s[8]), [s9] "=&r"(s[9]), [s10] "=&r"(s[10]), [s11] "=&r"(s[11]),          \
               [s12] "=&r"(s[12]), [s13] "=&r"(s[13]), [s14] "=&r"(s[14]), [s15] "=&r"(s[15]),      \
-              [x] "+&r"(x), [w] "+&r"(w), [out] "+&r"(out), [a] "=&r"(a), [b] "=&r"(b),            \
-              [c] "=&r"(c), [d] "=&r"(d), [f] "=&r"(f), [g] "=&r"(g)                               \
-            : [step] "r"(step), [back] "r"(back), [taps] "m"(taps), [words] "m"(words),            \
-              [first] "m"(first), [next] "m"(next), [rewind] "m"(rewind), [after] "m"(after), [again] "m"(again), [row] "m"(row), [forth] "m"(forth),          \
-              [low] "m"(low), [high] "m"(high), [end] "m"(end)                                     \
+              TEMPORARIES                                                                          \
+            : INPUTS, [step] "r"(step), [back] "r"(back), [first] "m"(first), [forth] "m"(forth)   \
+            : "memory");                                                                           \
+    }
+
+/* Two pixels, in runs of at least one word. */
+#define TWO_PIXELS(name, kind)                                                                     \
+    static void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)                  \
+    {                                                                                              \
+        VARIABLES(2u);                                                                                 \
+        const uint32_t back = 4u - step, forth = 4u - row;                                         \
+        int32_t s[2 * HTVM_QUAD];                                                                  \
+        __asm__ volatile(                                                                          \
+            HTVM_LOOPS "0: lw %[a], %[taps]\nlw %[b], %[words]\n"                                  \
+            "mv %[s0], x0\nmv %[s1], x0\nmv %[s2], x0\nmv %[s3], x0\n"                             \
+            "mv %[s4], x0\nmv %[s5], x0\nmv %[s6], x0\nmv %[s7], x0\n"                             \
+            ".insn r 0x2b, 4, 0, x11, %[a], x0\n"    /* cv.count 1 */                              \
+            "2: .insn r 0x2b, 4, 0, x10, %[b], x0\n" /* cv.count 0 */                              \
+            "3: cv.lw %[a], (%[x]), %[step]\ncv.lw %[c], (%[w]), 4\n"                              \
+            "cv.lw %[b], (%[x]), %[back]\ncv.lw %[d], (%[w]), 4\n"                                 \
+            "cv.lw %[f], (%[w]), 4\ncv.lw %[g], (%[w]), 4\n"                                       \
+            "cv.sdot" kind ".b %[s0], %[a], %[c]\ncv.sdot" kind ".b %[s4], %[b], %[c]\n"           \
+            "cv.sdot" kind ".b %[s1], %[a], %[d]\ncv.sdot" kind ".b %[s5], %[b], %[d]\n"           \
+            "cv.sdot" kind ".b %[s2], %[a], %[f]\ncv.sdot" kind ".b %[s6], %[b], %[f]\n"           \
+            "cv.sdot" kind ".b %[s3], %[a], %[g]\ncv.sdot" kind ".b %[s7], %[b], %[g]\n"           \
+            "4: lw %[a], %[next]\nlw %[b], %[words]\nadd %[x], %[x], %[a]\n"                       \
+            "5:\n" TO_FACTORS                                                                      \
+            REQUANTIZE_2("s0", "s4") REQUANTIZE_2("s1", "s5")                                      \
+            REQUANTIZE_2("s2", "s6") REQUANTIZE_2("s3", "s7")                                      \
+            "lw %[a], %[row]\nlw %[b], %[forth]\nlw %[c], %[end]\nlw %[d], %[rewind]\n"            \
+            PACK("s0", "s1", "s2", "s3") PACK("s4", "s5", "s6", "s7")                              \
+            "cv.sw %[s0], (%[out]), %[a]\ncv.sw %[s4], (%[out]), %[b]\n" TO_NEXT                   \
+            : [s0] "=&r"(s[0]), [s1] "=&r"(s[1]), [s2] "=&r"(s[2]), [s3] "=&r"(s[3]),              \
+              [s4] "=&r"(s[4]), [s5] "=&r"(s[5]), [s6] "=&r"(s[6]), [s7] "=&r"(s[7]), TEMPORARIES  \
+            : INPUTS, [step] "r"(step), [back] "r"(back), [forth] "m"(forth)                       \
+            : "memory");                                                                           \
+    }
+
+/* One pixel. */
+#define ONE_PIXEL(name, kind)                                                                      \
+    static void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)                  \
+    {                                                                                              \
+        VARIABLES(1u);                                                                                 \
+        int32_t s[HTVM_QUAD];                                                                      \
+        (void)step;                                                                                \
+        __asm__ volatile(                                                                          \
+            HTVM_LOOPS "0: lw %[a], %[taps]\nlw %[b], %[words]\n"                                  \
+            "mv %[s0], x0\nmv %[s1], x0\nmv %[s2], x0\nmv %[s3], x0\n"                             \
+            ".insn r 0x2b, 4, 0, x11, %[a], x0\n"                                                  \
+            "2: .insn r 0x2b, 4, 0, x10, %[b], x0\n"                                               \
+            "3: cv.lw %[a], (%[x]), 4\ncv.lw %[c], (%[w]), 4\ncv.lw %[d], (%[w]), 4\n"             \
+            "cv.lw %[f], (%[w]), 4\ncv.lw %[g], (%[w]), 4\n"                                       \
+            "cv.sdot" kind ".b %[s0], %[a], %[c]\ncv.sdot" kind ".b %[s1], %[a], %[d]\n"           \
+            "cv.sdot" kind ".b %[s2], %[a], %[f]\ncv.sdot" kind ".b %[s3], %[a], %[g]\n"           \
+            "4: lw %[a], %[next]\nlw %[b], %[words]\nadd %[x], %[x], %[a]\n"                       \
+            "5:\n" TO_FACTORS                                                                      \
+            REQUANTIZE_1("s0") REQUANTIZE_1("s1") REQUANTIZE_1("s2") REQUANTIZE_1("s3")            \
+            "lw %[c], %[end]\nlw %[d], %[rewind]\n" PACK("s0", "s1", "s2", "s3")                   \
+            "cv.sw %[s0], (%[out]), 4\n" TO_NEXT                                                   \
+            : [s0] "=&r"(s[0]), [s1] "=&r"(s[1]), [s2] "=&r"(s[2]), [s3] "=&r"(s[3]), TEMPORARIES  \
+            : INPUTS                                                                               \
             : "memory");                                                                           \
     }
 
@@ -117,22 +206,69 @@ FOUR_PIXELS(signed_to_limits, "sp", CLIP_LIMITS)
 FOUR_PIXELS(unsigned_to_signed, "usp", CLIP_SIGNED)
 FOUR_PIXELS(unsigned_to_unsigned, "usp", CLIP_UNSIGNED)
 FOUR_PIXELS(unsigned_to_limits, "usp", CLIP_LIMITS)
+TWO_PIXELS(two_signed, "sp")
+TWO_PIXELS(two_unsigned, "usp")
+ONE_PIXEL(one_signed, "sp")
+ONE_PIXEL(one_unsigned, "usp")
 
-static void four_pixels(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t quads)
+typedef void block_t(const htvm_quads_t *, const uint8_t *, const target_t *);
+
+/* Whole quads of blocks of 1, 2 or 4 pixels, with results beside each other. */
+static void whole_quads(const htvm_quads_t *p, const uint8_t *in, const target_t *to,
+                        uint32_t pixels)
 {
-    const bool is_signed = p->low == -p->high - 1, is_unsigned = p->low == 0;
-    if (p->in_unsigned && is_signed) {
-        unsigned_to_signed(p, in, out, quads);
-    } else if (p->in_unsigned && is_unsigned) {
-        unsigned_to_unsigned(p, in, out, quads);
-    } else if (p->in_unsigned) {
-        unsigned_to_limits(p, in, out, quads);
-    } else if (is_signed) {
-        signed_to_signed(p, in, out, quads);
-    } else if (is_unsigned) {
-        signed_to_unsigned(p, in, out, quads);
-    } else {
-        signed_to_limits(p, in, out, quads);
+    block_t *block = p->in_unsigned ? unsigned_to_limits : signed_to_limits;
+    if (pixels == 1) {
+        block = p->in_unsigned ? one_unsigned : one_signed;
+    } else if (pixels == 2) {
+        block = p->in_unsigned ? two_unsigned : two_signed;
+    } else if (p->low == -p->high - 1) {
+        block = p->in_unsigned ? unsigned_to_signed : signed_to_signed;
+    } else if (p->low == 0) {
+        block = p->in_unsigned ? unsigned_to_unsigned : signed_to_unsigned;
+    }
+    block(p, in, to);
+}
+
+/* The channels from k on of blocks of pixels, by a copy of each quad's results: there are fewer than
+ * four channels, or each has its own place. */
+static void scattered(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
+                      uint32_t blocks, uint32_t k)
+{
+    uint32_t copy[PIXELS];
+    target_t to = {p->quads + k / HTVM_QUAD * quad_bytes(p), (uint8_t *)copy, HTVM_QUAD, 1, 1};
+    for (; k < p->k; k += HTVM_QUAD, to.first += quad_bytes(p)) {
+        const uint32_t count = p->k - k < HTVM_QUAD ? p->k - k : HTVM_QUAD;
+        uint8_t *at = out + k * p->out_channel;
+        for (uint32_t n = 0; n < blocks; n++) {
+            whole_quads(p, in + n * pixels * p->in_pixel, &to, pixels);
+            for (uint32_t i = 0; i < pixels; i++, at += p->out_pixel) {
+                uint8_t *channel = at;
+                for (uint32_t j = 0; j < count; j++, channel += p->out_channel) {
+                    const uint8_t byte = (uint8_t)(copy[i] >> (8 * j));
+                    *channel = p->table != NULL ? p->table[byte] : byte;
+                }
+            }
+        }
+    }
+}
+
+/* Blocks of 1, 2 or 4 pixels that are requantized in 32 bits. */
+static void narrow(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
+                   uint32_t blocks)
+{
+    const uint32_t k = p->out_channel == 1 ? p->k & ~(HTVM_QUAD - 1u) : 0;
+    const target_t to = {p->quads, out, p->out_pixel, k / HTVM_QUAD, blocks};
+    if (k != 0) {
+        whole_quads(p, in, &to, pixels);
+    }
+    if (k != 0 && p->table != NULL) {
+        for (uint32_t i = 0; i < pixels * blocks; i++) {
+            htvm_look_up(out + i * p->out_pixel, out + i * p->out_pixel, p->table, k);
+        }
+    }
+    if (k != p->k) {
+        scattered(p, in, out, pixels, blocks, k);
     }
 }
 
@@ -235,13 +371,12 @@ HTVM_INLINE int32_t scaled(const htvm_quads_t *p, int32_t sum, const factors_t *
     return htvm_limit((int32_t)((uint32_t)sum + (uint32_t)f->add), p->low, p->high);
 }
 
-/* Computes one or two pixels of channels k to p->k - 1, with results of any kind in any order. */
-HTVM_INLINE void few(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t k,
-                     uint32_t pixels)
+/* Computes one or two pixels, with any requantization and order of results. */
+HTVM_INLINE void few(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels)
 {
     const uint32_t bytes = quad_bytes(p);
-    const uint8_t *quad = p->quads + k / HTVM_QUAD * bytes;
-    for (; k < p->k; k += HTVM_QUAD, quad += bytes) {
+    const uint8_t *quad = p->quads;
+    for (uint32_t k = 0; k < p->k; k += HTVM_QUAD, quad += bytes) {
         const uint8_t *at = quad + bytes - FACTORS_BYTES;
         const uint32_t count = p->k - k < HTVM_QUAD ? p->k - k : HTVM_QUAD;
         int32_t sum[2 * HTVM_QUAD];
@@ -259,51 +394,33 @@ HTVM_INLINE void few(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uin
     }
 }
 
-static void two(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t k)
-{
-    few(p, in, out, k, 2);
-}
+static void two(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 2); }
 
-static void one(const htvm_quads_t *p, const uint8_t *in, uint8_t *out)
-{
-    few(p, in, out, 0, 1);
-}
-
-static void four(const htvm_quads_t *p, const uint8_t *in, uint8_t *out)
-{
-    uint32_t k = 0;
-#if HTVM_SIMD
-    if (p->scaling == HTVM_QUADS_NARROW && p->out_channel == 1 && p->k >= HTVM_QUAD &&
-        p->words >= 2) {
-        k = p->k & ~(HTVM_QUAD - 1u);
-        four_pixels(p, in, out, k / HTVM_QUAD);
-        if (p->table != NULL) {
-            for (uint32_t i = 0; i < PIXELS; i++) {
-                htvm_look_up(out + i * p->out_pixel, out + i * p->out_pixel, p->table, k);
-            }
-        }
-    }
-#endif
-    if (k != p->k) {
-        two(p, in, out, k);
-        two(p, in + 2 * p->in_pixel, out + 2 * p->out_pixel, k);
-    }
-}
+static void one(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 1); }
 
 void htvm_quads(const htvm_quads_t *what, const uint8_t *in, uint8_t *out, uint32_t pixels)
 {
     const uint32_t in_pixel = what->in_pixel, out_pixel = what->out_pixel;
-    for (; pixels >= PIXELS; pixels -= PIXELS) {
-        four(what, in, out);
-        in += PIXELS * in_pixel;
-        out += PIXELS * out_pixel;
+#if HTVM_SIMD
+    if (what->scaling == HTVM_QUADS_NARROW) {
+        for (uint32_t count = what->words >= 2 ? PIXELS : 2u; count != 0; count /= 2) {
+            const uint32_t done = pixels & ~(count - 1u);
+            if (done != 0) {
+                narrow(what, in, out, count, count == 4 ? done / 4 : count == 2 ? done / 2 : done);
+                in += done * in_pixel;
+                out += done * out_pixel;
+                pixels -= done;
+            }
+        }
+        return;
     }
-    if (pixels >= 2) {
-        two(what, in, out, 0);
+#endif
+    for (; pixels >= 2; pixels -= 2) {
+        two(what, in, out);
         in += 2 * in_pixel;
         out += 2 * out_pixel;
     }
-    if (pixels % 2 != 0) {
+    if (pixels != 0) {
         one(what, in, out);
     }
 }

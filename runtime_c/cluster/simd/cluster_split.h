@@ -9,30 +9,46 @@ typedef struct {
     cluster_share_t pixels, quads;
 } cluster_part_t;
 
-/* Returns the time for this number of pixels, in instructions of the inner loop: blocks of 4, 2, 1. */
-CLUSTER_INLINE uint32_t cluster_pixel_cost(uint32_t pixels)
+/* What a product consists of. */
+typedef struct {
+    uint32_t pixels, quads;
+    uint32_t words; /* of a window */
+    uint32_t copy;  /* cycles for copies of four windows */
+} cluster_work_t;
+
+/* Returns about how many cycles a quad of this number of pixels takes: in blocks of 4, 2 and 1. */
+CLUSTER_INLINE uint32_t cluster_quad_cycles(uint32_t pixels, uint32_t words)
 {
-    return 24u * (pixels / 4u) + (pixels & 2u ? 14u : 0u) + (pixels & 1u ? 9u : 0u);
+    uint32_t cycles = (24u * words + 90u) * (pixels / 4u);
+    cycles += (pixels & 2u) != 0 ? 14u * words + 75u : 0u;
+    return cycles + ((pixels & 1u) != 0 ? 9u * words + 55u : 0u);
 }
 
 /* Shares blocks of four pixels among groups of cores, and quads among those of a group: of all sizes
  * of groups, the one that takes the least time. */
-CLUSTER_INLINE cluster_part_t cluster_split(uint32_t pixels, uint32_t quads, uint32_t core,
+CLUSTER_INLINE cluster_part_t cluster_split(const cluster_work_t *work, uint32_t core,
                                             uint32_t cores)
 {
-    const uint32_t blocks = (pixels + 3u) / 4u, all = cluster_pixel_cost(pixels);
+    const uint32_t blocks = (work->pixels + 3u) / 4u, pixels = work->pixels;
+    const uint32_t all = cluster_quad_cycles(pixels, work->words);
+    const uint32_t each = 24u * work->words + 90u;
     uint32_t size = 1, best = UINT32_MAX;
-    for (uint32_t n = 1; n <= cores && cores % n == 0; n *= 2) {
-        const uint32_t groups = cores / n, most = (blocks + groups - 1u) / groups;
-        const uint32_t cost = (most < blocks ? 24u * most : all) * ((quads + n - 1u) / n);
+    for (uint32_t n = 1; n <= cores && (cores & (n - 1u)) == 0; n *= 2) {
+        const uint32_t groups = cluster_divided(cores, n);
+        const uint32_t most = cluster_divided(blocks + groups - 1u, groups);
+        const uint32_t quads = cluster_divided(work->quads + n - 1u, n);
+        const uint32_t cost = (most < blocks ? each * most : all) * quads + work->copy * most;
         if (cost < best) {
             best = cost;
             size = n;
         }
+        if (quads == 1) {
+            break;
+        }
     }
-    const uint32_t group = core / size;
-    cluster_part_t part = {cluster_share(blocks, group, cores / size),
-                           cluster_share(quads, core - group * size, size)};
+    const uint32_t group = cluster_divided(core, size);
+    cluster_part_t part = {cluster_share(blocks, group, cluster_divided(cores, size)),
+                           cluster_share(work->quads, core - group * size, size)};
     part.pixels.begin *= 4u;
     part.pixels.end = 4u * part.pixels.end < pixels ? 4u * part.pixels.end : pixels;
     return part;

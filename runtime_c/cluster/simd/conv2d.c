@@ -204,7 +204,11 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_conv_t *const v = args;
     const uint32_t row = v->fx * v->c, words = cluster_words(v->fy * row);
-    const cluster_part_t part = cluster_split(v->oy * v->ox, cluster_words(v->k), core, cores);
+    const bool has_runs = (v->fx == 1 || v->in_pitch == v->c) && (v->fy == 1 || row % 4u == 0);
+    const cluster_work_t work = {
+        v->oy * v->ox, cluster_words(v->k), words, v->fy * v->fx == 1 ? 0 : 16u * words + 150u,
+    };
+    const cluster_part_t part = cluster_split(&work, core, cores);
     const uint32_t first = HTVM_QUAD * part.quads.begin, end = HTVM_QUAD * part.quads.end;
     if (part.pixels.begin >= part.pixels.end || first >= end) {
         return;
@@ -228,7 +232,7 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
         .runs = copied,
         .copied = copied,
         .scratch = (uint8_t *)v->scratch + core * cluster_conv2d_scratch(v->fy * row),
-        .has_runs = (v->fx == 1 || v->in_pitch == v->c) && (v->fy == 1 || row % 4u == 0),
+        .has_runs = has_runs,
         .rows = inside(v->oy, v->stride_y, v->pad_top, v->fy, v->iy),
         .columns = inside(v->ox, v->stride_x, v->pad_left, v->fx, v->ix),
     };

@@ -9,7 +9,8 @@ void cluster_gemm(const void *args, uint32_t core, uint32_t cores)
     const cluster_gemm_t *const g = args;
     const bool transposed = (g->flags & CLUSTER_OUT_TRANSPOSED) != 0;
     const uint32_t words = cluster_words(g->c);
-    const cluster_part_t part = cluster_split(g->rows, cluster_words(g->k), core, cores);
+    const cluster_work_t work = {g->rows, cluster_words(g->k), words, 0};
+    const cluster_part_t part = cluster_split(&work, core, cores);
     const uint32_t first = HTVM_QUAD * part.quads.begin, end = HTVM_QUAD * part.quads.end;
     if (part.pixels.begin >= part.pixels.end || first >= end) {
         return;
