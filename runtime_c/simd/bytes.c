@@ -60,22 +60,30 @@ void htvm_copy_words(uint8_t *out, const uint8_t *in, uint32_t count)
 }
 
 #if HTVM_SIMD
-/* Rows of up to three words. */
+/* Windows with rows of up to three words: loop 0 goes through rows, loop 1 through windows. */
 #define SHORT_ROWS(loads, stores)                                                                  \
-    __asm__ volatile(HTVM_LOOP                                                                     \
-                     ".insn r 0x2b, 4, 0, x10, %[rows], x0\n" /* cv.count 0 */                     \
+    __asm__ volatile(HTVM_LOOPS                                                                    \
+                     ".insn r 0x2b, 4, 0, x11, %[count], x0\n"   /* cv.count 1 */                  \
+                     "2: .insn r 0x2b, 4, 0, x10, %[rows], x0\n" /* cv.count 0 */                  \
                      "3: " loads "add %[in], %[in], %[in_row]\n" stores                            \
                      "add %[out], %[out], %[out_row]\n"                                            \
-                     "4:\n.option pop\n"                                                           \
+                     "4: add %[in], %[in], %[in_next]\nadd %[out], %[out], %[out_next]\n"          \
+                     "5:\n.option pop\n"                                                           \
                      : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [in] "+&r"(in),                   \
                        [out] "+&r"(out)                                                            \
-                     : [rows] "r"(p->rows), [in_row] "r"(p->in_row), [out_row] "r"(p->out_row)     \
+                     : [rows] "r"(p->rows), [in_row] "r"(p->in_row), [out_row] "r"(p->out_row),    \
+                       [count] "r"(count), [in_next] "r"(in_next), [out_next] "r"(out_next)        \
                      : "memory")
 #endif
 
-void htvm_copy_rows(const htvm_copy_rows_t *p, uint8_t *out, const uint8_t *in)
+void htvm_copy_windows(const htvm_windows_t *p, uint8_t *out, const uint8_t *in, uint32_t count)
 {
+    if (count == 0) {
+        return;
+    }
 #if HTVM_SIMD
+    const uint32_t in_next = p->in_window - p->rows * p->in_row;
+    const uint32_t out_next = p->out_window - p->rows * p->out_row;
     uint32_t a, b, c;
     if (p->words == 1) {
         SHORT_ROWS("lw %[a], 0(%[in])\n", "sw %[a], 0(%[out])\n");
@@ -92,8 +100,10 @@ void htvm_copy_rows(const htvm_copy_rows_t *p, uint8_t *out, const uint8_t *in)
         return;
     }
 #endif
-    for (uint32_t i = 0; i < p->rows; i++) {
-        htvm_copy_words(out + i * p->out_row, in + i * p->in_row, p->words);
+    for (; count != 0; count--, in += p->in_window, out += p->out_window) {
+        for (uint32_t i = 0; i < p->rows; i++) {
+            htvm_copy_words(out + i * p->out_row, in + i * p->in_row, p->words);
+        }
     }
 }
 

@@ -86,7 +86,9 @@ def pack_channels(weights: Array, bias: Array, mul: Array, add: Array, shift: Ar
 
 def conv2d_scratch(window: int, cores: int) -> int:
     """Return the bytes of scratch memory for windows of ``window`` bytes."""
-    return cores * (16 * _words(window) + 16)
+    words = _words(window)
+    windows = 16 if words <= 16 else 8 if words <= 32 else 4
+    return cores * (4 * windows * words + 16)
 
 
 def matmul_scratch(c: int, cores: int) -> int:

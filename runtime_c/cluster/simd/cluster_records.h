@@ -8,10 +8,16 @@
 /* Weights of products are quads (htvm_quads.h), one after another: a window has fy * fx * c bytes. */
 CLUSTER_INLINE uint32_t cluster_words(uint32_t bytes) { return (bytes + 3u) / 4u; }
 
-/* Convolutions copy up to 4 windows. */
+/* The number of windows of this many bytes that convolutions copy at once: 4 to 16. */
+CLUSTER_INLINE uint32_t cluster_conv2d_windows(uint32_t window)
+{
+    const uint32_t words = cluster_words(window);
+    return words <= 16u ? 16u : words <= 32u ? 8u : 4u;
+}
+
 CLUSTER_INLINE uint32_t cluster_conv2d_scratch(uint32_t window)
 {
-    return 16u * cluster_words(window) + 16u;
+    return 4u * cluster_conv2d_windows(window) * cluster_words(window) + 16u;
 }
 
 #endif

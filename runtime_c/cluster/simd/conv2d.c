@@ -15,7 +15,9 @@
 typedef struct {
     const cluster_conv_t *conv;
     htvm_quads_t runs, copied; /* on rows of the input, and on windows in scratch memory */
+    htvm_windows_t windows;      /* of the input, without gaps between pixels */
     uint8_t *scratch;
+    uint32_t most_windows; /* in scratch memory */
     bool has_runs;
     /* Output rows and columns whose windows are inside the input: from begin to end - 1. */
     cluster_share_t rows, columns;
@@ -59,14 +61,8 @@ static void copy_inside(const convolution_t *c, uint32_t y, uint32_t x, uint32_t
 {
     const cluster_conv_t *const v = c->conv;
     const uint32_t row = y * v->stride_y - v->pad_top, column = x * v->stride_x - v->pad_left;
-    const htvm_copy_rows_t copy = {
-        v->fy, cluster_words(v->fx * v->c), v->ix * v->in_pitch, v->fx * v->c,
-    };
     const uint8_t *from = (const uint8_t *)v->in + (row * v->ix + column) * v->in_pitch;
-    for (; count != 0; count--, from += v->stride_x * v->in_pitch, to += c->copied.in_pixel) {
-        /* What is copied beyond a row is overwritten, or multiplied by 0. */
-        htvm_copy_rows(&copy, to, from);
-    }
+    htvm_copy_windows(&c->windows, to, from, count);
 }
 
 /* Copies the window of a pixel that leaves the input, or has gaps. */
@@ -99,7 +95,7 @@ static uint32_t inside_from(cluster_share_t columns, uint32_t x, uint32_t most)
     return columns.end - x < most ? columns.end - x : most;
 }
 
-/* Computes `count` pixels, at most four, from copies of their windows. */
+/* Computes `count` pixels from copies of their windows. */
 static void from_windows(const convolution_t *c, uint32_t y, uint32_t x, uint32_t count,
                          uint8_t *out)
 {
@@ -174,20 +170,21 @@ static void pixels(convolution_t *c, cluster_share_t part, uint8_t *out)
     uint32_t y = part.begin / v->ox, x = part.begin - y * v->ox, left = part.end - part.begin;
     while (left != 0) {
         const uint32_t in_row = v->ox - x < left ? v->ox - x : left;
-        const window_t rows = rows_of(v, y);
-        uint32_t count = inside_from(c->columns, x, left);
-        if (!c->has_runs || rows.count == 0) {
-            count = 0;
-        } else if (count != left) {
-            count &= ~(PIXELS - 1u);
+        uint32_t count = 0;
+        if (c->has_runs) {
+            const window_t rows = rows_of(v, y);
+            count = rows.count == 0 ? 0 : inside_from(c->columns, x, left);
+            count = count == left ? count : count & ~(PIXELS - 1u);
+            if (count != 0) {
+                from_rows(c, rows, x, count, true, out);
+            } else if (has_copies && rows.count != 0 && in_row >= PIXELS) {
+                count = PIXELS;
+                from_rows(c, rows, x, count, false, out);
+            }
         }
-        if (count != 0) {
-            from_rows(c, rows, x, count, true, out);
-        } else if (c->has_runs && has_copies && rows.count != 0 && in_row >= PIXELS) {
-            count = PIXELS;
-            from_rows(c, rows, x, count, false, out);
-        } else {
-            count = left < PIXELS ? left : PIXELS;
+        if (count == 0) {
+            const uint32_t most = c->has_runs ? PIXELS : c->most_windows;
+            count = left < most ? left : most;
             from_windows(c, y, x, count, out);
         }
         x += count;
@@ -232,6 +229,9 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
         .runs = copied,
         .copied = copied,
         .scratch = (uint8_t *)v->scratch + core * cluster_conv2d_scratch(v->fy * row),
+        .windows = {v->fy, cluster_words(row), v->ix * v->in_pitch, row,
+                    v->stride_x * v->in_pitch, 4u * words},
+        .most_windows = cluster_conv2d_windows(v->fy * row),
         .has_runs = has_runs,
         .rows = inside(v->oy, v->stride_y, v->pad_top, v->fy, v->iy),
         .columns = inside(v->ox, v->stride_x, v->pad_left, v->fx, v->ix),
