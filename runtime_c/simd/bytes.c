@@ -110,7 +110,9 @@ void htvm_copy_windows(const htvm_windows_t *p, uint8_t *out, const uint8_t *in,
 void htvm_copy(uint8_t *out, const uint8_t *in, uint32_t count)
 {
     const uint32_t whole = count & ~3u;
-    htvm_copy_words(out, in, count / 4u);
+    if (whole != 0) {
+        htvm_copy_words(out, in, count / 4u);
+    }
     for (uint32_t i = whole; i < count; i++) {
         out[i] = in[i];
     }

@@ -69,18 +69,35 @@ def channel_bytes(fy: int, fx: int) -> int:
     return 16 + 4 * fx * _words(fy)
 
 
-def pack_channels(weights: Array, bias: Array, mul: Array, add: Array, shift: Array) -> Array:
+def pack_channels(
+    weights: Array,
+    bias: Array,
+    mul: Array,
+    add: Array,
+    shift: Array,
+    *,
+    unsigned: bool = False,
+    wide: bool = False,
+) -> Array:
     """Return the records of all channels of a depthwise convolution; uint8.
 
     Args:
         weights: [C][fy][fx], int8.
         bias, mul, add, shift: one entry for each channel.
+        unsigned: data are uint8.
+        wide: requantization leaves 32 bits, so that biases cannot be a part of ``add``.
     """
     c, fy, fx = weights.shape
     columns = np.zeros((c, fx, 4 * _words(fy)), np.int8)
     columns[:, :, :fy] = weights.transpose(0, 2, 1)
-    numbers = np.stack([bias, mul, add, shift], axis=1).astype("<i4")
-    parts = [columns.reshape(c, -1).view(np.uint8), numbers.view(np.uint8).reshape(c, 16)]
+    bias = np.asarray(bias, np.int64)
+    if unsigned:  # the kernels compute with data - 128
+        bias = bias + 128 * weights.astype(np.int64).sum((1, 2))
+    numbers = np.zeros((c, 4), "<i4")
+    numbers[:, 0] = bias if wide else 0
+    numbers[:, 1], numbers[:, 3] = mul, shift
+    numbers[:, 2] = add if wide else _folded(bias, mul, add)
+    parts = [columns.reshape(c, -1).view(np.uint8), numbers.view(np.uint8)]
     return np.concatenate(parts, axis=1).reshape(-1)
 
 

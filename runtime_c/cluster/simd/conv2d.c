@@ -65,6 +65,23 @@ static void copy_inside(const convolution_t *c, uint32_t y, uint32_t x, uint32_t
     htvm_copy_windows(&c->windows, to, from, count);
 }
 
+/* Copies a window of which rows are outside, but no columns. */
+static void copy_some_rows(const convolution_t *c, window_t rows, uint32_t x, uint8_t *to)
+{
+    const cluster_conv_t *const v = c->conv;
+    const uint32_t row = c->windows.out_row, end = (rows.tap + rows.count) * row;
+    const uint32_t column = x * v->stride_x - v->pad_left;
+    htvm_windows_t windows = c->windows;
+    windows.rows = rows.count;
+    htvm_fill_words(to, 0, cluster_words(rows.tap * row));
+    if (rows.count != 0) {
+        htvm_copy_windows(&windows, to + rows.tap * row,
+                          (const uint8_t *)v->in + (rows.at * v->ix + column) * v->in_pitch, 1);
+    }
+    /* This may begin the next window, which is written later. */
+    htvm_fill_words(to + end, 0, cluster_words(4u * c->copied.words - end));
+}
+
 /* Copies the window of a pixel that leaves the input, or has gaps. */
 static void copy_window(const convolution_t *c, uint32_t y, uint32_t x, uint8_t *to)
 {
@@ -73,6 +90,10 @@ static void copy_window(const convolution_t *c, uint32_t y, uint32_t x, uint8_t 
     const window_t columns = window_of(x * v->stride_x, v->pad_left, v->fx, v->ix);
     const uint32_t row = v->fx * v->c, in_row = v->ix * v->in_pitch;
     const uint8_t *from = (const uint8_t *)v->in + (rows.at * v->ix + columns.at) * v->in_pitch;
+    if (columns.count == v->fx && v->in_pitch == v->c) {
+        copy_some_rows(c, rows, x, to);
+        return;
+    }
     htvm_fill_words(to, 0, c->copied.words);
     to += rows.tap * row + columns.tap * v->c;
     for (uint32_t i = 0; i < rows.count; i++, from += in_row, to += row) {
