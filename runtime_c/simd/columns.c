@@ -65,13 +65,35 @@ static void transpose(const rows_t *rows, uint8_t *out, uint32_t count, uint32_t
     }
 }
 
-/* Makes a block of input rows y to y + 3 and `columns` columns, as far as they are in the input. */
+/* Of the columns that blocks have, how many are before those of the input, and how many in it. */
+HTVM_INLINE uint32_t left_of(const htvm_columns_t *p, uint32_t columns)
+{
+    return p->pad_left < columns ? p->pad_left : columns;
+}
+
+HTVM_INLINE uint32_t inside_of(const htvm_columns_t *p, uint32_t columns)
+{
+    const uint32_t rest = columns - left_of(p, columns);
+    return rest < p->ix ? rest : p->ix;
+}
+
+/* Sets the columns of both blocks that are outside; nothing else writes there. */
+static void make_borders(const htvm_columns_t *p, uint32_t columns)
+{
+    const uint32_t zero = p->in_unsigned ? 0x80808080u : 0, left = left_of(p, columns);
+    const uint32_t behind = left + inside_of(p, columns);
+    uint8_t *plane = p->scratch;
+    for (uint32_t j = 0; j < 2u * CHANNELS; j++, plane += 4u * columns) {
+        htvm_fill_words(plane, zero, left);
+        htvm_fill_words(plane + 4u * behind, zero, columns - behind);
+    }
+}
+
+/* Makes a block of input rows y to y + 3, for the columns that are in the input. */
 static void make_block(const htvm_columns_t *p, const uint8_t *in, int32_t y, uint32_t columns,
                        uint8_t *block)
 {
-    const uint32_t left = p->pad_left < columns ? p->pad_left : columns;
-    const uint32_t inside = columns - left < p->ix ? columns - left : p->ix;
-    const uint32_t behind = left + inside, zero = p->in_unsigned ? 0x80808080u : 0;
+    const uint32_t left = left_of(p, columns), inside = inside_of(p, columns);
     rows_t rows;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -79,17 +101,6 @@ static void make_block(const htvm_columns_t *p, const uint8_t *in, int32_t y, ui
         const bool there = at < p->iy;
         rows.row[i] = there ? in + at * p->ix * p->in_pixel : (const uint8_t *)&nothing;
         rows.step[i] = there ? p->in_pixel : 0;
-    }
-    if (left != 0 || behind != columns) {
-        for (uint32_t j = 0; j < CHANNELS; j++) {
-            uint8_t *const plane = block + 4u * j * columns;
-            for (uint32_t x = 0; x < left; x++) {
-                htvm_store4(plane + 4u * x, zero);
-            }
-            for (uint32_t x = behind; x < columns; x++) {
-                htvm_store4(plane + 4u * x, zero);
-            }
-        }
     }
     if (inside != 0) {
         transpose(&rows, block + 4u * left, inside, 4u * columns, p->in_unsigned);
@@ -104,7 +115,8 @@ typedef struct {
     const uint8_t *records;
     uint8_t *out;
     uint32_t row, pixel; /* of the result, distances in bytes */
-    uint32_t columns;    /* of the result */
+    uint32_t columns;    /* of the result: `rest`, then `times` rounds of the loop */
+    uint32_t times, rest;
     int32_t low, high;
 } strip_t;
 
@@ -115,6 +127,8 @@ typedef struct {
 /* A column kept from the beginning. */
 #define KEEP_1(v, h) LOAD_V(v)
 #define KEEP_2(v, h) LOAD_V(v) LOAD_H(h) "nop\n" JOIN(h, v)
+#define KEEP_1_1(v, h, w, i) LOAD_V(v) LOAD_V(w)
+#define KEEP_2_2(v, h, w, i) LOAD_V(v) LOAD_H(h) LOAD_V(w) LOAD_H(i) JOIN(h, v) JOIN(i, w)
 
 /* Sums of 1 to 4 rows of the columns a, b and c, of which c (with stride 2: b and c) is loaded. */
 #define TOP(va, vb, vc) DOT("dot", "s0", va, "e0") DOT("sdot", "s0", vb, "e1")
@@ -163,38 +177,37 @@ typedef struct {
 #define COLUMN_D(sums, done, clip) sums("v2", "h2", "v1", "h1", "v0", "h0") done(clip)
 
 #define COLUMNS_NEAR(keep, sums, done, clip)                                                       \
-    "beqz %[s1], 6f\naddi %[s1], %[s1], -1\nbeqz %[s1], 7f\n"                                       \
-    keep("v1", "h1") keep("v2", "h2")                                                              \
-    COLUMN_B(sums, done, clip) "j 8f\n"                                                            \
-    "7: " keep("v2", "h2") keep("v0", "h0")                                                        \
-    "8: " COLUMN_C(sums, done, clip) "j 9f\n"                                                      \
-    "6: " keep("v0", "h0") keep("v1", "h1")                                                        \
-    "9: lw %[s0], %[times]\nnop\nbeqz %[s0], 4f\n"                                                 \
-    ".insn r 0x2b, 4, 0, x10, %[s0], x0\n" /* cv.count 0 */                                        \
+    "beqz %[s1], 6f\naddi %[s1], %[s1], -1\nbeqz %[s1], 7f\n"                                      \
+    keep("v1", "h1", "v2", "h2") COLUMN_B(sums, done, clip) "j 8f\n"                               \
+    "7: " keep("v2", "h2", "v0", "h0")                                                             \
+    "8: " COLUMN_C(sums, done, clip)                                                               \
+    "lw %[s0], %[times]\nnop\nbnez %[s0], 3f\nj 4f\n"                                              \
+    "6: " keep("v0", "h0", "v1", "h1")                                                             \
     "3: " COLUMN_A(sums, done, clip) COLUMN_B(sums, done, clip) COLUMN_C(sums, done, clip) "4: "
 #define COLUMNS_FAR(keep, sums, done, clip)                                                        \
     "beqz %[s1], 6f\n"                                                                             \
-    keep("v2", "h2") COLUMN_D(sums, done, clip) "j 9f\n"                                           \
+    keep("v2", "h2") COLUMN_D(sums, done, clip)                                                    \
+    "lw %[s0], %[times]\nnop\nbnez %[s0], 3f\nj 4f\n"                                              \
     "6: " keep("v0", "h0")                                                                         \
-    "9: lw %[s0], %[times]\nnop\nbeqz %[s0], 4f\n"                                                 \
-    ".insn r 0x2b, 4, 0, x10, %[s0], x0\n"                                                         \
     "3: " COLUMN_A(sums, done, clip) COLUMN_D(sums, done, clip) "4: "
 
 /* Four channels, one after another: behind a block's columns of one are those of the next. */
-#define STRIP(name, columns_of, unrolled, rows, keep, sums, done, clip)                            \
+#define STRIP(name, columns_of, rows,           keep, sums, done, clip)                            \
     static void name(const strip_t *p)                                                             \
     {                                                                                              \
         const uint8_t *p0 = p->upper, *p1 = p->lower;                                              \
         uint8_t *out = p->out;                                                                     \
         const uint8_t *record = p->records, *const end = record + CHANNELS * RECORD;               \
         const uint32_t row = p->row, back = p->pixel - ((rows) - 1u) * row;                        \
-        const uint32_t times = p->columns / (unrolled), rest = p->columns % (unrolled);            \
+        const uint32_t times = p->times, rest = p->rest;                                           \
         const uint32_t next = 1u - p->columns * p->pixel;                                          \
         uint32_t v0, v1, v2, h0, h1, h2, e0, e1, e2, o0, o1, o2;                                   \
         int32_t s0, s1, s2, s3, mul, add, shift;                                                   \
         __asm__ volatile(                                                                          \
             HTVM_LOOP                                                                              \
-            "0: lw %[s0], %[record]\nlw %[s1], %[rest]\n"                                          \
+            "0: lw %[s0], %[times]\nlw %[s1], %[rest]\n"                                           \
+            ".insn r 0x2b, 4, 0, x10, %[s0], x0\n" /* cv.count 0 */                                \
+            "lw %[s0], %[record]\nnop\n"                                                           \
             "lw %[e0], 0(%[s0])\nlw %[e1], 4(%[s0])\nlw %[e2], 8(%[s0])\n"                         \
             "lw %[mul], 16(%[s0])\nlw %[add], 20(%[s0])\nlw %[shift], 24(%[s0])\n"                 \
             "addi %[s0], %[s0], 28\nsw %[s0], %[record]\n"                                         \
@@ -214,16 +227,16 @@ typedef struct {
             : "memory");                                                                           \
     }
 
-STRIP(near_1, COLUMNS_NEAR, 3u, 1u, KEEP_1, SUMS_1, DONE_1, CLIP_LIMITS)
-STRIP(near_2, COLUMNS_NEAR, 3u, 2u, KEEP_1, SUMS_2, DONE_2, CLIP_LIMITS)
-STRIP(near_3, COLUMNS_NEAR, 3u, 3u, KEEP_2, SUMS_3, DONE_3, CLIP_LIMITS)
-STRIP(near_4, COLUMNS_NEAR, 3u, 4u, KEEP_2, SUMS_4, DONE_4, CLIP_LIMITS)
-STRIP(near_4_signed, COLUMNS_NEAR, 3u, 4u, KEEP_2, SUMS_4, DONE_4, CLIP_SIGNED)
-STRIP(near_4_unsigned, COLUMNS_NEAR, 3u, 4u, KEEP_2, SUMS_4, DONE_4, CLIP_UNSIGNED)
-STRIP(far_1, COLUMNS_FAR, 2u, 1u, KEEP_1, FAR_1, DONE_1, CLIP_LIMITS)
-STRIP(far_2, COLUMNS_FAR, 2u, 2u, KEEP_2, FAR_2, DONE_2, CLIP_LIMITS)
-STRIP(far_2_signed, COLUMNS_FAR, 2u, 2u, KEEP_2, FAR_2, DONE_2, CLIP_SIGNED)
-STRIP(far_2_unsigned, COLUMNS_FAR, 2u, 2u, KEEP_2, FAR_2, DONE_2, CLIP_UNSIGNED)
+STRIP(near_1, COLUMNS_NEAR, 1u, KEEP_1_1, SUMS_1, DONE_1, CLIP_LIMITS)
+STRIP(near_2, COLUMNS_NEAR, 2u, KEEP_1_1, SUMS_2, DONE_2, CLIP_LIMITS)
+STRIP(near_3, COLUMNS_NEAR, 3u, KEEP_2_2, SUMS_3, DONE_3, CLIP_LIMITS)
+STRIP(near_4, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, DONE_4, CLIP_LIMITS)
+STRIP(near_4_signed, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, DONE_4, CLIP_SIGNED)
+STRIP(near_4_unsigned, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, DONE_4, CLIP_UNSIGNED)
+STRIP(far_1, COLUMNS_FAR, 1u, KEEP_1, FAR_1, DONE_1, CLIP_LIMITS)
+STRIP(far_2, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_LIMITS)
+STRIP(far_2_signed, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_SIGNED)
+STRIP(far_2_unsigned, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_UNSIGNED)
 
 static void strip_of(const strip_t *strip, uint32_t rows, uint32_t stride)
 {
@@ -253,6 +266,8 @@ static void four_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y,
         .row = row,
         .pixel = p->out_pixel,
         .columns = p->ox,
+        .times = stride == 1 ? p->ox / 3u : p->ox / 2u,
+        .rest = stride == 1 ? p->ox % 3u : p->ox % 2u,
         .low = p->low,
         .high = p->high,
     };
@@ -333,6 +348,9 @@ void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end)
 #if HTVM_SIMD
     if (what->fy == SIDE && what->fx == SIDE && what->stride_x == what->stride_y &&
         what->stride_x <= 2 && what->scaling == HTVM_QUADS_NARROW) {
+        if (what->c >= CHANNELS) {
+            make_borders(what, (what->ox - 1u) * what->stride_x + SIDE);
+        }
         for (; channel + CHANNELS <= what->c; channel += CHANNELS) {
             four_channels(what, channel, y, end);
         }
