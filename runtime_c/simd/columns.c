@@ -10,6 +10,7 @@
 
 #include "htvm_bytes.h"
 #include "htvm_scale.h"
+#include "htvm_transpose.h"
 
 #define SIDE 3u
 #define ROWS 4u     /* of a block */
@@ -20,50 +21,6 @@
 /* ------------------------------------------------------------------ four rows to columns */
 
 static const uint32_t nothing = 0;
-
-typedef struct {
-    const uint8_t *row[ROWS];
-    uint32_t step[ROWS]; /* from one pixel to the next; 0 for rows outside */
-} rows_t;
-
-#define TRANSPOSE(flip)                                                                            \
-    __asm__ volatile(                                                                              \
-        HTVM_LOOP                                                                                  \
-        ".insn r 0x2b, 4, 0, x10, %[count], x0\n" /* cv.count 0 */                                 \
-        "3: cv.lw %[a], (%[p0]), %[i0]\ncv.lw %[b], (%[p1]), %[i1]\n"                              \
-        "cv.lw %[c], (%[p2]), %[i2]\ncv.lw %[d], (%[p3]), %[i3]\n"                                 \
-        flip                                                                                       \
-        "cv.pack %[e], %[c], %[a]\ncv.pack %[f], %[d], %[b]\n"                                     \
-        "cv.pack.h %[a], %[c], %[a]\ncv.pack.h %[b], %[d], %[b]\n"                                 \
-        "mv %[c], %[e]\nmv %[d], %[a]\n"                                                           \
-        "cv.shuffle2.b %[e], %[f], %[even]\ncv.shuffle2.b %[c], %[f], %[odd]\n"                    \
-        "cv.shuffle2.b %[a], %[b], %[even]\ncv.shuffle2.b %[d], %[b], %[odd]\n"                    \
-        "cv.sw %[e], (%[out]), %[step]\ncv.sw %[c], (%[out]), %[step]\n"                           \
-        "cv.sw %[a], (%[out]), %[step]\ncv.sw %[d], (%[out]), %[back]\n"                           \
-        "4:\n.option pop\n"                                                                        \
-        : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e), [f] "=&r"(f),      \
-          [p0] "+&r"(p0), [p1] "+&r"(p1), [p2] "+&r"(p2), [p3] "+&r"(p3), [out] "+&r"(out)         \
-        : [i0] "r"(rows->step[0]), [i1] "r"(rows->step[1]), [i2] "r"(rows->step[2]),               \
-          [i3] "r"(rows->step[3]), [step] "r"(step), [back] "r"(back), [count] "r"(count),         \
-          [even] "r"(0x06020400u), [odd] "r"(0x07030501u), [sign] "r"(0x80808080u)                 \
-        : "memory")
-#define FLIP                                                                                       \
-    "xor %[a], %[a], %[sign]\nxor %[b], %[b], %[sign]\n"                                           \
-    "xor %[c], %[c], %[sign]\nxor %[d], %[d], %[sign]\n"
-
-/* Transposes `count` pixels of four rows; channels are `step` bytes apart. */
-static void transpose(const rows_t *rows, uint8_t *out, uint32_t count, uint32_t step,
-                      bool is_unsigned)
-{
-    const uint8_t *p0 = rows->row[0], *p1 = rows->row[1], *p2 = rows->row[2], *p3 = rows->row[3];
-    const uint32_t back = 4u - 3u * step;
-    uint32_t a, b, c, d, e, f;
-    if (is_unsigned) {
-        TRANSPOSE(FLIP);
-    } else {
-        TRANSPOSE("");
-    }
-}
 
 /* Of the columns that blocks have, how many are before those of the input, and how many in it. */
 HTVM_INLINE uint32_t left_of(const htvm_columns_t *p, uint32_t columns)
@@ -94,7 +51,7 @@ static void make_block(const htvm_columns_t *p, const uint8_t *in, int32_t y, ui
                        uint8_t *block)
 {
     const uint32_t left = left_of(p, columns), inside = inside_of(p, columns);
-    rows_t rows;
+    htvm_rows_t rows;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < ROWS; i++) {
         const uint32_t at = (uint32_t)(y + (int32_t)i);
@@ -102,9 +59,10 @@ static void make_block(const htvm_columns_t *p, const uint8_t *in, int32_t y, ui
         rows.row[i] = there ? in + at * p->ix * p->in_pixel : (const uint8_t *)&nothing;
         rows.step[i] = there ? p->in_pixel : 0;
     }
-    if (inside != 0) {
-        transpose(&rows, block + 4u * left, inside, 4u * columns, p->in_unsigned);
-    }
+    const htvm_transposed_t transposed = {
+        inside, 4u * columns, 4u, p->in_unsigned ? 0x80808080u : 0,
+    };
+    htvm_transpose(&transposed, &rows, block + 4u * left);
 }
 
 /* ------------------------------------------------------------------ products */

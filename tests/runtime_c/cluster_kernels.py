@@ -1,4 +1,8 @@
-"""Helper: call the cluster's kernels; a loop plays the cores, and results have guards."""
+"""Helper: call the cluster's kernels; a loop plays the cores, and results have guards.
+
+There are two sets of kernels, plain ones and those for cores with SIMD.  The latter fall back to
+plain C here.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.layers import Layer, MulShift, Shift
+from byoc_dory.soc.cluster import records
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
 from htvm.firmware.host import driver_sources, sanitizing
@@ -21,6 +26,7 @@ Array = npt.NDArray[Any]
 IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 8, 16, 32
 _GUARD = 64  # bytes before and behind a result
 _FILL = 0xA5
+ROW_KERNELS = ("affine_norm", "ita_softmax", "norms", "table_softmax")
 
 _PTR, _U32, _I32 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int32
 
@@ -60,6 +66,7 @@ class Matmul(ctypes.Structure):
         *_fields(_PTR, "a second out"),
         *_fields(_U32, "batch rows k c flags"),
         *_REQUANT,
+        *_fields(_PTR, "scratch"),
     ]
 
 
@@ -117,6 +124,7 @@ class Conv(ctypes.Structure):
         *_fields(_U32, "k c iy ix oy ox fy fx stride_y stride_x pad_top pad_left"),
         *_fields(_U32, "in_pitch out_pitch flags"),
         *_REQUANT,
+        *_fields(_PTR, "scratch"),
     ]
 
 
@@ -129,12 +137,19 @@ class Transpose(ctypes.Structure):
 class Kernels:
     """The kernels, and the arrays that arguments point to."""
 
-    def __init__(self) -> None:
-        root = runtime_c()
+    def __init__(self, simd: bool = False) -> None:
+        self.simd = simd
+        cluster, parts = runtime_c() / "cluster", runtime_c() / "simd"
         sources = [path for path in driver_sources(description()) if path.parent.name == "plain"]
-        path = sanitizing_library(sources, root / "cluster")
+        includes = [cluster]
+        if simd:
+            sources = [*(cluster / "simd").glob("*.c"), *parts.glob("*.c")]
+            sources += [cluster / "plain" / f"{name}.c" for name in ROW_KERNELS]
+            includes += [cluster / "plain", cluster / "simd", parts]
+        path = sanitizing_library(sorted(sources), includes)
         self._lib = ctypes.CDLL(str(path))
         self._kept: list[Array] = []
+        self._scratch: Array | None = None
 
     def pointer(self, values: Array | None) -> int | None:
         """Where the bytes of an array are; None for none."""
@@ -143,6 +158,32 @@ class Kernels:
         kept = np.ascontiguousarray(values)
         self._kept.append(kept)
         return int(kept.ctypes.data)
+
+    def weights(
+        self, weight: Array, bias: Array | None, requant: MulShift, flags: int
+    ) -> dict[str, int | None]:
+        """The fields of weights [K][bytes of a window], or of a depthwise convolution [C][fy][fx]."""
+        if not self.simd:
+            if weight.ndim == 3:
+                weight = weight.transpose(1, 2, 0)
+            return {"weights": self.pointer(weight), "bias": self.pointer(bias)}
+        count = weight.shape[0]
+        numbers = [
+            np.resize(np.array(values, np.int64), count)
+            for values in ((0,) if bias is None else bias, requant.mul, requant.add, requant.shift)
+        ]
+        wide = bool(flags & WIDE)
+        if weight.ndim == 3:
+            unsigned = bool(flags & IN_UNSIGNED)
+            packed = records.pack_channels(weight, *numbers, unsigned=unsigned, wide=wide)
+        else:
+            packed = records.pack_quads(weight, *numbers, wide=wide)
+        return {"weights": self.pointer(packed), "bias": None}
+
+    def scratch(self, size: int) -> int:
+        """Scratch memory with guards."""
+        self._scratch = np.full(size + 2 * _GUARD, _FILL, np.uint8)
+        return int(self._scratch.ctypes.data) + _GUARD
 
     def requant(self, layer: Layer, wide: bool = False) -> tuple[Requant, int]:
         """A layer's requantization, and its flags."""
@@ -176,7 +217,7 @@ class Kernels:
         """The `size` bytes that a kernel writes to ``args.out``, once it ran on all cores.
 
         Args:
-            name: without ``snitch_``.
+            name: without ``cluster_``.
             args: all but ``out``.
             size: bytes of the result.
             cores: how many.
@@ -193,6 +234,10 @@ class Kernels:
         for core in order if order is not None else range(cores):
             function(ctypes.byref(args), _U32(core), _U32(cores))
         self._kept.clear()
+        if self._scratch is not None:
+            guards = self._scratch[:_GUARD], self._scratch[-_GUARD:]
+            assert all((guard == _FILL).all() for guard in guards)
+            self._scratch = None
         result = buffer[_GUARD : _GUARD + size]
         assert (buffer[:_GUARD] == _FILL).all() and (buffer[-_GUARD:] == _FILL).all()
         if gaps is not None:
@@ -202,14 +247,14 @@ class Kernels:
         return result.copy()
 
 
-def sanitizing_library(sources: Iterable[Any], include: Any) -> Any:
+def sanitizing_library(sources: Iterable[Any], includes: Iterable[Any]) -> Any:
     """A library that stops at undefined behaviour."""
     compiler = sanitizing(Compiler.zig())
     flags = ("-Wall", "-Wextra", "-Werror")
     return compiler.built(
         "libcluster_kernels.so",
         [*sources],
-        [include],
+        [*includes],
         flags,
         generated=(("htvm_soc.h", render(description())),),
         shared=True,

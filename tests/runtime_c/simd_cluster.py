@@ -67,6 +67,14 @@ class Case:
         self._ignored = (at - BASE, at - BASE + size)
         return at
 
+    def store(self, rows: Array, gap: int) -> int:
+        """What the result must be, with gaps between rows that stay; returns the pitch."""
+        wide = np.full((rows.shape[0], rows.shape[1] + gap), _FILL, np.uint8)
+        wide[:, : rows.shape[1]] = rows
+        self.result = wide.reshape(-1)
+        self.out = self.room(self.result.size)
+        return rows.shape[1] + gap
+
     def images(self) -> tuple[Array, Array]:
         """The memory before and after."""
         self.room(_GUARD)
@@ -261,14 +269,49 @@ IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 
 Rng = np.random.Generator
 
 
-def _int8(rng: Rng, *shape: int) -> Array:
-    return rng.integers(-128, 128, shape).astype(np.int8)
+@dataclass(frozen=True)
+class Kind:
+    """What a case has besides its sizes.
+
+    Attributes:
+        in_type, out_type: "int8" or "uint8".
+        limits: of the result; None for those of its type.
+        wide: requantization in 64 bits.
+        gap: bytes between pixels (or rows) of the result.
+    """
+
+    in_type: str = "int8"
+    out_type: str = "int8"
+    limits: tuple[int, int] | None = None
+    wide: bool = False
+    gap: int = 0
+
+    @property
+    def flags(self) -> int:
+        """The flags of a kernel."""
+        unsigned = (self.in_type == "uint8") | (self.out_type == "uint8") << 1
+        return unsigned | (WIDE if self.wide else 0)
+
+    @property
+    def clip(self) -> tuple[int, int]:
+        """Limits of the result."""
+        info = np.iinfo(self.out_type)
+        return self.limits or (int(info.min), int(info.max))
+
+    def data(self, rng: Rng, *shape: int, dtype: str = "") -> Array:
+        """Random elements, by default of the input."""
+        info = np.iinfo(dtype or self.in_type)
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype or self.in_type)
+
+
+PLAIN = Kind()
 
 
 @dataclass(frozen=True)
 class Scaling:
     """A random requantization of each channel."""
 
+    kind: Kind
     bias: Array
     mul: Array
     add: Array
@@ -276,32 +319,53 @@ class Scaling:
 
     def __call__(self, acc: Array) -> Array:
         scaled = ((acc + self.bias) * self.mul + self.add) >> self.shift
-        return np.clip(scaled, -128, 127).astype(np.int8).view(np.uint8)
+        return np.clip(scaled, *self.kind.clip).astype(self.kind.out_type).view(np.uint8)
 
     @classmethod
-    def drawn(cls, rng: Rng, k: int, terms: int) -> Scaling:
-        """One that spreads sums of `terms` products over most of int8."""
-        spread = max(int(np.sqrt(terms) * 74 * 74), 1)
-        shift = np.full(k, 14) + rng.integers(0, 2, k)
+    def drawn(cls, rng: Rng, kind: Kind, k: int, terms: int) -> Scaling:
+        """One that spreads sums of `terms` products over most of the limits."""
+        spread = max(int(np.sqrt(terms) * 100 * 74), 1)
+        shift = np.full(k, 30 if kind.wide else 14) + rng.integers(0, 2, k)
         mul = (rng.uniform(0.5, 1.5, k) * 2.0**shift * 60 / spread).astype(np.int64) + 1
-        return cls(rng.integers(-1000, 1000, k), mul, rng.integers(-(2**19), 2**19, k), shift)
+        return cls(kind, rng.integers(-1000, 1000, k), mul, rng.integers(-9, 2**19, k), shift)
 
     def numbers(self) -> tuple[Array, Array, Array, Array]:
         """Bias, mul, add, shift."""
         return self.bias, self.mul, self.add, self.shift
 
+    def words(self) -> tuple[int, ...]:
+        """The requantization of the first channel."""
+        low, high = self.kind.clip
+        return int(self.mul[0]), int(self.add[0]), int(self.shift[0]), low, high, 0, 0, 0
 
-_LIMITS = (0, 0, 0, -128, 127, 0, 0, 0)
 
-
-def gemm(rng: Rng, rows: int, k: int, c: int) -> Case:
+def gemm(
+    rng: Rng,
+    rows: int,
+    k: int,
+    c: int,
+    kind: Kind = PLAIN,
+    *,
+    transposed: bool = False,
+    mapped: bool = False,
+) -> Case:
     """A product of a matrix with weights."""
     case = Case("gemm", f"{rows} x {k} x {c}", rows * k * c)
-    x, weight, scaling = _int8(rng, rows, c), _int8(rng, k, c), Scaling.drawn(rng, k, c)
-    at, weights = case.put(x), case.put(records.pack_quads(weight, *scaling.numbers()))
-    case.out = case.room(rows * k)
-    case.words = [at, weights, 0, case.out, 0, rows, k, c, c, k, PER_CHANNEL, *_LIMITS]
-    case.result = scaling(x.astype(np.int64) @ weight.astype(np.int64).T).reshape(-1)
+    x, weight = kind.data(rng, rows, c), kind.data(rng, k, c, dtype="int8")
+    scaling = Scaling.drawn(rng, kind, k, c)
+    table = kind.data(rng, 256, dtype="uint8") if mapped else None
+    at = case.put(x)
+    weights = case.put(records.pack_quads(weight, *scaling.numbers(), wide=kind.wide))
+    lookup = case.put(table) if table is not None else 0
+    flags = kind.flags | PER_CHANNEL | (OUT_TRANSPOSED if transposed else 0)
+    acc = x.astype(np.int64) @ weight.astype(np.int64).T
+    result = scaling(acc)
+    if table is not None:
+        result = table[result]
+    pitch = case.store(result.T if transposed else result, kind.gap)
+    case.words = [
+        at, weights, 0, case.out, lookup, rows, k, c, c, pitch, flags, *scaling.words(),
+    ]  # fmt: skip
     return case
 
 
@@ -312,33 +376,31 @@ def conv(
     size: tuple[int, int],
     taps: tuple[int, int] = (3, 3),
     stride: int = 1,
-    pad: tuple[int, int] | None = None,
+    kind: Kind = PLAIN,
 ) -> Case:
     """A convolution with padding as TensorFlow's SAME; depthwise where k is 0."""
     (iy, ix), (fy, fx) = size, taps
     oy, ox = -(-iy // stride), -(-ix // stride)
     missing = [max((o - 1) * stride + f - i, 0) for o, f, i in ((oy, fy, iy), (ox, fx, ix))]
-    top, left = pad or (missing[0] // 2, missing[1] // 2)
+    top, left = missing[0] // 2, missing[1] // 2
     results = k or c
     name = "conv2d" if k else "depthwise"
     inner = fy * fx * (c if k else 1)
     shape = f"{fy} x {fx} / {stride}, {c} -> {results}, {oy} x {ox}"
     case = Case(name, shape, oy * ox * results * inner)
-    x, weight = _int8(rng, iy, ix, c), _int8(rng, *((k,) if k else ()), fy, fx, c)
-    scaling = Scaling.drawn(rng, results, inner)
-    at = case.put(x)
+    x = kind.data(rng, iy, ix, c)
+    weight = kind.data(rng, *((k,) if k else ()), fy, fx, c, dtype="int8")
+    scaling = Scaling.drawn(rng, kind, results, inner)
+    at, numbers = case.put(x), scaling.numbers()
     if k:
-        weights = records.pack_quads(weight.reshape(k, -1), *scaling.numbers())
+        weights = records.pack_quads(weight.reshape(k, -1), *numbers, wide=kind.wide)
         scratch = case.scratch(records.conv2d_scratch(fy * fx * c, 8))
     else:
-        weights = records.pack_channels(weight.transpose(2, 0, 1), *scaling.numbers())
+        unsigned = kind.in_type == "uint8"
+        filters = weight.transpose(2, 0, 1)
+        weights = records.pack_channels(filters, *numbers, unsigned=unsigned, wide=kind.wide)
         scratch = case.scratch(records.depthwise_scratch(fx, ox, stride, 8))
     place = case.put(weights)
-    case.out = case.room(oy * ox * results)
-    case.words = [
-        at, place, 0, case.out, results, c, iy, ix, oy, ox, fy, fx, stride, stride, top, left, c,
-        results, PER_CHANNEL, *_LIMITS, scratch,
-    ]  # fmt: skip
     padded = np.pad(x.astype(np.int64), ((top, fy * stride), (left, fx * stride), (0, 0)))
     acc = np.zeros((oy, ox, results), np.int64)
     for y in range(fy):
@@ -346,5 +408,64 @@ def conv(
             part = padded[y : y + oy * stride : stride, z : z + ox * stride : stride][:oy, :ox]
             taps_at = weight[..., y, z, :].astype(np.int64)
             acc += part @ taps_at.T if k else part * taps_at
-    case.result = scaling(acc).reshape(-1)
+    pitch = case.store(scaling(acc).reshape(-1, results), kind.gap)
+    case.words = [
+        at, place, 0, case.out, results, c, iy, ix, oy, ox, fy, fx, stride, stride, top, left, c,
+        pitch, kind.flags | PER_CHANNEL, *scaling.words(), scratch,
+    ]  # fmt: skip
+    return case
+
+
+def matmul(
+    rng: Rng, batch: int, rows: int, k: int, c: int, kind: Kind = PLAIN, *, by_rows: bool = True
+) -> Case:
+    """A product of two matrices; the second one is [K][C] if ``by_rows``."""
+    name = f"{batch} x {rows} x {k} x {c}, {'rows' if by_rows else 'columns'}"
+    case = Case("matmul", name, batch * rows * k * c)
+    a = kind.data(rng, batch, rows, c)
+    b = kind.data(rng, batch, *((k, c) if by_rows else (c, k)), dtype="int8")
+    scaling = Scaling.drawn(rng, kind, 1, c)
+    places = [case.put(values) for values in (a, b)]
+    scratch = case.scratch(records.matmul_scratch(c, 8))
+    scaling.bias[:] = 0
+    acc = a.astype(np.int64) @ (b.transpose(0, 2, 1) if by_rows else b).astype(np.int64)
+    case.store(scaling(acc).reshape(-1, k), 0)
+    flags = kind.flags | (B_ROWS if by_rows else 0)
+    case.words = [*places, case.out, batch, rows, k, c, flags, *scaling.words(), scratch]
+    return case
+
+
+def add(rng: Rng, elements: int, operands: int = 2, kind: Kind = PLAIN, mul: int = 0) -> Case:
+    """A sum."""
+    case = Case("add", f"{operands} of {elements}", elements)
+    values = [kind.data(rng, elements) for _ in range(operands)]
+    places = [case.put(value) for value in values]
+    shift = 7 if mul else 14
+    factor = np.array([mul or int(rng.integers(5000, 14000))])
+    scaling = Scaling(kind, np.array([0]), factor, np.array([50]), np.array([shift]))
+    case.store(scaling(np.sum([value.astype(np.int64) for value in values], axis=0)[None]), 0)
+    padding = [0] * (8 - operands)
+    case.words = [
+        *places, *padding, case.out, operands, elements, kind.flags, *scaling.words(),
+    ]  # fmt: skip
+    return case
+
+
+def lookup(rng: Rng, elements: int) -> Case:
+    """A map."""
+    case = Case("map", f"{elements}", elements)
+    x, table = PLAIN.data(rng, elements, dtype="uint8"), PLAIN.data(rng, 256, dtype="uint8")
+    at, entries = case.put(x), case.put(table)
+    case.store(table[x][None], 0)
+    case.words = [at, case.out, entries, elements]
+    return case
+
+
+def transpose(rng: Rng, rows: int, columns: int) -> Case:
+    """Of bytes."""
+    case = Case("transpose", f"{rows} x {columns}", rows * columns)
+    x = PLAIN.data(rng, rows, columns, dtype="uint8")
+    at = case.put(x)
+    case.store(x.T, 0)
+    case.words = [at, case.out, rows, columns]
     return case

@@ -19,6 +19,7 @@ from byoc_dory.layers.rowwise import (
     TableMap,
     TableSoftmax,
 )
+from byoc_dory.soc.cluster import records
 from tests.reference.matrix_layers import evaluate, loaded, stored
 from tests.runtime_c import cluster_kernels as c
 from tests.runtime_c.cluster_kernels import Array, Kernels
@@ -30,9 +31,9 @@ SIZES = st.integers(1, 24)
 INT32_MAX = 2**31 - 1
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels()
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "simd"])
+def kernels(request: pytest.FixtureRequest) -> Kernels:
+    return Kernels(simd=request.param)
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,10 @@ def test_gemm(
     bias = draw.rng.integers(-5000, 5000, k).astype(np.int32) if seed % 4 else None
     acc = x.astype(np.int64) @ weight.astype(np.int64).T + (0 if bias is None else bias)
     table = TableMap(draw.bytes(256, dtype="uint8")) if mapped else None
+    rule = draw.requant(acc, k if per_channel else 1, wide)
     layer = gemm_layer(
         "g", matrix("x", rows, channels, dtypes[0]), weight, bias,
-        requant=draw.requant(acc, k if per_channel else 1, wide), clip=draw.clip(dtypes[1]),
+        requant=rule, clip=draw.clip(dtypes[1]),
         function=table, transposed=transposed, dtype=dtypes[1],
     )  # fmt: skip
     expected = stored(evaluate(layer, [x.T[:, :, None]]))
@@ -131,8 +133,8 @@ def test_gemm(
     requant, flags = kernels.requant(layer, wide)
     flags |= unsigned(dtypes[0]) | results(dtypes[1])
     args = c.Gemm(
-        source=kernels.pointer(padded(x, in_pitch)), weights=kernels.pointer(weight),
-        bias=kernels.pointer(bias), table=kernels.pointer(table.table if table else None),
+        source=kernels.pointer(padded(x, in_pitch)),
+        **kernels.weights(weight, bias, rule, flags), table=kernels.pointer(table.table if table else None),
         rows=rows, k=k, c=channels, in_pitch=in_pitch, out_pitch=out_pitch,
         flags=flags | (c.OUT_TRANSPOSED if transposed else 0), requant=requant,
     )  # fmt: skip
@@ -177,6 +179,7 @@ def test_matmul(
     args = c.Matmul(
         a=kernels.pointer(stored(a)), second=kernels.pointer(stored(b)), batch=batch, rows=rows,
         k=k, c=channels, flags=flags, requant=requant,
+        scratch=kernels.scratch(records.matmul_scratch(channels, cores)),
     )  # fmt: skip
     got = kernels.run("matmul", args, batch * rows * k, cores, order=reversed(range(cores)))
     operands = [loaded(stored(v), t) for v, t in zip((a, b), layer.inputs, strict=True)]
@@ -264,15 +267,21 @@ def test_convolutions(
         dtype=dtypes[1],
     )  # fmt: skip
     requant, flags = kernels.requant(layer, wide)
+    flags |= unsigned(dtypes[0]) | results(dtypes[1])
     in_pitch, out_pitch = inner + gaps[0], k + gaps[1]
+    if name == "conv2d":
+        rows = weight.reshape(k, -1)
+        scratch = records.conv2d_scratch(rows.shape[1], cores)
+    else:
+        rows = weight.transpose(2, 0, 1)
+        scratch = records.depthwise_scratch(sizes.kernel[1], sizes.out[1], sizes.stride[1], cores)
     image = padded(x.reshape(-1, inner), in_pitch)
     args = c.Conv(
-        source=kernels.pointer(image), weights=kernels.pointer(weight),
-        bias=kernels.pointer(bias), k=k, c=inner, iy=sizes.size[0], ix=sizes.size[1],
+        source=kernels.pointer(image), **kernels.weights(rows, bias, rule, flags), k=k, c=inner, iy=sizes.size[0], ix=sizes.size[1],
         oy=sizes.out[0], ox=sizes.out[1], fy=sizes.kernel[0], fx=sizes.kernel[1],
         stride_y=sizes.stride[0], stride_x=sizes.stride[1], pad_top=sizes.pads[0],
         pad_left=sizes.pads[1], in_pitch=in_pitch, out_pitch=out_pitch,
-        flags=flags | unsigned(dtypes[0]) | results(dtypes[1]), requant=requant,
+        flags=flags, requant=requant, scratch=kernels.scratch(scratch),
     )  # fmt: skip
     pixels = sizes.out[0] * sizes.out[1]
     size = (pixels - 1) * out_pitch + k
