@@ -20,6 +20,9 @@
 /* Inlined always, so that constant arguments yield a specialized copy. */
 #define HTVM_INLINE static inline __attribute__((always_inline))
 
+/* Called, never inlined: so that callers need not save the registers of rare or long parts. */
+#define HTVM_CALLED static __attribute__((noinline))
+
 #if HTVM_SIMD
 /* Four bytes of whatever type. */
 typedef uint32_t __attribute__((may_alias)) htvm_word_t;

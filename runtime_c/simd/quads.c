@@ -118,7 +118,7 @@ typedef struct {
 /* Four pixels of `quads` quads.  All in one statement, because between two a compiler moves the sums
  * to memory and back. */
 #define FOUR_PIXELS(name, kind, clip)                                                              \
-    static void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)                  \
+    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)             \
     {                                                                                              \
         VARIABLES(4u);                                                                                 \
         const uint32_t back = 4u - 3u * step, first = words - 1u, forth = 4u - 3u * row;           \
@@ -143,7 +143,7 @@ typedef struct {
 
 /* Two pixels, in runs of at least one word. */
 #define TWO_PIXELS(name, kind)                                                                     \
-    static void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)                  \
+    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)             \
     {                                                                                              \
         VARIABLES(2u);                                                                                 \
         const uint32_t back = 4u - step, forth = 4u - row;                                         \
@@ -176,7 +176,7 @@ typedef struct {
 
 /* One pixel. */
 #define ONE_PIXEL(name, kind)                                                                      \
-    static void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)                  \
+    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)             \
     {                                                                                              \
         VARIABLES(1u);                                                                                 \
         int32_t s[HTVM_QUAD];                                                                      \
@@ -232,7 +232,7 @@ static void whole_quads(const htvm_quads_t *p, const uint8_t *in, const target_t
 
 /* The channels from k on of blocks of pixels, by a copy of each quad's results: there are fewer than
  * four channels, or each has its own place. */
-static void scattered(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
+HTVM_CALLED void scattered(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
                       uint32_t blocks, uint32_t k)
 {
     uint32_t copy[PIXELS];
@@ -254,7 +254,7 @@ static void scattered(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, ui
 }
 
 /* Blocks of 1, 2 or 4 pixels that are requantized in 32 bits. */
-static void narrow(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
+HTVM_CALLED void narrow(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
                    uint32_t blocks)
 {
     const uint32_t k = p->out_channel == 1 ? p->k & ~(HTVM_QUAD - 1u) : 0;
@@ -394,9 +394,9 @@ HTVM_INLINE void few(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uin
     }
 }
 
-static void two(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 2); }
+HTVM_CALLED void two(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 2); }
 
-static void one(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 1); }
+HTVM_CALLED void one(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 1); }
 
 void htvm_quads(const htvm_quads_t *what, const uint8_t *in, uint8_t *out, uint32_t pixels)
 {

@@ -51,7 +51,7 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
 
 
 @pytest.mark.parametrize(
-    "count", [12, pytest.param(150, marks=pytest.mark.slow)], ids=["some", "many"]
+    "count", [12, pytest.param(60, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_kernels_equal_numpy(tmp_path: Path, count: int) -> None:
     cases = random_cases(np.random.default_rng(count), count)

@@ -223,17 +223,19 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
     const cluster_conv_t *const v = args;
     const uint32_t row = v->fx * v->c, words = cluster_words(v->fy * row);
     const bool has_runs = (v->fx == 1 || v->in_pitch == v->c) && (v->fy == 1 || row % 4u == 0);
-    const cluster_work_t work = {
-        v->oy * v->ox, cluster_words(v->k), words, v->fy * v->fx == 1 ? 0 : 16u * words + 150u,
-    };
+    cluster_work_t work = cluster_quad_work(v->oy * v->ox, cluster_words(v->k), words);
+    if (v->fy * v->fx != 1) {
+        work.shared = 16u * words + 150u; /* for copies, of some blocks or all */
+    }
     const cluster_part_t part = cluster_split(&work, core, cores);
-    const uint32_t first = HTVM_QUAD * part.quads.begin, end = HTVM_QUAD * part.quads.end;
-    if (part.pixels.begin >= part.pixels.end || first >= end) {
+    const cluster_share_t all = cluster_in_fours(part.blocks, v->oy * v->ox);
+    const cluster_share_t channels = cluster_in_fours(part.items, v->k);
+    if (all.begin >= all.end || channels.begin >= channels.end) {
         return;
     }
     const htvm_quads_t copied = {
-        .quads = (const uint8_t *)v->weights + part.quads.begin * htvm_quad_bytes(words),
-        .k = (end < v->k ? end : v->k) - first,
+        .quads = (const uint8_t *)v->weights + part.items.begin * htvm_quad_bytes(words),
+        .k = channels.end - channels.begin,
         .taps = 1,
         .words = words,
         .in_tap = 4u * words,
@@ -260,13 +262,13 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
     c.runs.taps = v->fy;
     c.runs.words = cluster_words(row);
     c.runs.in_pixel = v->stride_x * v->in_pitch;
-    uint8_t *const out = (uint8_t *)v->out + part.pixels.begin * v->out_pitch + first;
+    uint8_t *const out = (uint8_t *)v->out + all.begin * v->out_pitch + channels.begin;
     const bool is_matrix = v->fy == 1 && v->fx == 1 && v->stride_y == 1 && v->stride_x == 1 &&
                            v->pad_top == 0 && v->pad_left == 0 && v->ox == v->ix && v->oy <= v->iy;
     if (is_matrix) {
-        htvm_quads(&c.runs, (const uint8_t *)v->in + part.pixels.begin * v->in_pitch, out,
-                   part.pixels.end - part.pixels.begin);
+        htvm_quads(&c.runs, (const uint8_t *)v->in + all.begin * v->in_pitch, out,
+                   all.end - all.begin);
     } else {
-        pixels(&c, part.pixels, out);
+        pixels(&c, all, out);
     }
 }

@@ -9,16 +9,17 @@ void cluster_gemm(const void *args, uint32_t core, uint32_t cores)
     const cluster_gemm_t *const g = args;
     const bool transposed = (g->flags & CLUSTER_OUT_TRANSPOSED) != 0;
     const uint32_t words = cluster_words(g->c);
-    const cluster_work_t work = {g->rows, cluster_words(g->k), words, 0};
+    const cluster_work_t work = cluster_quad_work(g->rows, cluster_words(g->k), words);
     const cluster_part_t part = cluster_split(&work, core, cores);
-    const uint32_t first = HTVM_QUAD * part.quads.begin, end = HTVM_QUAD * part.quads.end;
-    if (part.pixels.begin >= part.pixels.end || first >= end) {
+    const cluster_share_t rows = cluster_in_fours(part.blocks, g->rows);
+    const cluster_share_t columns = cluster_in_fours(part.items, g->k);
+    if (rows.begin >= rows.end || columns.begin >= columns.end) {
         return;
     }
     const htvm_quads_t quads = {
-        .quads = (const uint8_t *)g->weights + part.quads.begin * htvm_quad_bytes(words),
+        .quads = (const uint8_t *)g->weights + part.items.begin * htvm_quad_bytes(words),
         .table = g->table,
-        .k = (end < g->k ? end : g->k) - first,
+        .k = columns.end - columns.begin,
         .taps = 1,
         .words = words,
         .in_tap = 4u * words,
@@ -30,7 +31,7 @@ void cluster_gemm(const void *args, uint32_t core, uint32_t cores)
         .scaling = (g->flags & CLUSTER_WIDE) != 0 ? HTVM_QUADS_WIDE : HTVM_QUADS_NARROW,
         .in_unsigned = (g->flags & CLUSTER_IN_UNSIGNED) != 0,
     };
-    htvm_quads(&quads, (const uint8_t *)g->in + part.pixels.begin * g->in_pitch,
-               (uint8_t *)g->out + part.pixels.begin * quads.out_pixel + first * quads.out_channel,
-               part.pixels.end - part.pixels.begin);
+    htvm_quads(&quads, (const uint8_t *)g->in + rows.begin * g->in_pitch,
+               (uint8_t *)g->out + rows.begin * quads.out_pixel + columns.begin * quads.out_channel,
+               rows.end - rows.begin);
 }

@@ -4,36 +4,10 @@
  * multiplied with.  Such fours are shared among groups of cores, and rows among those of a group. */
 #include "cluster_kernels.h"
 #include "cluster_records.h"
+#include "cluster_split.h"
 #include "htvm_quads.h"
 #include "htvm_simd.h"
 #include "htvm_transpose.h"
-
-typedef struct {
-    cluster_share_t fours, rows; /* of all matrices; of each */
-} part_t;
-
-static part_t part_of(const cluster_matmul_t *m, uint32_t fours, uint32_t words, uint32_t core,
-                      uint32_t cores)
-{
-    const uint32_t blocks = (m->rows + 3u) / 4u;
-    uint32_t size = 1, best = UINT32_MAX;
-    for (uint32_t n = 1; n <= cores && (cores & (n - 1u)) == 0; n *= 2) {
-        const uint32_t groups = cluster_divided(cores, n);
-        const uint32_t each = cluster_divided(fours + groups - 1u, groups);
-        const uint32_t rows = cluster_divided(blocks + n - 1u, n);
-        const uint32_t cost = each * (rows * (24u * words + 90u) + 20u * words + 300u);
-        if (cost < best) {
-            best = cost;
-            size = n;
-        }
-    }
-    const uint32_t group = cluster_divided(core, size);
-    part_t part = {cluster_share(fours, group, cluster_divided(cores, size)),
-                   cluster_share(blocks, core - group * size, size)};
-    part.rows.begin *= 4u;
-    part.rows.end = 4u * part.rows.end < m->rows ? 4u * part.rows.end : m->rows;
-    return part;
-}
 
 /* Makes a quad of rows k to k + 3 of a matrix [K][C]; rows that are not there are multiplied, too, but
  * have no results. */
@@ -94,8 +68,11 @@ void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_matmul_t *const m = args;
     const uint32_t words = cluster_words(m->c), each = cluster_words(m->k);
-    const part_t part = part_of(m, m->batch * each, words, core, cores);
-    if (part.fours.begin >= part.fours.end || part.rows.begin >= part.rows.end) {
+    cluster_work_t work = cluster_quad_work(m->rows, m->batch * each, words);
+    work.item = 20u * words + 300u;
+    const cluster_part_t part = cluster_split(&work, core, cores);
+    const cluster_share_t fours = part.items, rows = cluster_in_fours(part.blocks, m->rows);
+    if (fours.begin >= fours.end || rows.begin >= rows.end) {
         return;
     }
     uint8_t *const quad = (uint8_t *)m->scratch + core * htvm_quad_bytes(words);
@@ -121,10 +98,10 @@ void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
         .scaling = (m->flags & CLUSTER_WIDE) != 0 ? HTVM_QUADS_WIDE : HTVM_QUADS_NARROW,
         .in_unsigned = (m->flags & CLUSTER_IN_UNSIGNED) != 0,
     };
-    const uint8_t *const in = (const uint8_t *)m->a + part.rows.begin * m->c;
-    uint8_t *const out = (uint8_t *)m->out + part.rows.begin * m->k;
-    uint32_t matrix = part.fours.begin / each, k = (part.fours.begin - matrix * each) * 4u;
-    for (uint32_t n = part.fours.begin; n < part.fours.end; n++) {
+    const uint8_t *const in = (const uint8_t *)m->a + rows.begin * m->c;
+    uint8_t *const out = (uint8_t *)m->out + rows.begin * m->k;
+    uint32_t matrix = fours.begin / each, k = (fours.begin - matrix * each) * 4u;
+    for (uint32_t n = fours.begin; n < fours.end; n++) {
         const uint8_t *const second = (const uint8_t *)m->second + matrix * m->c * m->k;
         if ((m->flags & CLUSTER_B_ROWS) != 0) {
             from_rows(m, second, k, quad);
@@ -133,7 +110,7 @@ void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
         }
         quads.k = m->k - k < HTVM_QUAD ? m->k - k : HTVM_QUAD;
         htvm_quads(&quads, in + matrix * m->rows * m->c, out + matrix * m->rows * m->k + k,
-                   part.rows.end - part.rows.begin);
+                   rows.end - rows.begin);
         k += HTVM_QUAD;
         if (k >= m->k) {
             k = 0;
