@@ -77,25 +77,33 @@ static void add_two(const htvm_add_t *p, uint8_t *out, uint32_t at, uint32_t blo
 }
 #endif
 
-/* Four elements of any number of operands. */
-HTVM_INLINE void four(const htvm_add_t *p, uint8_t *out, uint32_t at, bool is_unsigned)
+/* Blocks of four elements of `count` operands; returns the first element that is left. */
+HTVM_INLINE uint32_t fours(const htvm_add_t *p, uint8_t *out, uint32_t at, uint32_t end,
+                           uint32_t count, bool is_unsigned)
 {
-    int32_t sums[LANES] = {0};
-    for (uint32_t n = 0; n < p->operands; n++) {
-        const uint32_t word = htvm_load4((const uint8_t *)p->in[n] + at);
-#pragma GCC unroll 4
-        for (uint32_t i = 0; i < LANES; i++) {
-            sums[i] = is_unsigned ? htvm_dot4_unsigned(word, 1u << (8 * i), sums[i])
-                                  : htvm_dot4(word, 1u << (8 * i), sums[i]);
+    const uint8_t *in[4];
+    for (uint32_t n = 0; n < count && n < 4; n++) {
+        in[n] = p->in[n];
+    }
+    for (; at + LANES <= end; at += LANES) {
+        int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (uint32_t n = 0; n < count; n++) {
+            const uint32_t word = htvm_load4((count <= 4 ? in[n] : (const uint8_t *)p->in[n]) + at);
+            s0 = is_unsigned ? htvm_dot4_unsigned(word, 1u, s0) : htvm_dot4(word, 1u, s0);
+            s1 = is_unsigned ? htvm_dot4_unsigned(word, 1u << 8, s1) : htvm_dot4(word, 1u << 8, s1);
+            s2 = is_unsigned ? htvm_dot4_unsigned(word, 1u << 16, s2)
+                             : htvm_dot4(word, 1u << 16, s2);
+            s3 = is_unsigned ? htvm_dot4_unsigned(word, 1u << 24, s3)
+                             : htvm_dot4(word, 1u << 24, s3);
         }
+        s0 = htvm_limit(htvm_scale(s0, p->mul, p->add, p->shift), p->low, p->high);
+        s1 = htvm_limit(htvm_scale(s1, p->mul, p->add, p->shift), p->low, p->high);
+        s2 = htvm_limit(htvm_scale(s2, p->mul, p->add, p->shift), p->low, p->high);
+        s3 = htvm_limit(htvm_scale(s3, p->mul, p->add, p->shift), p->low, p->high);
+        htvm_store4(out + at, (uint32_t)(uint8_t)s0 | (uint32_t)(uint8_t)s1 << 8 |
+                                  (uint32_t)(uint8_t)s2 << 16 | (uint32_t)s3 << 24);
     }
-    uint32_t word = 0;
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < LANES; i++) {
-        const int32_t value = htvm_scale(sums[i], p->mul, p->add, p->shift);
-        word |= (uint32_t)(uint8_t)htvm_limit(value, p->low, p->high) << (8 * i);
-    }
-    htvm_store4(out + at, word);
+    return at;
 }
 
 static void one(const htvm_add_t *p, uint8_t *out, uint32_t at)
@@ -122,12 +130,12 @@ void htvm_add(const htvm_add_t *what, uint8_t *out, uint32_t at, uint32_t end)
         at += LANES * blocks;
     }
 #endif
-    for (; !p.wide && at + LANES <= end; at += LANES) {
-        if (p.in_unsigned) {
-            four(&p, out, at, true);
-        } else {
-            four(&p, out, at, false);
-        }
+    if (!p.wide && p.in_unsigned) {
+        at = fours(&p, out, at, end, p.operands, true);
+    } else if (!p.wide && p.operands == 3) {
+        at = fours(&p, out, at, end, 3, false);
+    } else if (!p.wide) {
+        at = fours(&p, out, at, end, p.operands, false);
     }
     for (; at < end; at++) {
         one(&p, out, at);

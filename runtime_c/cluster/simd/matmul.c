@@ -1,13 +1,17 @@
 /* cluster_matmul for cores with SIMD.
  *
  * Four columns of a matrix at a time become a quad in scratch memory, which all its rows are then
- * multiplied with.  Such fours are shared among groups of cores, and rows among those of a group. */
+ * multiplied with; a single row is multiplied with the columns where they are, if their elements lie
+ * side by side.  Such fours are shared among groups of cores, and rows among those of a group. */
+#include <stddef.h>
+
 #include "cluster_kernels.h"
 #include "cluster_records.h"
 #include "cluster_split.h"
 #include "htvm_quads.h"
 #include "htvm_simd.h"
 #include "htvm_transpose.h"
+#include "htvm_vector.h"
 
 /* Makes a quad of rows k to k + 3 of a matrix [K][C]; rows that are not there are multiplied, too, but
  * have no results. */
@@ -64,29 +68,52 @@ static void from_columns(const cluster_matmul_t *m, const uint8_t *matrix, uint3
     }
 }
 
-void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
+/* Multiplies the only row of a matrix with fours from k on, at most `most` of them; returns how many. */
+static uint32_t one_row(const cluster_matmul_t *m, uint32_t matrix, uint32_t k, uint32_t most)
 {
-    const cluster_matmul_t *const m = args;
-    const uint32_t words = cluster_words(m->c), each = cluster_words(m->k);
-    cluster_work_t work = cluster_quad_work(m->rows, m->batch * each, words);
-    work.item = 20u * words + 300u;
-    const cluster_part_t part = cluster_split(&work, core, cores);
-    const cluster_share_t fours = part.items, rows = cluster_in_fours(part.blocks, m->rows);
-    if (fours.begin >= fours.end || rows.begin >= rows.end) {
-        return;
+    const uint32_t there = (m->k - k) / 4u, fours = there < most ? there : most;
+    const htvm_vector_t vector = {
+        .in = (const uint8_t *)m->a + matrix * m->c,
+        .rows = (const uint8_t *)m->second + (matrix * m->k + k) * m->c,
+        .out = (uint8_t *)m->out + matrix * m->k + k,
+        .words = m->c / 4u,
+        .quads = fours,
+        .mul = m->requant.mul,
+        .add = m->requant.add,
+        .shift = m->requant.shift,
+        .low = m->requant.low,
+        .high = m->requant.high,
+        .in_unsigned = (m->flags & CLUSTER_IN_UNSIGNED) != 0,
+    };
+    if (fours != 0) {
+        htvm_vector(&vector);
     }
-    uint8_t *const quad = (uint8_t *)m->scratch + core * htvm_quad_bytes(words);
-    uint8_t *factors = quad + 16u * words;
+    return fours;
+}
+
+/* Sets the factors of a quad, and its biases of 0. */
+static void set_factors(const cluster_requant_t *r, uint8_t *factors)
+{
     for (uint32_t j = 0; j < HTVM_QUAD; j++, factors += 12) {
-        htvm_store4(factors, (uint32_t)m->requant.mul);
-        htvm_store4(factors + 4, (uint32_t)m->requant.add);
-        htvm_store4(factors + 8, m->requant.shift);
+        htvm_store4(factors, (uint32_t)r->mul);
+        htvm_store4(factors + 4, (uint32_t)r->add);
+        htvm_store4(factors + 8, r->shift);
     }
     for (uint32_t j = 0; j < HTVM_QUAD; j++) {
-        htvm_store4(factors + 4 * j, 0); /* biases */
+        htvm_store4(factors + 4 * j, 0);
     }
-    htvm_quads_t quads = {
+}
+
+/* Multiplies rows of a matrix with columns k to k + 3. */
+static void four_columns(const cluster_matmul_t *m, uint32_t matrix, uint32_t k,
+                         cluster_share_t rows, uint8_t *quad)
+{
+    const uint32_t words = cluster_words(m->c), row = matrix * m->rows + rows.begin;
+    const uint8_t *const second = (const uint8_t *)m->second + matrix * m->c * m->k;
+    const htvm_quads_t quads = {
         .quads = quad,
+        .table = NULL,
+        .k = m->k - k < HTVM_QUAD ? m->k - k : HTVM_QUAD,
         .taps = 1,
         .words = words,
         .in_tap = 4u * words,
@@ -98,20 +125,40 @@ void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
         .scaling = (m->flags & CLUSTER_WIDE) != 0 ? HTVM_QUADS_WIDE : HTVM_QUADS_NARROW,
         .in_unsigned = (m->flags & CLUSTER_IN_UNSIGNED) != 0,
     };
-    const uint8_t *const in = (const uint8_t *)m->a + rows.begin * m->c;
-    uint8_t *const out = (uint8_t *)m->out + rows.begin * m->k;
+    if ((m->flags & CLUSTER_B_ROWS) != 0) {
+        from_rows(m, second, k, quad);
+    } else {
+        from_columns(m, second, k, quad);
+    }
+    htvm_quads(&quads, (const uint8_t *)m->a + row * m->c, (uint8_t *)m->out + row * m->k + k,
+               rows.end - rows.begin);
+}
+
+void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
+{
+    const cluster_matmul_t *const m = args;
+    const uint32_t words = cluster_words(m->c), each = cluster_words(m->k);
+    const bool is_vector = m->rows == 1 && m->c % 4u == 0 &&
+                           (m->flags & (CLUSTER_B_ROWS | CLUSTER_WIDE)) == CLUSTER_B_ROWS;
+    cluster_work_t work = cluster_quad_work(m->rows, m->batch * each, words);
+    work.item = 20u * words + 300u;
+    const cluster_part_t part = cluster_split(&work, core, cores);
+    const cluster_share_t fours = part.items, rows = cluster_in_fours(part.blocks, m->rows);
+    if (fours.begin >= fours.end || rows.begin >= rows.end) {
+        return;
+    }
+    uint8_t *const quad = (uint8_t *)m->scratch + core * htvm_quad_bytes(words);
+    set_factors(&m->requant, quad + 16u * words);
     uint32_t matrix = fours.begin / each, k = (fours.begin - matrix * each) * 4u;
-    for (uint32_t n = fours.begin; n < fours.end; n++) {
-        const uint8_t *const second = (const uint8_t *)m->second + matrix * m->c * m->k;
-        if ((m->flags & CLUSTER_B_ROWS) != 0) {
-            from_rows(m, second, k, quad);
-        } else {
-            from_columns(m, second, k, quad);
+    uint32_t left = fours.end - fours.begin;
+    while (left != 0) {
+        uint32_t done = is_vector ? one_row(m, matrix, k, left) : 0;
+        if (done == 0) {
+            four_columns(m, matrix, k, rows, quad);
+            done = 1;
         }
-        quads.k = m->k - k < HTVM_QUAD ? m->k - k : HTVM_QUAD;
-        htvm_quads(&quads, in + matrix * m->rows * m->c, out + matrix * m->rows * m->k + k,
-                   rows.end - rows.begin);
-        k += HTVM_QUAD;
+        left -= done;
+        k += 4u * done;
         if (k >= m->k) {
             k = 0;
             matrix++;
