@@ -3,6 +3,18 @@
 #include "cluster_records.h"
 #include "htvm_transpose.h"
 
+/* Columns x to end - 1 of the rows from `row` on. */
+static void copy_rest(const cluster_transpose_t *t, uint32_t x, uint32_t end, uint32_t row)
+{
+    const uint8_t *const in = t->in;
+    uint8_t *const out = t->out;
+    for (; row < t->rows; row++) {
+        for (uint32_t column = x; column < end; column++) {
+            out[column * t->rows + row] = in[row * t->columns + column];
+        }
+    }
+}
+
 void cluster_transpose(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_transpose_t *const t = args;
@@ -13,26 +25,18 @@ void cluster_transpose(const void *args, uint32_t core, uint32_t cores)
     if (part.begin >= part.end) {
         return;
     }
-    const uint8_t *const in = (const uint8_t *)t->in + part.begin;
-    uint8_t *const out = (uint8_t *)t->out + part.begin * rows;
-    const uint32_t count = part.end - part.begin, whole = count & ~3u;
-    const htvm_transposed_t transposed = {whole / 4u, rows, 4u * rows, 0};
-    uint32_t row = 0;
-    for (; row + 4 <= rows; row += 4) {
-        const uint8_t *const from = in + row * columns;
+    const uint8_t *const in = t->in;
+    const uint32_t whole = rows & ~3u, next = 4u * columns;
+    const htvm_transposed_t transposed = {whole / 4u, rows, 4, 0};
+    uint32_t x = part.begin;
+    for (; x + 4 <= part.end; x += 4) {
+        const uint8_t *const from = in + x;
         const htvm_rows_t four = {
-            {from, from + columns, from + 2 * columns, from + 3 * columns}, {4, 4, 4, 4},
+            {from, from + columns, from + 2 * columns, from + 3 * columns},
+            {next, next, next, next},
         };
-        htvm_transpose(&transposed, &four, out + row);
-        for (uint32_t i = 0; i < 4; i++) {
-            for (uint32_t x = whole; x < count; x++) {
-                out[x * rows + row + i] = from[i * columns + x];
-            }
-        }
+        htvm_transpose(&transposed, &four, (uint8_t *)t->out + x * rows);
+        copy_rest(t, x, x + 4, whole);
     }
-    for (; row < rows; row++) {
-        for (uint32_t x = 0; x < count; x++) {
-            out[x * rows + row] = in[row * columns + x];
-        }
-    }
+    copy_rest(t, x, part.end, 0);
 }
