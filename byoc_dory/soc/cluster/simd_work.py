@@ -1,0 +1,305 @@
+"""The work of each core in the kernels for SIMD, in the units that the cycle model has constants for.
+
+These functions follow ``runtime_c/cluster/simd``: which blocks of pixels, quads of channels, strips
+and copies each core computes.  All return a `Work` for each core.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+from byoc_dory.soc.cluster.work import ConvolutionTile, Work
+
+__all__ = ["convolution", "depthwise", "elementwise", "product", "products", "transposition"]
+
+_Range = tuple[int, int]
+
+
+def _fours(count: int) -> int:
+    return -(-count // 4)
+
+
+# ---------------------------------------------------------------------- shares
+
+
+def _share(count: int, parts: int) -> list[_Range]:
+    """Divide ``count`` things evenly, the first parts one longer."""
+    each, left = divmod(count, parts)
+    begins = [part * each + min(part, left) for part in range(parts + 1)]
+    return list(zip(begins, begins[1:], strict=False))
+
+
+def _split(
+    blocks: int, items: int, costs: tuple[int, int, int, int], cores: int
+) -> Iterator[tuple[_Range, _Range]]:
+    """Yield the blocks and items of each core, as ``cluster_split()`` does.
+
+    Args:
+        blocks: blocks of each item.
+        items: number of items.
+        costs: cycles of a block, of all blocks of an item, of an item, and of a block with any
+            number of items.
+        cores: number of cores.
+    """
+    block, whole, item, shared = costs
+    size, best = 1, 1 << 62
+    group = 1
+    while group <= cores and cores & (cores - 1) == 0:
+        most = -(-blocks // (cores // group))
+        each = block * most if most < blocks else whole
+        cost = (each + item) * -(-items // group) + shared * most
+        if cost < best:
+            best, size = cost, group
+        group *= 2
+    for part in _share(blocks, cores // size):
+        for own in _share(items, size):
+            yield part, own
+
+
+def _in_fours(blocks: _Range, count: int) -> _Range:
+    return 4 * blocks[0], min(4 * blocks[1], count)
+
+
+def _quad_costs(pixels: int, words: int) -> tuple[int, int]:
+    whole = (24 * words + 90) * (pixels // 4)
+    whole += 14 * words + 75 if pixels & 2 else 0
+    whole += 9 * words + 55 if pixels & 1 else 0
+    return 24 * words + 90, whole
+
+
+# ---------------------------------------------------------------------- products
+
+
+def _run(pixels: int, k: int, words: int, taps: int = 1, *, scattered: bool = False) -> Work:
+    """One call of ``htvm_quads()``, with ``words`` words in each of ``taps`` runs.
+
+    Args:
+        scattered: the results of a channel are not beside those of the next.
+    """
+    fours = pixels // 4 if words > 1 else 0
+    twos = (pixels - 4 * fours) // 2
+    ones = pixels - 4 * fours - 2 * twos
+    whole = 0 if scattered else k // 4
+    rest = _fours(k) - whole
+    work: Counter[str] = Counter({"run": 1})
+    for name, count in (("four", fours), ("two", twos), ("one", ones)):
+        if count:
+            work["size"] += 1
+            work[name] += count * (whole + rest)
+            work[f"{name}_word"] += count * (whole + rest) * words * taps
+            work["tap"] += count * (whole + rest) * taps
+            work["scattered"] += count * rest
+    work["result"] += pixels * k
+    return work
+
+
+@cache
+def product(
+    rows: int, columns: int, length: int, cores: int, *, transposed: bool = False
+) -> tuple[Work, ...]:
+    """Return the work of a product of matrices [rows, length] x [length, columns]."""
+    words = _fours(length)
+    costs = (*_quad_costs(rows, words), 0, 0)
+    works = []
+    for blocks, quads in _split(_fours(rows), _fours(columns), costs, cores):
+        begin, end = _in_fours(blocks, rows)
+        first, last = _in_fours(quads, columns)
+        work = Counter({"call": 1})
+        if begin < end and first < last:
+            work.update(_run(end - begin, last - first, words, scattered=transposed))
+            work["across"] = (end - begin) * _fours(last - first) * words * (length % 4 > 0)
+        works.append(work)
+    return tuple(works)
+
+
+@cache
+def products(
+    batch: int, rows: int, columns: int, length: int, cores: int, *, by_rows: bool
+) -> tuple[Work, ...]:
+    """Return the work of a batch of products of matrices.
+
+    Args:
+        by_rows: the second operand has the rows of ``length``.
+    """
+    words, fours = _fours(length), _fours(columns)
+    costs = (*_quad_costs(rows, words), 20 * words + 300, 0)
+    vector = rows == 1 and length % 4 == 0 and by_rows
+    works = []
+    for blocks, quads in _split(_fours(rows), batch * fours, costs, cores):
+        begin, end = _in_fours(blocks, rows)
+        work = Counter({"call": 1})
+        at = quads[0]
+        while begin < end and at < quads[1]:
+            k = 4 * (at % fours)
+            count = min((columns - k) // 4, quads[1] - at)
+            if vector and count:
+                work.update({"vector": 1, "vector_quad": count, "vector_word": count * words})
+                at += count
+                continue
+            work.update(_run(end - begin, min(columns - k, 4), words))
+            work.update({"pack": 1, "rows_word" if by_rows else "columns_word": words})
+            work["across"] += (end - begin) * words * (length % 4 > 0)
+            at += 1
+        works.append(work)
+    return tuple(works)
+
+
+# ---------------------------------------------------------------------- convolutions
+
+
+@cache
+def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
+    """Return the work of a convolution's tile."""
+    if tile.depthwise:
+        return depthwise(tile, cores)
+    pixels, words = tile.oy * tile.ox, _fours(tile.fy * tile.fx * tile.channels)
+    shared = 16 * words + 150 if tile.fy * tile.fx > 1 else 0
+    costs = (*_quad_costs(pixels, words), 0, shared)
+    works = []
+    for blocks, quads in _split(_fours(pixels), _fours(tile.results), costs, cores):
+        begin, end = _in_fours(blocks, pixels)
+        first, last = _in_fours(quads, tile.results)
+        work = Counter({"call": 1})
+        if begin < end and first < last:
+            work.update(_Pixels(tile).work(begin, end, last - first))
+        works.append(work)
+    return tuple(works)
+
+
+def _inside(out: int, stride: int, pad: int, taps: int, size: int) -> range:
+    """The outputs of which all taps are in the input."""
+    if pad + size < taps:
+        return range(0)
+    return range(-(-pad // stride), min((pad + size - taps) // stride + 1, out))
+
+
+class _Pixels:
+    """How a core goes through its pixels."""
+
+    def __init__(self, tile: ConvolutionTile) -> None:
+        self.tile = tile
+        self.row = tile.fx * tile.channels
+        self.words = _fours(tile.fy * self.row)
+        self.rows = _inside(tile.oy, tile.stride[0], tile.pad[0], tile.fy, tile.iy)
+        self.columns = _inside(tile.ox, tile.stride[1], tile.pad[1], tile.fx, tile.ix)
+        self.has_runs = tile.fy == 1 or self.row % 4 == 0
+        self.most = 16 if self.words <= 16 else 8 if self.words <= 32 else 4
+
+    def work(self, begin: int, end: int, k: int) -> Work:
+        tile = self.tile
+        plain = tile.fy == tile.fx == 1 and tile.stride == (1, 1) and tile.pad == (0, 0)
+        if plain and tile.ox == tile.ix and tile.oy <= tile.iy:
+            return _run(end - begin, k, self.words)
+        total: Counter[str] = Counter()
+        has_copies = tile.fx >= tile.stride[1] and tile.channels % 4 == 0
+        while begin < end:
+            y, x = divmod(begin, tile.ox)
+            taps = self._taps(y)
+            left, count = end - begin, 0
+            if self.has_runs and taps:
+                there = min(self.columns.stop - x, left) if x in self.columns else 0
+                count = there if there == left else there - there % 4
+                run = _fours(self.row)
+                if count:
+                    total.update(_run(count, k, run, taps))
+                elif has_copies and min(tile.ox - x, left) >= 4:
+                    count = 4
+                    total.update(_run(count, k, run, taps))
+                    columns = 3 * tile.stride[1] + tile.fx
+                    words = taps * columns * tile.channels // 4
+                    total.update({"patch": 1, "patch_row": taps, "copy_word": words})
+            if not count:
+                count = min(left, 4 if self.has_runs else self.most)
+                total.update(_run(count, k, self.words))
+                self._windows(total, begin, count)
+            total["step"] += 1
+            begin += count
+        return total
+
+    def _taps(self, y: int) -> int:
+        tile = self.tile
+        start = y * tile.stride[0] - tile.pad[0]
+        return max(0, min(start + tile.fy, tile.iy) - max(start, 0))
+
+    def _windows(self, total: Counter[str], pixel: int, count: int) -> None:
+        tile = self.tile
+        for at in range(pixel, pixel + count):
+            y, x = divmod(at, tile.ox)
+            taps = self._taps(y)
+            row_words = _fours(self.row)
+            if x in self.columns and y in self.rows:
+                new = at == pixel or x == 0 or x - 1 not in self.columns
+                total.update({"window": 1, "windows": int(new)})
+                total.update({"window_row": taps, "copy_word": taps * row_words})
+            elif x in self.columns:
+                total.update({"some_rows": 1, "window_row": taps, "copy_word": taps * row_words})
+            else:
+                total.update({"edge": 1, "edge_row": taps, "copy_word": self.words})
+
+
+@cache
+def depthwise(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
+    """Return the work of a depthwise convolution's tile."""
+    stride = tile.stride[0]
+    height = 4 if stride == 1 else 2
+    strips = -(-tile.oy // height)
+    is_fast = tile.fy == tile.fx == 3 and tile.stride in {(1, 1), (2, 2)}
+    works = []
+    for own, channels in _split(strips, _fours(tile.channels), (8, 8 * strips, 1, 0), cores):
+        first, last = _in_fours(channels, tile.channels)
+        begin, end = height * own[0], min(height * own[1], tile.oy)
+        work = Counter({"call": 1})
+        if begin < end and first < last:
+            fours = (last - first) // 4 if is_fast else 0
+            singles = (last - first - 4 * fours) * (end - begin) * tile.ox
+            work.update({"single": singles, "single_mac": singles * tile.fy * tile.fx})
+            if fours:
+                work["border"] = 1
+                work.update(_strips(tile, begin, end, fours))
+        works.append(work)
+    return tuple(works)
+
+
+def _strips(tile: ConvolutionTile, begin: int, end: int, fours: int) -> Work:
+    """Return the work of ``fours`` times four channels of some rows."""
+    stride = tile.stride[0]
+    height = 4 if stride == 1 else 2
+    columns = min((tile.ox - 1) * stride + 3 - tile.pad[1], tile.ix)
+    work: Counter[str] = Counter({"channels": fours})
+    blocks = 1
+    while begin < end:
+        rows = min(height, end - begin)
+        blocks += (rows - 1) * stride + 3 > 4
+        work["strip"] += fours
+        work[f"{'near' if stride == 1 else 'far'}_{rows}"] += 4 * fours * tile.ox
+        begin += rows
+    work.update({"block": blocks * fours, "column": blocks * fours * columns})
+    return work
+
+
+# ---------------------------------------------------------------------- elements
+
+
+def elementwise(elements: int, cores: int, operands: int = 0) -> tuple[Work, ...]:
+    """Return the work of a sum of this many operands, or of a table."""
+    share = min(4 * -(-_fours(elements) // cores), elements)
+    name = "element" if operands <= 2 else "slow"
+    more = share * max(operands - 3, 0)
+    return ({"call": 1, name: share, "operand": more, "single": share % 4},)
+
+
+def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
+    """Return the work of transposing a matrix of bytes."""
+    works = []
+    for part in _share(_fours(columns), cores):
+        begin, end = _in_fours(part, columns)
+        count = max(end - begin, 0)
+        fours, rest = divmod(count, 4)
+        single = rest * rows + 4 * fours * (rows % 4)
+        blocks = fours * (rows // 4)
+        across = 4 * blocks * ((rows % 4 > 0) + (columns % 4 > 0))
+        parts = {"four": fours, "block": blocks, "across": across, "single": single}
+        works.append({"call": 1, **parts})
+    return tuple(works)
