@@ -108,9 +108,7 @@ def _conv_work(
 ) -> tuple[Work, ...]:
     (iy, ix), (fy, fx) = size, taps
     oy, ox = -(-iy // stride), -(-ix // stride)
-    top, left = (
-        max((o - 1) * stride + f - i, 0) // 2 for o, f, i in ((oy, fy, iy), (ox, fx, ix))
-    )
+    top, left = (max((o - 1) * stride + f - i, 0) // 2 for o, f, i in ((oy, fy, iy), (ox, fx, ix)))
     tile = ConvolutionTile(
         c, k or c, iy, ix, oy, ox, fy, fx, (stride, stride), (top, left), depthwise=not k
     )

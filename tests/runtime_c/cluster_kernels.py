@@ -162,7 +162,7 @@ class Kernels:
     def weights(
         self, weight: Array, bias: Array | None, requant: MulShift, flags: int
     ) -> dict[str, int | None]:
-        """The fields of weights [K][bytes of a window], or of a depthwise convolution [C][fy][fx]."""
+        """The fields of weights: [K][bytes of a window], or depthwise [C][fy][fx]."""
         if not self.simd:
             if weight.ndim == 3:
                 weight = weight.transpose(1, 2, 0)

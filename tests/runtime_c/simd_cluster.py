@@ -249,9 +249,7 @@ def _run(
     (folder / "images.bin").write_bytes(np.concatenate(blob).tobytes())
     start.write_text(_START.format(blob=folder / "images.bin"))
     main.write_text(
-        _MAIN.format(
-            cases="\n".join(entries), cores=", ".join(f"{n}u" for n in cores), base=BASE
-        )
+        _MAIN.format(cases="\n".join(entries), cores=", ".join(f"{n}u" for n in cores), base=BASE)
     )
     script.write_text(SCRIPT.replace(".rodata", ".rodata"))
     root = runtime_c()

@@ -134,7 +134,8 @@ def test_gemm(
     flags |= unsigned(dtypes[0]) | results(dtypes[1])
     args = c.Gemm(
         source=kernels.pointer(padded(x, in_pitch)),
-        **kernels.weights(weight, bias, rule, flags), table=kernels.pointer(table.table if table else None),
+        **kernels.weights(weight, bias, rule, flags),
+        table=kernels.pointer(table.table if table else None),
         rows=rows, k=k, c=channels, in_pitch=in_pitch, out_pitch=out_pitch,
         flags=flags | (c.OUT_TRANSPOSED if transposed else 0), requant=requant,
     )  # fmt: skip
@@ -277,7 +278,8 @@ def test_convolutions(
         scratch = records.depthwise_scratch(sizes.kernel[1], sizes.out[1], sizes.stride[1], cores)
     image = padded(x.reshape(-1, inner), in_pitch)
     args = c.Conv(
-        source=kernels.pointer(image), **kernels.weights(rows, bias, rule, flags), k=k, c=inner, iy=sizes.size[0], ix=sizes.size[1],
+        source=kernels.pointer(image), **kernels.weights(rows, bias, rule, flags),
+        k=k, c=inner, iy=sizes.size[0], ix=sizes.size[1],
         oy=sizes.out[0], ox=sizes.out[1], fy=sizes.kernel[0], fx=sizes.kernel[1],
         stride_y=sizes.stride[0], stride_x=sizes.stride[1], pad_top=sizes.pads[0],
         pad_left=sizes.pads[1], in_pitch=in_pitch, out_pitch=out_pitch,

@@ -4,6 +4,8 @@ A block has, in this order and with each part aligned to 4 bytes: biases, multip
 shifts of its columns (the last three if they differ between columns), weights ``[k][fy][fx][c]``,
 and a table of 256 bytes if there is an activation function.  The block of a shorter last range has
 the layout of a full one.  Functions of rows have their own kind of block.
+
+For kernels of cores with SIMD, the first five parts are records (`byoc_dory.soc.cluster.records`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from byoc_dory.layers.rowwise import (
     TableSoftmax,
 )
 from byoc_dory.soc.base import round_up
-from byoc_dory.soc.cluster.requant import mul_shift
+from byoc_dory.soc.cluster.records import channel_bytes, pack_channels, pack_quads, quad_bytes
+from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 
 __all__ = ["BLOCK_ALIGN", "ConstantBlock", "block_of", "byte_table", "function_bytes", "pack"]
 
@@ -36,6 +39,7 @@ class ConstantBlock:
 
     Attributes:
         bias, muls, adds, shifts, weights, table: offsets of the parts; see the module's docstring.
+            Records are ``weights``.
         bytes: size of the block, a multiple of 16.
     """
 
@@ -61,8 +65,12 @@ def per_channel(layer: Layer) -> bool:
     return requant is not None and max(map(len, (requant.mul, requant.shift, requant.add))) > 1
 
 
-def block_of(layer: Weighted, k: int) -> ConstantBlock:
-    """Return the offsets of the parts of a block of ``k`` columns."""
+def block_of(layer: Weighted, k: int, *, simd: bool = False) -> ConstantBlock:
+    """Return the offsets of the parts of a block of ``k`` columns.
+
+    Args:
+        simd: for cores with SIMD.
+    """
     at = 0
 
     def part(there: bool, size: int) -> int:
@@ -75,6 +83,16 @@ def block_of(layer: Weighted, k: int) -> ConstantBlock:
 
     own = per_channel(layer)
     each = layer.weight[0].size
+    if simd:
+        return ConstantBlock(
+            bias=-1,
+            muls=-1,
+            adds=-1,
+            shifts=-1,
+            weights=part(True, _record_bytes(layer, k)),
+            table=part(isinstance(layer, Gemm) and layer.function is not None, 256),
+            bytes=round_up(at, BLOCK_ALIGN),
+        )
     return ConstantBlock(
         bias=part(layer.bias is not None, 4 * k),
         muls=part(own, 4 * k),
@@ -86,13 +104,52 @@ def block_of(layer: Weighted, k: int) -> ConstantBlock:
     )
 
 
-def pack(layer: Weighted, tile_k: int) -> Array:
-    """Return all blocks of a layer with weights, one after another; uint8."""
-    block = block_of(layer, tile_k)
+def _record_bytes(layer: Weighted, k: int) -> int:
+    if isinstance(layer, Convolution) and layer.depthwise:
+        return k * channel_bytes(layer.fy, layer.fx)
+    return round_up(k, 4) // 4 * quad_bytes(layer.weight[0].size)
+
+
+def pack(layer: Weighted, tile_k: int, *, simd: bool = False) -> Array:
+    """Return all blocks of a layer with weights, one after another; uint8.
+
+    Args:
+        simd: for cores with SIMD.
+    """
+    block = block_of(layer, tile_k, simd=simd)
+    parts = _records if simd else _block
     blocks = []
     for start in range(0, layer.K, tile_k):
-        blocks.append(_block(layer, block, start, min(tile_k, layer.K - start)))
+        blocks.append(parts(layer, block, start, min(tile_k, layer.K - start)))
     return np.concatenate(blocks)
+
+
+def _records(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Array:
+    image = np.zeros(block.bytes, np.uint8)
+    columns = slice(start, start + size)
+    requant = mul_shift(layer)
+    assert requant is not None
+    bias = np.zeros(layer.K, np.int64) if layer.bias is None else layer.bias
+    numbers = [
+        values[columns]
+        for values in (
+            bias,
+            *(_each(part, layer.K) for part in (requant.mul, requant.add, requant.shift)),
+        )
+    ]
+    wide = leaves_32_bits(layer, requant)
+    if isinstance(layer, Convolution) and layer.depthwise:
+        unsigned = layer.inputs[0].dtype == "uint8"
+        filters = layer.weight[columns, 0]
+        data = pack_channels(filters, *numbers, unsigned=unsigned, wide=wide)
+    else:
+        rows = layer.weight[columns].transpose(0, 2, 3, 1).reshape(size, -1)
+        data = pack_quads(rows, *numbers, wide=wide)
+    image[block.weights : block.weights + data.size] = data
+    table = byte_table(layer.function) if isinstance(layer, Gemm) else None
+    if table is not None:
+        image[block.table : block.table + 256] = table.table
+    return image
 
 
 def _block(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Array:

@@ -1,4 +1,4 @@
-"""The work of each core in the kernels for SIMD, in the units that the cycle model has constants for.
+"""The work of each core in the kernels for SIMD, in the units of the cycle model's constants.
 
 These functions follow ``runtime_c/cluster/simd``: which blocks of pixels, quads of channels, strips
 and copies each core computes.  All return a `Work` for each core.
@@ -297,9 +297,11 @@ def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
         begin, end = _in_fours(part, columns)
         count = max(end - begin, 0)
         fours, rest = divmod(count, 4)
-        single = rest * rows + 4 * fours * (rows % 4)
         blocks = fours * (rows // 4)
         across = 4 * blocks * ((rows % 4 > 0) + (columns % 4 > 0))
-        parts = {"four": fours, "block": blocks, "across": across, "single": single}
-        works.append({"call": 1, **parts})
+        parts = {"four": fours, "block": blocks, "across": across}
+        # What is left: some rows of four columns, and all rows of fewer columns.
+        left = {"row": fours * (rows % 4) + rows * (rest > 0)}
+        left["single"] = 4 * fours * (rows % 4) + rest * rows
+        works.append({"call": 1, **parts, **left})
     return tuple(works)
