@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 
-#include "htvm_bytes.h"
 #include "htvm_scale.h"
 #include "htvm_transpose.h"
 
@@ -41,8 +40,12 @@ static void make_borders(const htvm_columns_t *p, uint32_t columns)
     const uint32_t behind = left + inside_of(p, columns);
     uint8_t *plane = p->scratch;
     for (uint32_t j = 0; j < 2u * CHANNELS; j++, plane += 4u * columns) {
-        htvm_fill_words(plane, zero, left);
-        htvm_fill_words(plane + 4u * behind, zero, columns - behind);
+        for (uint32_t x = 0; x < left; x++) {
+            htvm_store4(plane + 4u * x, zero);
+        }
+        for (uint32_t x = behind; x < columns; x++) {
+            htvm_store4(plane + 4u * x, zero);
+        }
     }
 }
 

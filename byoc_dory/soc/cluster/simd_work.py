@@ -17,6 +17,11 @@ __all__ = ["convolution", "depthwise", "elementwise", "product", "products", "tr
 _Range = tuple[int, int]
 
 
+def _across(pitch: int) -> int:
+    """Return how many of four words, ``pitch`` bytes apart, lie across words of memory."""
+    return (0, 3, 2, 3)[pitch % 4]
+
+
 def _fours(count: int) -> int:
     return -(-count // 4)
 
@@ -109,7 +114,8 @@ def product(
         work = Counter({"call": 1})
         if begin < end and first < last:
             work.update(_run(end - begin, last - first, words, scattered=transposed))
-            work["across"] = (end - begin) * _fours(last - first) * words * (length % 4 > 0)
+            loads = (end - begin) * _fours(last - first) * words
+            work["across"] = loads * _across(length) // 4
         works.append(work)
     return tuple(works)
 
@@ -140,7 +146,7 @@ def products(
                 continue
             work.update(_run(end - begin, min(columns - k, 4), words))
             work.update({"pack": 1, "rows_word" if by_rows else "columns_word": words})
-            work["across"] += (end - begin) * words * (length % 4 > 0)
+            work["across"] += (end - begin) * words * _across(length) // 4
             at += 1
         works.append(work)
     return tuple(works)
@@ -298,10 +304,10 @@ def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
         count = max(end - begin, 0)
         fours, rest = divmod(count, 4)
         blocks = fours * (rows // 4)
-        across = 4 * blocks * ((rows % 4 > 0) + (columns % 4 > 0))
+        across = blocks * (_across(rows) + _across(columns))
         parts = {"four": fours, "block": blocks, "across": across}
         # What is left: some rows of four columns, and all rows of fewer columns.
-        left = {"row": fours * (rows % 4) + rows * (rest > 0)}
-        left["single"] = 4 * fours * (rows % 4) + rest * rows
-        works.append({"call": 1, **parts, **left})
+        left = {"row": fours * (rows % 4), "single": 4 * fours * (rows % 4)}
+        more = {"rest_row": rows * (rest > 0), "rest": rest * rows}
+        works.append({"call": 1, **parts, **left, **more})
     return tuple(works)
