@@ -79,25 +79,15 @@ HTVM_INLINE uint32_t quad_bytes(const htvm_quads_t *p)
 #define PACK(s, t, u, v)                                                                           \
     "cv.packlo.b %[" s "], %[" t "], %[" s "]\ncv.packhi.b %[" s "], %[" v "], %[" u "]\n"
 
-/* The quads to compute, for blocks of pixels, and where the results go. */
-typedef struct {
-    const uint8_t *first;
-    uint8_t *out;
-    uint32_t pixel; /* from one pixel to the next */
-    uint32_t quads, blocks;
-} target_t;
-
 /* What the statements below need, mostly in memory. */
 #define VARIABLES(pixels)                                                                          \
     const uint32_t step = p->in_pixel, taps = p->taps, words = p->words;                           \
     const uint32_t next = p->in_tap - 4u * words, rewind = 0u - taps * p->in_tap;                  \
-    const uint32_t after = p->after, again = p->before + 16u, row = to->pixel;                     \
-    const uint32_t in_next = (pixels) * step, out_next = (pixels) * row - HTVM_QUAD * to->quads;   \
+    const uint32_t after = p->after, again = p->before + 16u, row = pixel;                         \
+    const uint32_t in_next = (pixels) * step, out_next = (pixels) * row - HTVM_QUAD * quads;       \
     const int32_t low = p->low, high = p->high;                                                    \
-    const uint8_t *w = to->first + p->before, *const begin = w;                                    \
-    const uint8_t *const end = w + to->quads * quad_bytes(p);                                      \
-    uint8_t *out = to->out;                                                                        \
-    uint32_t blocks = to->blocks;                                                                  \
+    const uint8_t *w = first_quad + p->before, *const begin = w;                                   \
+    const uint8_t *const end = w + quads * quad_bytes(p);                                          \
     uint32_t a, b, c, d, f, g
 #define TEMPORARIES                                                                                \
     [x] "+&r"(x), [w] "+&r"(w), [out] "+&r"(out), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),        \
@@ -118,7 +108,9 @@ typedef struct {
 /* Four pixels of `quads` quads.  All in one statement, because between two a compiler moves the sums
  * to memory and back. */
 #define FOUR_PIXELS(name, kind, clip)                                                              \
-    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)             \
+    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, uint8_t *out,                   \
+                          const uint8_t *first_quad, uint32_t quads, uint32_t blocks,              \
+                          uint32_t pixel)                                                          \
     {                                                                                              \
         VARIABLES(4u);                                                                                 \
         const uint32_t back = 4u - 3u * step, first = words - 1u, forth = 4u - 3u * row;           \
@@ -143,7 +135,9 @@ typedef struct {
 
 /* Two pixels, in runs of at least one word. */
 #define TWO_PIXELS(name, kind)                                                                     \
-    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)             \
+    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, uint8_t *out,                   \
+                          const uint8_t *first_quad, uint32_t quads, uint32_t blocks,              \
+                          uint32_t pixel)                                                          \
     {                                                                                              \
         VARIABLES(2u);                                                                                 \
         const uint32_t back = 4u - step, forth = 4u - row;                                         \
@@ -176,7 +170,9 @@ typedef struct {
 
 /* One pixel. */
 #define ONE_PIXEL(name, kind)                                                                      \
-    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, const target_t *to)             \
+    HTVM_CALLED void name(const htvm_quads_t *p, const uint8_t *x, uint8_t *out,                   \
+                          const uint8_t *first_quad, uint32_t quads, uint32_t blocks,              \
+                          uint32_t pixel)                                                          \
     {                                                                                              \
         VARIABLES(1u);                                                                                 \
         int32_t s[HTVM_QUAD];                                                                      \
@@ -211,37 +207,40 @@ TWO_PIXELS(two_unsigned, "usp")
 ONE_PIXEL(one_signed, "sp")
 ONE_PIXEL(one_unsigned, "usp")
 
-typedef void block_t(const htvm_quads_t *, const uint8_t *, const target_t *);
+typedef void block_t(const htvm_quads_t *, const uint8_t *in, uint8_t *out, const uint8_t *quad,
+                     uint32_t quads, uint32_t blocks, uint32_t pixel);
 
-/* Whole quads of blocks of 1, 2 or 4 pixels, with results beside each other. */
-static void whole_quads(const htvm_quads_t *p, const uint8_t *in, const target_t *to,
-                        uint32_t pixels)
+/* Returns the function for blocks of this number of pixels, with results `pixel` bytes apart. */
+HTVM_INLINE block_t *block_of(const htvm_quads_t *p, uint32_t pixels)
 {
-    block_t *block = p->in_unsigned ? unsigned_to_limits : signed_to_limits;
     if (pixels == 1) {
-        block = p->in_unsigned ? one_unsigned : one_signed;
-    } else if (pixels == 2) {
-        block = p->in_unsigned ? two_unsigned : two_signed;
-    } else if (p->low == -p->high - 1) {
-        block = p->in_unsigned ? unsigned_to_signed : signed_to_signed;
-    } else if (p->low == 0) {
-        block = p->in_unsigned ? unsigned_to_unsigned : signed_to_unsigned;
+        return p->in_unsigned ? one_unsigned : one_signed;
     }
-    block(p, in, to);
+    if (pixels == 2) {
+        return p->in_unsigned ? two_unsigned : two_signed;
+    }
+    if (p->low == -p->high - 1) {
+        return p->in_unsigned ? unsigned_to_signed : signed_to_signed;
+    }
+    if (p->low == 0) {
+        return p->in_unsigned ? unsigned_to_unsigned : signed_to_unsigned;
+    }
+    return p->in_unsigned ? unsigned_to_limits : signed_to_limits;
 }
 
 /* The channels from k on of blocks of pixels, by a copy of each quad's results: there are fewer than
  * four channels, or each has its own place. */
 HTVM_CALLED void scattered(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
-                      uint32_t blocks, uint32_t k)
+                           uint32_t blocks, uint32_t k)
 {
+    block_t *const block = block_of(p, pixels);
+    const uint8_t *quad = p->quads + k / HTVM_QUAD * quad_bytes(p);
     uint32_t copy[PIXELS];
-    target_t to = {p->quads + k / HTVM_QUAD * quad_bytes(p), (uint8_t *)copy, HTVM_QUAD, 1, 1};
-    for (; k < p->k; k += HTVM_QUAD, to.first += quad_bytes(p)) {
+    for (; k < p->k; k += HTVM_QUAD, quad += quad_bytes(p)) {
         const uint32_t count = p->k - k < HTVM_QUAD ? p->k - k : HTVM_QUAD;
         uint8_t *at = out + k * p->out_channel;
         for (uint32_t n = 0; n < blocks; n++) {
-            whole_quads(p, in + n * pixels * p->in_pixel, &to, pixels);
+            block(p, in + n * pixels * p->in_pixel, (uint8_t *)copy, quad, 1, 1, HTVM_QUAD);
             for (uint32_t i = 0; i < pixels; i++, at += p->out_pixel) {
                 uint8_t *channel = at;
                 for (uint32_t j = 0; j < count; j++, channel += p->out_channel) {
@@ -253,18 +252,23 @@ HTVM_CALLED void scattered(const htvm_quads_t *p, const uint8_t *in, uint8_t *ou
     }
 }
 
+/* Looks up k channels of pixels. */
+HTVM_CALLED void look_up(const htvm_quads_t *p, uint8_t *out, uint32_t pixels, uint32_t k)
+{
+    for (uint32_t i = 0; i < pixels; i++, out += p->out_pixel) {
+        htvm_look_up(out, out, p->table, k);
+    }
+}
+
 /* Blocks of 1, 2 or 4 pixels that are requantized in 32 bits. */
-HTVM_CALLED void narrow(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
-                   uint32_t blocks)
+HTVM_INLINE void narrow(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
+                        uint32_t blocks)
 {
     const uint32_t k = p->out_channel == 1 ? p->k & ~(HTVM_QUAD - 1u) : 0;
-    const target_t to = {p->quads, out, p->out_pixel, k / HTVM_QUAD, blocks};
     if (k != 0) {
-        whole_quads(p, in, &to, pixels);
-    }
-    if (k != 0 && p->table != NULL) {
-        for (uint32_t i = 0; i < pixels * blocks; i++) {
-            htvm_look_up(out + i * p->out_pixel, out + i * p->out_pixel, p->table, k);
+        block_of(p, pixels)(p, in, out, p->quads, k / HTVM_QUAD, blocks, p->out_pixel);
+        if (p->table != NULL) {
+            look_up(p, out, pixels * blocks, k);
         }
     }
     if (k != p->k) {
@@ -398,29 +402,46 @@ HTVM_CALLED void two(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { f
 
 HTVM_CALLED void one(const htvm_quads_t *p, const uint8_t *in, uint8_t *out) { few(p, in, out, 1); }
 
+/* Any number of pixels. */
+HTVM_CALLED void any(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels)
+{
+    for (; pixels >= 2; pixels -= 2) {
+        two(p, in, out);
+        in += 2 * p->in_pixel;
+        out += 2 * p->out_pixel;
+    }
+    if (pixels != 0) {
+        one(p, in, out);
+    }
+}
+
+#if HTVM_SIMD
 void htvm_quads(const htvm_quads_t *what, const uint8_t *in, uint8_t *out, uint32_t pixels)
 {
     const uint32_t in_pixel = what->in_pixel, out_pixel = what->out_pixel;
-#if HTVM_SIMD
-    if (what->scaling == HTVM_QUADS_NARROW) {
-        for (uint32_t count = what->words >= 2 ? PIXELS : 2u; count != 0; count /= 2) {
-            const uint32_t done = pixels & ~(count - 1u);
-            if (done != 0) {
-                narrow(what, in, out, count, count == 4 ? done / 4 : count == 2 ? done / 2 : done);
-                in += done * in_pixel;
-                out += done * out_pixel;
-                pixels -= done;
-            }
-        }
+    if (what->scaling != HTVM_QUADS_NARROW) {
+        any(what, in, out, pixels);
         return;
     }
-#endif
-    for (; pixels >= 2; pixels -= 2) {
-        two(what, in, out);
-        in += 2 * in_pixel;
-        out += 2 * out_pixel;
+    const uint32_t fours = what->words >= 2 ? pixels / 4u : 0, done = 4u * fours;
+    const uint32_t twos = (pixels - done) / 2u;
+    if (fours != 0) {
+        narrow(what, in, out, 4, fours);
+        in += done * in_pixel;
+        out += done * out_pixel;
     }
-    if (pixels != 0) {
-        one(what, in, out);
+    if (twos != 0) {
+        narrow(what, in, out, 2, twos);
+        in += 2u * twos * in_pixel;
+        out += 2u * twos * out_pixel;
+    }
+    if (pixels % 2u != 0) {
+        narrow(what, in, out, 1, 1);
     }
 }
+#else
+void htvm_quads(const htvm_quads_t *what, const uint8_t *in, uint8_t *out, uint32_t pixels)
+{
+    any(what, in, out, pixels);
+}
+#endif

@@ -50,7 +50,9 @@ def _split(
     """
     block, whole, item, shared = costs
     size, best = 1, 1 << 62
-    group = 1
+    group = 1 if blocks > 1 else cores + 1
+    if blocks == 1 and cores & (cores - 1) == 0:
+        size = cores
     while group <= cores and cores & (cores - 1) == 0:
         most = -(-blocks // (cores // group))
         each = block * most if most < blocks else whole
@@ -111,7 +113,7 @@ def product(
     for blocks, quads in _split(_fours(rows), _fours(columns), costs, cores):
         begin, end = _in_fours(blocks, rows)
         first, last = _in_fours(quads, columns)
-        work = Counter({"call": 1})
+        work = Counter({"call": 1, "split": int(rows > 4)})
         if begin < end and first < last:
             work.update(_run(end - begin, last - first, words, scattered=transposed))
             loads = (end - begin) * _fours(last - first) * words
@@ -135,7 +137,7 @@ def products(
     works = []
     for blocks, quads in _split(_fours(rows), batch * fours, costs, cores):
         begin, end = _in_fours(blocks, rows)
-        work = Counter({"call": 1})
+        work = Counter({"call": 1, "split": int(rows > 4)})
         at = quads[0]
         while begin < end and at < quads[1]:
             k = 4 * (at % fours)
@@ -167,7 +169,7 @@ def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     for blocks, quads in _split(_fours(pixels), _fours(tile.results), costs, cores):
         begin, end = _in_fours(blocks, pixels)
         first, last = _in_fours(quads, tile.results)
-        work = Counter({"call": 1})
+        work = Counter({"call": 1, "split": int(pixels > 4)})
         if begin < end and first < last:
             work.update(_Pixels(tile).work(begin, end, last - first))
         works.append(work)
@@ -256,7 +258,7 @@ def depthwise(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     for own, channels in _split(strips, _fours(tile.channels), (8, 8 * strips, 1, 0), cores):
         first, last = _in_fours(channels, tile.channels)
         begin, end = height * own[0], min(height * own[1], tile.oy)
-        work = Counter({"call": 1})
+        work = Counter({"call": 1, "split": int(strips > 1)})
         if begin < end and first < last:
             fours = (last - first) // 4 if is_fast else 0
             singles = (last - first - 4 * fours) * (end - begin) * tile.ox

@@ -41,6 +41,10 @@ CLUSTER_INLINE cluster_part_t cluster_split(const cluster_work_t *work, uint32_t
         const cluster_part_t part = {cluster_share(work->blocks, core, cores), {0, work->items}};
         return part;
     }
+    if (work->blocks == 1) { /* which is most urgent for the shortest kernels */
+        const cluster_part_t part = {{0, 1}, cluster_share_log(work->items, core, log)};
+        return part;
+    }
     for (uint32_t n = 0; n <= log; n++) {
         const uint32_t most = (work->blocks + (cores >> n) - 1u) >> (log - n);
         const uint32_t items = (work->items + (1u << n) - 1u) >> n;
