@@ -16,6 +16,21 @@
 #define CHANNELS 4u /* computed together */
 #define RECORD 28u  /* bytes */
 
+/* Requantizes a sum by the factors of a record. */
+HTVM_INLINE int32_t scaled(const htvm_columns_t *p, int32_t sum, const uint8_t *factors)
+{
+    const int32_t mul = (int32_t)htvm_load4(factors), add = (int32_t)htvm_load4(factors + 4);
+    const int32_t shift = (int32_t)htvm_load4(factors + 8);
+    if (p->scaling == HTVM_QUADS_NARROW) {
+        return htvm_limit(htvm_scale(sum, mul, add, (uint32_t)shift), p->low, p->high);
+    }
+    if (p->scaling == HTVM_QUADS_WIDE) {
+        return htvm_scale_wide(sum, mul, add, (uint32_t)shift, p->low, p->high);
+    }
+    sum = htvm_scale_tflite(sum, mul, shift);
+    return htvm_limit((int32_t)((uint32_t)sum + (uint32_t)add), p->low, p->high);
+}
+
 #if HTVM_SIMD
 /* ------------------------------------------------------------------ four rows to columns */
 
@@ -78,6 +93,7 @@ typedef struct {
     uint32_t row, pixel; /* of the result, distances in bytes */
     uint32_t columns;    /* of the result: `rest`, then `times` rounds of the loop */
     uint32_t times, rest;
+    uint32_t next;       /* from behind a channel's results to those of the next one */
     int32_t low, high;
 } strip_t;
 
@@ -130,6 +146,13 @@ typedef struct {
     SCALE(clip, "s0") SCALE(clip, "s1") SCALE(clip, "s2") SCALE(clip, "s3")                        \
     DOWN("s0") DOWN("s1") DOWN("s2") LAST("s3")
 
+/* The sums instead of results: words one after another, column by column. */
+#define RAW(s) "cv.sw %[" s "], (%[out]), 4\n"
+#define RAW_1(clip) RAW("s0")
+#define RAW_2(clip) RAW("s0") RAW("s1")
+#define RAW_3(clip) RAW("s0") RAW("s1") RAW("s2")
+#define RAW_4(clip) RAW("s0") RAW("s1") RAW("s2") RAW("s3")
+
 /* With stride 1, three columns of results, after which the same registers hold the same columns; one
  * or two of them come before the loop.  With stride 2, two columns. */
 #define COLUMN_A(sums, done, clip) sums("v0", "h0", "v1", "h1", "v2", "h2") done(clip)
@@ -161,7 +184,7 @@ typedef struct {
         const uint8_t *record = p->records, *const end = record + CHANNELS * RECORD;               \
         const uint32_t row = p->row, back = p->pixel - ((rows) - 1u) * row;                        \
         const uint32_t times = p->times, rest = p->rest;                                           \
-        const uint32_t next = 1u - p->columns * p->pixel;                                          \
+        const uint32_t next = p->next;                                                             \
         uint32_t v0, v1, v2, h0, h1, h2, e0, e1, e2, o0, o1, o2;                                   \
         int32_t s0, s1, s2, s3, mul, add, shift;                                                   \
         __asm__ volatile(                                                                          \
@@ -199,6 +222,13 @@ STRIP(far_2, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_LIMITS)
 STRIP(far_2_signed, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_SIGNED)
 STRIP(far_2_unsigned, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_UNSIGNED)
 
+STRIP(raw_near_1, COLUMNS_NEAR, 1u, KEEP_1_1, SUMS_1, RAW_1, CLIP_LIMITS)
+STRIP(raw_near_2, COLUMNS_NEAR, 2u, KEEP_1_1, SUMS_2, RAW_2, CLIP_LIMITS)
+STRIP(raw_near_3, COLUMNS_NEAR, 3u, KEEP_2_2, SUMS_3, RAW_3, CLIP_LIMITS)
+STRIP(raw_near_4, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, RAW_4, CLIP_LIMITS)
+STRIP(raw_far_1, COLUMNS_FAR, 1u, KEEP_1, FAR_1, RAW_1, CLIP_LIMITS)
+STRIP(raw_far_2, COLUMNS_FAR, 2u, KEEP_2, FAR_2, RAW_2, CLIP_LIMITS)
+
 static void strip_of(const strip_t *strip, uint32_t rows, uint32_t stride)
 {
     const bool is_signed = strip->low == -strip->high - 1, is_unsigned = strip->low == 0;
@@ -210,6 +240,31 @@ static void strip_of(const strip_t *strip, uint32_t rows, uint32_t stride)
         (is_signed ? far_2_signed : is_unsigned ? far_2_unsigned : far_2)(strip);
     } else {
         far_1(strip);
+    }
+}
+
+/* A strip with any requantization, in C, by way of its sums. */
+static void strip_by_sums(const htvm_columns_t *p, const strip_t *strip, uint32_t rows)
+{
+    uint8_t *const sums = p->scratch + 32u * ((p->ox - 1u) * p->stride_x + SIDE);
+    const uint8_t *sum = sums, *record = strip->records;
+    strip_t raw = *strip;
+    raw.out = sums;
+    raw.next = 0;
+    if (p->stride_y == 2) {
+        (rows == 1 ? raw_far_1 : raw_far_2)(&raw);
+    } else {
+        (rows == 1 ? raw_near_1 : rows == 2 ? raw_near_2 : rows == 3 ? raw_near_3 : raw_near_4)(&raw);
+    }
+    for (uint32_t j = 0; j < CHANNELS; j++, record += RECORD) {
+        const int32_t bias = (int32_t)htvm_load4(record + 12);
+        uint8_t *out = strip->out + j;
+        for (uint32_t x = 0; x < p->ox; x++, out += strip->pixel) {
+            for (uint32_t i = 0; i < rows; i++, sum += 4) {
+                const int32_t whole = (int32_t)(htvm_load4(sum) + (uint32_t)bias);
+                out[i * strip->row] = (uint8_t)scaled(p, whole, record + 16);
+            }
+        }
     }
 }
 
@@ -229,6 +284,7 @@ static void four_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y,
         .columns = p->ox,
         .times = stride == 1 ? p->ox / 3u : p->ox / 2u,
         .rest = stride == 1 ? p->ox % 3u : p->ox % 2u,
+        .next = 1u - row,
         .low = p->low,
         .high = p->high,
     };
@@ -241,7 +297,11 @@ static void four_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y,
         }
         strip.upper = upper;
         strip.lower = lower;
-        strip_of(&strip, rows, stride);
+        if (p->scaling == HTVM_QUADS_NARROW) {
+            strip_of(&strip, rows, stride);
+        } else {
+            strip_by_sums(p, &strip, rows);
+        }
         strip.out += rows * row;
         y += rows;
         uint8_t *const free = upper;
@@ -253,49 +313,47 @@ static void four_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y,
 
 /* ------------------------------------------------------------------ any filter */
 
-HTVM_INLINE int32_t scaled(const htvm_columns_t *p, int32_t sum, const uint8_t *factors)
-{
-    const int32_t mul = (int32_t)htvm_load4(factors), add = (int32_t)htvm_load4(factors + 4);
-    const int32_t shift = (int32_t)htvm_load4(factors + 8);
-    if (p->scaling == HTVM_QUADS_NARROW) {
-        return htvm_limit(htvm_scale(sum, mul, add, (uint32_t)shift), p->low, p->high);
-    }
-    if (p->scaling == HTVM_QUADS_WIDE) {
-        return htvm_scale_wide(sum, mul, add, (uint32_t)shift, p->low, p->high);
-    }
-    sum = htvm_scale_tflite(sum, mul, shift);
-    return htvm_limit((int32_t)((uint32_t)sum + (uint32_t)add), p->low, p->high);
-}
+/* The taps of one output coordinate that are inside: where they begin, and behind the last one. */
+typedef struct {
+    uint32_t begin, end;
+} taps_t;
 
-/* The sum of a window that begins in row y and column x, which may be outside. */
-HTVM_INLINE int32_t window(const htvm_columns_t *p, const uint8_t *in, const uint8_t *record,
-                           uint32_t y, uint32_t x, int32_t sum)
+HTVM_INLINE taps_t taps_of(uint32_t start, uint32_t pad, uint32_t taps, uint32_t size)
 {
-    const uint32_t zero = p->in_unsigned ? 0x80u : 0, height = (p->fy + 3u) & ~3u;
-    for (uint32_t j = 0; j < p->fx; j++, record += height) {
-        for (uint32_t i = 0; i < p->fy; i++) {
-            const uint32_t row = y + i - p->pad_top, column = x + j - p->pad_left;
-            uint32_t byte = 0;
-            if (row < p->iy && column < p->ix) {
-                byte = in[(row * p->ix + column) * p->in_pixel];
-            }
-            const int32_t product = (int8_t)(uint8_t)(byte ^ zero) * (int8_t)record[i];
-            sum = (int32_t)((uint32_t)sum + (uint32_t)product);
-        }
-    }
-    return sum;
+    const uint32_t end = pad + size > start ? pad + size - start : 0;
+    const taps_t inside = {start < pad ? pad - start : 0, end < taps ? end : taps};
+    return inside;
 }
 
 static void one_channel(const htvm_columns_t *p, uint32_t channel, uint32_t y, uint32_t end)
 {
-    const uint32_t bytes = htvm_column_bytes(p->fy, p->fx);
+    const uint32_t bytes = htvm_column_bytes(p->fy, p->fx), height = (p->fy + 3u) & ~3u;
     const uint8_t *const record = p->records + channel * bytes, *const bias = record + bytes - 16;
+    const uint8_t *const in = p->in + channel;
+    const uint32_t pixel = p->in_pixel, row = p->ix * pixel;
+    /* Data are x - 128 if unsigned, and so are the zeros outside. */
+    const int32_t zero = p->in_unsigned ? 128 : 0;
+    uint32_t all = htvm_load4(bias);
+    for (uint32_t at = 0; p->in_unsigned && at < height * p->fx; at++) {
+        all -= (uint32_t)(128 * (int8_t)record[at]);
+    }
     for (; y < end; y++) {
+        const taps_t rows = taps_of(y * p->stride_y, p->pad_top, p->fy, p->iy);
         uint8_t *out = p->out + y * p->ox * p->out_pixel + channel;
         for (uint32_t x = 0; x < p->ox; x++, out += p->out_pixel) {
-            const int32_t sum = window(p, p->in + channel, record, y * p->stride_y,
-                                       x * p->stride_x, (int32_t)htvm_load4(bias));
-            *out = (uint8_t)scaled(p, sum, bias + 4);
+            const taps_t columns = taps_of(x * p->stride_x, p->pad_left, p->fx, p->ix);
+            uint32_t sum = all;
+            for (uint32_t j = columns.begin; rows.begin < rows.end && j < columns.end; j++) {
+                const uint32_t first = y * p->stride_y + rows.begin - p->pad_top;
+                const uint8_t *from = in + first * row + (x * p->stride_x + j - p->pad_left) * pixel;
+                const uint8_t *w = record + j * height + rows.begin;
+                const uint8_t *const last = record + j * height + rows.end;
+                for (; w != last; w++, from += row) {
+                    const int32_t data = zero != 0 ? (int32_t)*from : (int32_t)(int8_t)*from;
+                    sum += (uint32_t)(data * (int8_t)*w);
+                }
+            }
+            *out = (uint8_t)scaled(p, (int32_t)sum, bias + 4);
         }
     }
 }
@@ -308,7 +366,7 @@ void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end)
     }
 #if HTVM_SIMD
     if (what->fy == SIDE && what->fx == SIDE && what->stride_x == what->stride_y &&
-        what->stride_x <= 2 && what->scaling == HTVM_QUADS_NARROW) {
+        what->stride_x <= 2) {
         if (what->c >= CHANNELS) {
             make_borders(what, (what->ox - 1u) * what->stride_x + SIDE);
         }

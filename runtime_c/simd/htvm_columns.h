@@ -40,7 +40,7 @@ static inline uint32_t htvm_column_bytes(uint32_t fy, uint32_t fx)
 
 static inline uint32_t htvm_columns_scratch(uint32_t fx, uint32_t ox, uint32_t stride)
 {
-    return 32u * ((ox - 1u) * stride + fx);
+    return 32u * ((ox - 1u) * stride + fx) + 64u * ox;
 }
 
 /* Computes rows y to end - 1 of the result. */

@@ -115,4 +115,4 @@ def matmul_scratch(c: int, cores: int) -> int:
 
 def depthwise_scratch(fx: int, ox: int, stride: int, cores: int) -> int:
     """Return the bytes of scratch memory of depthwise convolutions."""
-    return cores * 32 * ((ox - 1) * stride + fx)
+    return cores * (32 * ((ox - 1) * stride + fx) + 64 * ox)
