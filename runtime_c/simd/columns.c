@@ -177,7 +177,7 @@ typedef struct {
 
 /* Four channels, one after another: behind a block's columns of one are those of the next. */
 #define STRIP(name, columns_of, rows,           keep, sums, done, clip)                            \
-    static void name(const strip_t *p)                                                             \
+    HTVM_CALLED void name(const strip_t *p)                                                        \
     {                                                                                              \
         const uint8_t *p0 = p->upper, *p1 = p->lower;                                              \
         uint8_t *out = p->out;                                                                     \
@@ -244,7 +244,7 @@ static void strip_of(const strip_t *strip, uint32_t rows, uint32_t stride)
 }
 
 /* A strip with any requantization, in C, by way of its sums. */
-static void strip_by_sums(const htvm_columns_t *p, const strip_t *strip, uint32_t rows)
+HTVM_CALLED void strip_by_sums(const htvm_columns_t *p, const strip_t *strip, uint32_t rows)
 {
     uint8_t *const sums = p->scratch + 32u * ((p->ox - 1u) * p->stride_x + SIDE);
     const uint8_t *sum = sums, *record = strip->records;
@@ -325,7 +325,7 @@ HTVM_INLINE taps_t taps_of(uint32_t start, uint32_t pad, uint32_t taps, uint32_t
     return inside;
 }
 
-static void one_channel(const htvm_columns_t *p, uint32_t channel, uint32_t y, uint32_t end)
+HTVM_CALLED void one_channel(const htvm_columns_t *p, uint32_t channel, uint32_t y, uint32_t end)
 {
     const uint32_t bytes = htvm_column_bytes(p->fy, p->fx), height = (p->fy + 3u) & ~3u;
     const uint8_t *const record = p->records + channel * bytes, *const bias = record + bytes - 16;
