@@ -53,7 +53,7 @@ class ClusterAccelerator(ClusterCores):
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.cluster.program import cluster_program
 
-        return cluster_program(layer, plan)
+        return cluster_program(layer, plan, self)
 
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""

@@ -15,14 +15,16 @@ from byoc_dory.emit.row_layout import RowLayout, native
 from byoc_dory.layers import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster import simd_work, work
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.layer_text import ENVIRONMENT
 from byoc_dory.soc.cluster.rows import transfer_cycles
-from byoc_dory.soc.cluster.work import elementwise, slowest, transposition
+from byoc_dory.soc.cluster.work import slowest
 
 __all__ = ["ClusterLayout"]
 
 _TABLE = 256
+_BEHIND = 4  # bytes behind a range that kernels may read
 _PIXELS = 4  # a range's pixels are a multiple of this, which the kernel computes at once
 
 
@@ -66,7 +68,7 @@ def _conversion(
     assert soc.dma is not None
     planes = 1 if native(tensor) else tensor.shape[0]
     pixels = tensor.elements // planes
-    room = soc.memory("L1").size - _TABLE
+    room = soc.memory("L1").size - _TABLE - _BEHIND
     most = room // (2 * planes) // _PIXELS * _PIXELS
     if most == 0:
         return None
@@ -95,6 +97,7 @@ def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, 
     """
     assert soc.dma is not None
     (core,) = (found for found in soc.accelerators if isinstance(found, ClusterCores))
+    kernels = simd_work if core.simd else work
     dma, host, free = soc.dma, core.call_cycles, 0
 
     def order(row_bytes: int, rows: int) -> None:
@@ -110,12 +113,12 @@ def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, 
         host = max(host, free) + core.wait_cycles
         if has_table:
             host += core.fork_cycles + ceil(
-                slowest(elementwise(count * planes, core.cores), core.map)
+                slowest(kernels.elementwise(count * planes, core.cores), core.map)
             )
         if planes > 1:
             rows, columns = (planes, count) if inward else (count, planes)
             host += core.fork_cycles + ceil(
-                slowest(transposition(rows, columns, core.cores), core.transpose)
+                slowest(kernels.transposition(rows, columns, core.cores), core.transpose)
             )
         order(*((count * planes, 1) if inward else (count, planes)))
     return max(host, free) + core.wait_cycles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.cluster.work import Cycles
@@ -31,6 +32,9 @@ class ClusterCores(Accelerator):
         gemm, matmul, matmul_rows, conv2d, depthwise, add, map, transpose, ita_softmax,
         table_softmax, layer_norm, rms_norm, affine_norm: cycles per unit of work of a kernel;
             ``matmul_rows`` if the second operand is transposed.
+        kernels: the set of kernels: ``"plain"`` C (``runtime_c/cluster/plain``), or for cores with
+            ``"simd"`` instructions (``runtime_c/cluster/simd``). Each has its own units of work,
+            and its own layout of constants.
     """
 
     cores: int
@@ -54,6 +58,12 @@ class ClusterCores(Accelerator):
     layer_norm: Cycles
     rms_norm: Cycles
     affine_norm: Cycles
+    kernels: Literal["plain", "simd"] = "plain"
+
+    @property
+    def simd(self) -> bool:
+        """Whether the kernels are those for SIMD."""
+        return self.kernels == "simd"
 
     @property
     def scheme(self) -> MulShiftScheme:

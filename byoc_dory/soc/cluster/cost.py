@@ -7,6 +7,7 @@ from math import ceil
 from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import per_channel
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
@@ -55,13 +56,14 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
             {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
         )
         return ceil(slowest(works, (*cycles, *more)))
+    element_work = simd_work.elementwise if core.simd else elementwise
     if isinstance(layer, Add):
-        works = elementwise(call.number("elements"), core.cores, len(layer.inputs))
+        works = element_work(call.number("elements"), core.cores, len(layer.inputs))
         return ceil(slowest(works, core.add))
     assert isinstance(layer, Rows)
     cycles = _row_function(layer, core)
     if cycles is core.map:
-        return ceil(slowest(elementwise(call.number("elements"), core.cores), cycles))
+        return ceil(slowest(element_work(call.number("elements"), core.cores), cycles))
     return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores), cycles))
 
 
@@ -70,11 +72,17 @@ def _product_work(
 ) -> tuple[tuple[Work, ...], Cycles]:
     number = call.number
     if isinstance(layer, Gemm | Dense):
+        if core.simd:
+            transposed = isinstance(layer, Gemm) and layer.transposed
+            sizes = (number("rows"), number("k"), layer.C, core.cores)
+            return simd_work.product(*sizes, transposed=transposed), core.gemm
         return product(number("rows"), number("k"), layer.C, core.cores), core.gemm
     if isinstance(layer, Matmul):
         cycles = core.matmul_rows if layer.transposed else core.matmul
-        works = products(number("batch"), number("rows"), layer.K, layer.C, core.cores)
-        return works, cycles
+        matrices = (number("batch"), number("rows"), layer.K, layer.C, core.cores)
+        if core.simd:
+            return simd_work.products(*matrices, by_rows=layer.transposed), cycles
+        return products(*matrices), cycles
     assert isinstance(layer, Convolution)
     tile = ConvolutionTile(
         layer.C,
@@ -89,7 +97,8 @@ def _product_work(
         (number("pad_top"), layer.pad[1]),
         depthwise=layer.depthwise,
     )
-    return convolution(tile, core.cores), core.depthwise if tile.depthwise else core.conv2d
+    works = (simd_work.convolution if core.simd else convolution)(tile, core.cores)
+    return works, core.depthwise if tile.depthwise else core.conv2d
 
 
 def _storing(layer: Layer, core: ClusterCores) -> Cycles:
@@ -98,7 +107,7 @@ def _storing(layer: Layer, core: ClusterCores) -> Cycles:
     flags = []
     if requant is not None and leaves_32_bits(layer, requant):
         flags.append("wide")
-    elif isinstance(layer, Weighted) and per_channel(layer):
+    elif isinstance(layer, Weighted) and per_channel(layer) and not core.simd:
         flags.append("per_channel")
     if isinstance(layer, Gemm) and layer.function is not None:
         flags.append("table")

@@ -15,7 +15,7 @@ from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import costs_of
 from byoc_dory.soc.cluster.layer_text import row_kernel
 from byoc_dory.soc.cluster.packing import pack, row_constants
-from byoc_dory.soc.cluster.program import cluster_program
+from byoc_dory.soc.cluster.program import cluster_program, scratch_place
 from byoc_dory.tileloop.cycles import predicted_cycles
 
 __all__ = ["ClusterEmitter"]
@@ -31,18 +31,19 @@ class ClusterEmitter:
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """Return the function that runs ``layer`` tile by tile."""
-        program = cluster_program(layer, plan)
-        constant = _constants(layer, plan, symbol)
+        program = cluster_program(layer, plan, self.core)
+        constant = _constants(layer, plan, self.core, symbol)
         compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
         return row_kernel(
             layer, plan, program, compute, self.core, symbol, constant,
             predicted_cycles(program, costs_of(layer, self.core, self.soc)),
+            scratch=scratch_place(layer, plan, self.core),
         )  # fmt: skip
 
 
-def _constants(layer: Layer, plan: LayerPlan, symbol: str) -> Constant | None:
+def _constants(layer: Layer, plan: LayerPlan, core: ClusterCores, symbol: str) -> Constant | None:
     if isinstance(layer, Weighted):
-        data = pack(layer, plan.solution.tile.k)
+        data = pack(layer, plan.solution.tile.k, simd=core.simd)
         return Constant(f"{symbol}_weights", data, f"weights and biases of {layer.name}")
     data = row_constants(layer.function) if isinstance(layer, Rows) else None
     if data is None or not data.size:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from byoc_dory.definition import slot
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import block_of, per_channel
 from byoc_dory.soc.cluster.pipelines import CORES_BESIDE, CORES_IN_TURN
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
@@ -16,20 +18,20 @@ from byoc_dory.soc.cluster.rows import (
     matrix_result,
     row_program,
 )
-from byoc_dory.soc.cluster.tiles import block_bytes, units_of
+from byoc_dory.soc.cluster.tiles import block_bytes, scratch_bytes, units_of
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
-__all__ = ["cluster_program"]
+__all__ = ["cluster_program", "scratch_place"]
 
 _WEIGHTS = Place("weights")
 _OUT = Place("out")
 
 
-def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
+def cluster_program(layer: Layer, plan: LayerPlan, core: ClusterCores) -> TileProgram:
     """Return the tile program of a layer under a plan.
 
     Raises:
@@ -42,7 +44,7 @@ def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
     y = halo_axis("y", "rows", units, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
     k = plain_axis("k", "columns", layer.K if weighted else out_unit, tile.k)
     operands = _operands(layer, plan, y)
-    block = block_bytes(layer, tile.k)
+    block = block_bytes(layer, tile.k, core)
     if block:
         operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
     per_y = layer.ox if weighted else 1
@@ -57,7 +59,9 @@ def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
         buffer=max(span.out_size for span in y.spans) * per_y * tile.k,
         transposed=transposed,
     )
-    kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out)
+    kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
+    if scratch_bytes(layer, core):
+        fields["scratch"] = f"cluster_l1({slot('L1_SCRATCH')})"
     compute = Compute(
         partial(call, kernel),
         fields,
@@ -65,6 +69,17 @@ def cluster_program(layer: Layer, plan: LayerPlan) -> TileProgram:
         function=f"cluster_run({kernel}, &{{}})",
     )
     return row_program(layer, plan, (y, k), operands, out, compute, CORES_IN_TURN, CORES_BESIDE)
+
+
+def scratch_place(layer: Layer, plan: LayerPlan, core: ClusterCores) -> int | None:
+    """Return the byte offset in L1 of the kernel's scratch memory, behind the constants."""
+    if not scratch_bytes(layer, core):
+        return None
+    if not isinstance(layer, Weighted):
+        return plan.l1_weights
+    tile_k = plan.solution.tile.k
+    copies = min(plan.buffers, -(-layer.K // tile_k))
+    return plan.l1_weights + copies * block_bytes(layer, tile_k, core)
 
 
 def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]:
@@ -113,14 +128,15 @@ def _kernel(
     tile_k: int,
     operands: tuple[Operand, ...],
     out: Operand,
+    core: ClusterCores,
 ) -> tuple[str, str, dict[str, Entry]]:
     """Return the tile's kernel, the name of its struct, and the fields of the struct."""
     match layer:
         case Gemm() | Dense():
-            return "cluster_gemm", "cluster_gemm", _gemm(layer, y, k, tile_k, _pitch(out))
+            return "cluster_gemm", "cluster_gemm", _gemm(layer, y, k, tile_k, _pitch(out), core)
         case Convolution():
             kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
-            return kernel, "cluster_conv", _conv(layer, y, k, tile_k, _pitch(out))
+            return kernel, "cluster_conv", _conv(layer, y, k, tile_k, _pitch(out), core)
         case Matmul():
             return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
         case Add():
@@ -137,11 +153,14 @@ def _pitch(out: Operand) -> Value:
     return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
 
 
-def _requant(layer: Layer, tile_k: int) -> dict[str, Entry]:
+def _requant(layer: Layer, tile_k: int, core: ClusterCores | None = None) -> dict[str, Entry]:
+    """Return the fields of a requantization; kernels for SIMD find most of it in their records."""
     requant = mul_shift(layer)
     assert requant is not None
     fields: dict[str, Entry] = {}
-    if per_channel(layer):
+    if core is not None and core.simd:
+        pass
+    elif per_channel(layer):
         assert isinstance(layer, Weighted)
         block = block_of(layer, tile_k)
         fields["requant.muls"] = _WEIGHTS + block.muls
@@ -173,8 +192,8 @@ def _flags(layer: Layer, *more: str) -> str:
     return " | ".join(flags) or "0"
 
 
-def _weights(layer: Weighted, tile_k: int) -> dict[str, Entry]:
-    block = block_of(layer, tile_k)
+def _weights(layer: Weighted, tile_k: int, core: ClusterCores) -> dict[str, Entry]:
+    block = block_of(layer, tile_k, simd=core.simd)
     fields: dict[str, Entry] = {"weights": _WEIGHTS + block.weights}
     if block.bias >= 0:
         fields["bias"] = _WEIGHTS + block.bias
@@ -182,10 +201,15 @@ def _weights(layer: Weighted, tile_k: int) -> dict[str, Entry]:
 
 
 def _gemm(
-    layer: Gemm | Dense, y: TileAxis, k: TileAxis, tile_k: int, out_pitch: Value
+    layer: Gemm | Dense,
+    y: TileAxis,
+    k: TileAxis,
+    tile_k: int,
+    out_pitch: Value,
+    core: ClusterCores,
 ) -> dict[str, Entry]:
-    block = block_of(layer, tile_k)
-    fields: dict[str, Entry] = {"in": Place("in"), **_weights(layer, tile_k), "out": _OUT}
+    block = block_of(layer, tile_k, simd=core.simd)
+    fields: dict[str, Entry] = {"in": Place("in"), **_weights(layer, tile_k, core), "out": _OUT}
     if block.table >= 0:
         fields["table"] = _WEIGHTS + block.table
     transposed = isinstance(layer, Gemm) and layer.transposed
@@ -198,16 +222,21 @@ def _gemm(
         "in_pitch": layer.C,
         "out_pitch": out_pitch,
         "flags": _flags(layer, *flags),
-        **_requant(layer, tile_k),
+        **_requant(layer, tile_k, core),
     }
 
 
 def _conv(
-    layer: Convolution, y: TileAxis, k: TileAxis, tile_k: int, out_pitch: Value
+    layer: Convolution,
+    y: TileAxis,
+    k: TileAxis,
+    tile_k: int,
+    out_pitch: Value,
+    core: ClusterCores,
 ) -> dict[str, Entry]:
     return {
         "in": Place("in"),
-        **_weights(layer, tile_k),
+        **_weights(layer, tile_k, core),
         "out": _OUT,
         "k": k.out_size,
         "c": layer.C,
@@ -224,7 +253,7 @@ def _conv(
         "in_pitch": layer.C,
         "out_pitch": out_pitch,
         "flags": _flags(layer),
-        **_requant(layer, tile_k),
+        **_requant(layer, tile_k, core),
     }
 
 

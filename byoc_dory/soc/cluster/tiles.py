@@ -6,14 +6,16 @@ from typing import Any
 
 from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Rows, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, function_bytes
+from byoc_dory.soc.cluster.records import conv2d_scratch, depthwise_scratch, matmul_scratch
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
-__all__ = ["block_bytes", "tiling_problem", "units_of"]
+__all__ = ["block_bytes", "scratch_bytes", "tiling_problem", "units_of"]
 
 _COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
+_BEHIND = 4  # bytes behind an operand that kernels for SIMD may read
 
 
 def units_of(layer: Layer) -> tuple[int, int, int]:
@@ -28,7 +30,7 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
     units, in_unit, out_unit = units_of(layer)
     common: dict[str, Any] = {
         "name": layer.name,
-        "l1_limit": min(l1_budget, soc.memory(core.l1).size),
+        "l1_limit": min(l1_budget, soc.memory(core.l1).size - (_BEHIND if core.simd else 0)),
     }
     # Nothing is padded, but every tensor starts aligned.
     slack = ALIGNMENT * (len(layer.inputs) + 2)
@@ -43,11 +45,11 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
             x=Axis(1, tiled=False),
             window=InputWindow(units, 1),
             copies=len(layer.inputs) - len(whole),
-            weights=TileWeights(fixed=block_bytes(layer, 0), in_l1=True),
-            fixed=FixedBytes(whole, slack=slack),
+            weights=TileWeights(fixed=block_bytes(layer, 0, core), in_l1=True),
+            fixed=FixedBytes(whole, scratch=scratch_bytes(layer, core), slack=slack),
             **common,
         )
-    one, two = block_of(layer, 4), block_of(layer, 8)
+    one, two = (block_of(layer, k, simd=core.simd) for k in (4, 8))
     each = layer.weight[0].size
     depthwise = isinstance(layer, Convolution) and layer.depthwise
     # The bytes per column besides its weights; then those that do not depend on columns, and the
@@ -66,13 +68,28 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
             fixed=table + 2 * BLOCK_ALIGN,
             in_l1=True,
         ),
-        fixed=FixedBytes(slack=slack),
+        fixed=FixedBytes(scratch=scratch_bytes(layer, core), slack=slack),
         **common,
     )
 
 
-def block_bytes(layer: Layer, k: int) -> int:
+def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
+    """Return the bytes of scratch memory that the layer's kernel needs, of all cores together."""
+    if not core.simd:
+        return 0
+    if isinstance(layer, Convolution) and layer.depthwise:
+        size = depthwise_scratch(layer.fx, layer.ox, layer.stride[1], core.cores)
+    elif isinstance(layer, Convolution):
+        size = conv2d_scratch(layer.weight[0].size, core.cores)
+    elif isinstance(layer, Matmul):
+        size = matmul_scratch(layer.C, core.cores)
+    else:
+        return 0
+    return round_up(size, ALIGNMENT)
+
+
+def block_bytes(layer: Layer, k: int, core: ClusterCores) -> int:
     """Return the bytes of the constants of ``k`` columns; 0 without constants."""
     if isinstance(layer, Weighted):
-        return block_of(layer, k).bytes
+        return block_of(layer, k, simd=core.simd).bytes
     return function_bytes(layer.function) if isinstance(layer, Rows) else 0

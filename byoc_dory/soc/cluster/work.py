@@ -1,6 +1,6 @@
 """The work of each core in a kernel, in the units that the cycle model has constants for.
 
-As in ``runtime_c/soc/snitch_ita/kernels``, products are computed in blocks of 4 rows by 3 columns,
+As in ``runtime_c/cluster/plain``, products are computed in blocks of 4 rows by 3 columns,
 the remaining columns in blocks of 4 by 1, the remaining rows in blocks of 1 by 4 and 1 by 1.
 Functions that distribute work return a `Work` for each core with a different amount of work.
 """

@@ -112,7 +112,7 @@ SIRACUSA = Soc(
         TargetSpec("siracusa.cpu", ()),
     ),
     driver="siracusa",
-    libraries=("cluster", "cluster/plain"),
+    libraries=("simd", "cluster", "cluster/rows", "cluster/simd"),
     cluster=CLUSTER,
     # published: 490 uJ a token at 340 tokens a second, the average of the small language model.
     powers=(Power(("cluster",), 167.0, "derived: 490 uJ at 340 tokens/s, published by Deeploy"),),

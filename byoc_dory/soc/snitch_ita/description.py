@@ -139,7 +139,7 @@ SNITCH_ITA = Soc(
         TargetSpec("snitch_ita.cpu", ()),
     ),
     driver="snitch_ita",
-    libraries=("cluster", "cluster/plain"),
+    libraries=("cluster", "cluster/rows", "cluster/plain"),
     cluster=CLUSTER,
     # The second power is that of a network on both; for ITA alone nothing is published.
     powers=(Power(("cluster",), 26.0, TABLE_I), Power(("ita", "cluster"), 52.0, TABLE_I)),
