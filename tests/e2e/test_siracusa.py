@@ -1,0 +1,121 @@
+"""Networks on Siracusa, with N-EUREKA: imported files give their golden outputs, random networks
+what the interpreter says; weights have memory of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import htvm
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
+from htvm import zoo
+from htvm.errors import L2OverflowError
+from htvm.firmware.sizes import check_l2
+from htvm.project import open as open_project
+from tests.e2e.networks import random_network
+from tests.models_onnx import FILES, golden, onnx_path
+from tests.reference.interpreter import interpret
+
+EVERY_DAY = {
+    "deeploy_kernels/Integer/Conv/DW_3x3_RQ": "rv32",
+    "deeploy_kernels/Integer/Conv/Regular_3x3_RQ": "host",
+    "deeploy_networks/miniMobileNet": "rv32",
+    "deeploy_networks/CNN_Linear2": "host",
+}
+"""Compiled and run every day, each on one platform."""
+
+SCHEMES = ("mul_shift", "tflite", "shift")
+
+
+def check_golden(name: str, platform: Any) -> htvm.Module:
+    """The file's golden output, bit for bit."""
+    model = htvm.load(onnx_path(name))
+    inputs, outputs = golden(name, model)
+    module = htvm.build(model, target="siracusa", platform=platform)
+    for array, wanted in zip(module.run(inputs).outputs, outputs, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+    return module
+
+
+@pytest.mark.parametrize("name", EVERY_DAY)
+def test_files_give_their_golden_output(name: str) -> None:
+    module = check_golden(name, EVERY_DAY[name])
+    assert any(row.accelerator == "neureka" for row in module.report().layers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["rv32", "host"])
+@pytest.mark.parametrize("name", FILES)
+def test_all_files_give_their_golden_output(name: str, platform: str) -> None:
+    check_golden(name, platform)
+
+
+def check_random(seed: int) -> None:
+    """A random network, built in a random way, equals the interpreter on its integer form."""
+    rng = np.random.default_rng([seed, 23])
+    scheme: Any = SCHEMES[seed % 3]
+    budget = None if rng.random() < 0.5 else int(rng.integers(6_000, 40_000))
+    platform: Any = "rv32" if seed % 3 == 2 else "host"
+    network = random_network(seed, scheme, free=scheme == "shift")
+    words = "\n".join((f"{seed} {scheme} {platform} {budget}", *network.text))
+    module = htvm.build(network.model, "siracusa", platform, tiling=TilingOptions(l1_budget=budget))
+    inputs = network.inputs(0)
+    wanted = interpret(module.model.module, inputs).outputs
+    for output, expected in zip(module.run(inputs).outputs, wanted, strict=True):
+        np.testing.assert_array_equal(output, expected, err_msg=words)
+
+
+@pytest.mark.parametrize("seed", range(70, 74))
+def test_random_networks_equal_the_interpreter(seed: int) -> None:
+    check_random(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6000, 6060))
+def test_many_random_networks_equal_the_interpreter(seed: int) -> None:
+    check_random(seed)
+
+
+def module_inputs(module: htvm.Module) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [
+        rng.integers(-128, 128, info.shape).astype(info.dtype)
+        for info in module.compiled.source.inputs
+    ]
+
+
+def test_weights_are_counted_in_their_own_memory(tmp_path: Any) -> None:
+    module = htvm.build(zoo.resnet8(), target="siracusa")
+    program = module.compiled.program
+    assert program.constant_memories == ("SRAM",)
+    size = program.bytes_in("SRAM")
+    assert size > 50_000
+    assert module.report().summary.memory.apart == (("SRAM", size, 4 << 20),)
+    assert f"SRAM: {size:,} of 4,194,304 B = weights" in str(module.report())
+    # At the addresses where the engine reads them.
+    sram = resolve("siracusa").soc.memory("SRAM")
+    symbols = module._built.firmware.symbols
+    for constant in program.constants:
+        inside = sram.base <= symbols[constant.name].address < sram.end
+        assert inside == (constant.memory == "SRAM"), constant.name
+    # As an export that is opened again knows.
+    folder = module.export(tmp_path / "project")
+    opened = open_project(folder)
+    assert opened.program.bytes_in("SRAM") == size
+    np.testing.assert_array_equal(
+        opened.run(inputs := module_inputs(module)).outputs[0], module.run(inputs).outputs[0]
+    )
+
+
+def test_too_many_weights_are_an_error_before_anything_is_compiled() -> None:
+    module = htvm.build(zoo.resnet8(), target="siracusa")
+    soc = module.compiled.target.soc
+    small = replace(
+        soc, memories=tuple(replace(m, size=1000) if m.name == "SRAM" else m for m in soc.memories)
+    )
+    with pytest.raises(L2OverflowError, match=r"B of SRAM, there are 1,000 B"):
+        check_l2(module.compiled.program, small)
