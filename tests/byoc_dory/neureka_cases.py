@@ -65,9 +65,11 @@ def random_layer(rng: np.random.Generator, name: str, largest: int = 40) -> Laye
             clip=clip, dtype=result,
         )  # fmt: skip
     elif kind == "depthwise":
+        step = 1 + int(rng.integers(3) == 0)
         layer = depthwise_layer(
-            name, source, "y", weight, bias, pad=pad, requant=requant, clip=clip
-        )
+            name, source, "y", weight, bias, pad=pad, stride=(step, step), requant=requant,
+            clip=clip,
+        )  # fmt: skip
     else:
         stride = (1, 1)
         if side == 1 and rng.integers(3) == 0:

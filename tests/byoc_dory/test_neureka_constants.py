@@ -81,15 +81,20 @@ def job_of(
     layer: Weighted, kind: JobKind, own: np.ndarray, weights: int, outputs: Span, pitch: int
 ) -> Job:
     """The job as the driver takes it, with what only planning knows taken from the registers."""
-    grid, shape, side, pairs = kind.job, kind.shape, layer.fy, layer.stride == (2, 2)
-    pairs = pairs and side == 3
+    grid, shape, side, halved = kind.job, kind.shape, layer.fy, layer.stride == (2, 2)
+    halved = halved and side == 3
+    # Depthwise computes all pixels, the others pairs of them; both, all rows.
+    pairs, whole = halved and layer.op != "depthwise", halved and layer.op == "depthwise"
     conf0 = int(own[23])
-    pixel = layer.C * layer.stride[1]
-    row = layer.C * layer.ix * (1 if pairs else layer.stride[0])
-    out_row = layer.ox * pitch
+    pixel = layer.C * (1 if whole else layer.stride[1])
+    row = layer.C * layer.ix * (1 if halved else layer.stride[0])
+    columns = 2 * layer.ox - 1 if whole else layer.ox
+    out_row = columns * pitch
+    right = layer.ox + 1 - layer.ix // 2 if pairs else columns + 2 - layer.pad[1] - layer.ix
+    assert not grid.own_rows or grid.columns == columns
     if not grid.own_rows:
         row, out_row = grid.columns * pixel, grid.columns * pitch
-    rows = 2 * shape.rows - 1 if pairs else shape.rows
+    rows = 2 * shape.rows - 1 if halved else shape.rows
     assert grid.rows == rows or not grid.own_rows
     lowest = int(layer.weight.min())
     return Job(
@@ -113,7 +118,7 @@ def job_of(
         weight_bits=(conf0 & 7) + 1,
         shift=conf0 >> 16 & 31,
         padding_top=shape.top,
-        padding_right=layer.ox + 1 - layer.ix // 2 if pairs else layer.pad[3],
+        padding_right=max(0, right) if side == 3 else 0,
         padding_bottom=max(0, rows + 2 - shape.top - shape.inputs) if side == 3 else 0,
         padding_left=1 if pairs else layer.pad[1],
     )
@@ -156,7 +161,7 @@ def test_registers_are_those_of_the_driver(driver: ctypes.CDLL, memory: str, see
             conf0 = int(own[23])
             assert own.tolist() == filled(driver, job_of(layer, kind, own, weights, span, k.step))
             # Weights of pairs of pixels have zeros among them.
-            zero = [0] if layer.fy == 3 and layer.stride == (2, 2) else []
+            zero = [0] if layer.op == "conv2d" and layer.fy == 3 and layer.stride == (2, 2) else []
             values = [int(layer.weight.min()), int(layer.weight.max()), *zero]
             assert (conf0 & 7) + 1 == max(2, (max(values) - min(values)).bit_length())
         at += block.bytes

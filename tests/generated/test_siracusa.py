@@ -29,7 +29,10 @@ MAPS = Tensor("x", (12, 20, 18), layout="NHWC")
 SAME = (1, 1, 1, 1)
 ONE = MulShift((37,), (11,), (1024,))
 LOCAL = replace(SIRACUSA, accelerators=(replace(NEUREKA, weight_memory=""), CLUSTER_CORES))
-TIGHT = {"conv2d": 6_000, "relu": 6_000, "stride_2": 6_000, "depthwise": 5_000, "gemm": 3_000}
+TIGHT = {
+    "conv2d": 6_000, "relu": 6_000, "stride_2": 6_000, "depthwise": 5_000, "gemm": 3_000,
+    "depthwise_stride_2": 6_000,
+}  # fmt: skip
 
 
 def layer_of(kind: str) -> Layer:
@@ -37,9 +40,12 @@ def layer_of(kind: str) -> Layer:
     if kind == "gemm":
         x = matrix("x", 37, 30)
         return gemm_layer("gemm", x, int8(rng, 44, 30), int32(rng, 44), requant=ONE)
-    if kind == "depthwise":
+    if kind.startswith("depthwise"):
         weight, bias = int8(rng, 12, 1, 3, 3), int32(rng, 12)
-        return depthwise_layer("depthwise", MAPS, "y", weight, bias, pad=SAME, requant=Shift(8))
+        stride = (2, 2) if kind == "depthwise_stride_2" else (1, 1)
+        return depthwise_layer(
+            "depthwise", MAPS, "y", weight, bias, pad=SAME, stride=stride, requant=Shift(8)
+        )
     weight, stride = int8(rng, 40, 12, 3, 3), (2, 2) if kind == "stride_2" else (1, 1)
     clip = (0, 127) if kind == "relu" else (-128, 127)
     return conv2d_layer(

@@ -85,7 +85,7 @@ ONE = MulShift((1,), (4,), (0,))
         # Pixels are taken in pairs.
         (lambda: conv(stride=(2, 2), size=13), "width 13"),
         (lambda: conv(stride=(2, 2), pad=(1, 2, 1, 1)), "padding 2 on the left"),
-        (lambda: depthwise(3, 2), "2x2"),
+        (lambda: depthwise(3, 3), "3x3 with"),
         (lambda: conv(pad=(3, 0, 0, 0)), "3, 0, 0, 0"),
         (lambda: conv(pad=(0, 0, 2, 0)), "0, 0, 2, 0"),
         (lambda: conv(pad=(0, 0, 0, 2)), "0, 0, 0, 2"),
@@ -120,6 +120,7 @@ def test_refusals_name_the_value(make: Callable[[], Layer], value: str) -> None:
         lambda: conv(stride=(2, 2), pad=(0, 0, 1, 1), size=96),
         lambda: conv(clip=(0, 127)),
         lambda: depthwise(3, 1),
+        lambda: depthwise(3, 2),
         lambda: product(),
         # Without a bias, products may have 64 bits.
         lambda: conv(weight=127, requant=replace(ONE, mul=(4000,), shift=(31,))),

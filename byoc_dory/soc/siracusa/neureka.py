@@ -149,6 +149,7 @@ NEUREKA = NeurekaAccelerator(
     relu_cycles=110,
     relu_word_cycles=9,
     relu_row_cycles=70,
+    keep_word_cycles=14,
 )
 """The engine as GVSoC's model of it counts cycles."""
 

@@ -74,6 +74,7 @@ class Neureka(Accelerator):
         relu_cycles: cycles for starting the cores' kernel that clips a tile's result at 0.
         relu_word_cycles: cycles in which the cores clip 16 words of 4 results.
         relu_row_cycles: cycles for 16 rows of these, if there are several.
+        keep_word_cycles: cycles in which the cores copy 16 words, or bytes, of kept pixels.
     """
 
     weight_memory: str
@@ -122,6 +123,7 @@ class Neureka(Accelerator):
     relu_cycles: int
     relu_word_cycles: int
     relu_row_cycles: int
+    keep_word_cycles: int
 
     @property
     def scheme(self) -> MulShiftScheme:

@@ -37,7 +37,15 @@ def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
 
 
 def _after(call: Call, core: Neureka) -> int:
-    """Return the cycles in which the cores clip a tile's result at 0."""
+    """Return the cycles in which the cores clip a tile's result at 0, or copy what is kept."""
+    if "keep.rows" in call.fields:
+        pixels, size = (
+            call.number("keep.rows") * call.number("keep.columns"),
+            call.number("keep.bytes"),
+        )
+        words = -(-size // 4) if size % 4 == 0 else size
+        work = pixels * (words * core.keep_word_cycles + core.relu_row_cycles)
+        return core.relu_cycles + -(-work // 16)
     if "relu.rows" not in call.fields:
         return 0
     rows = call.number("relu.rows")

@@ -27,7 +27,7 @@ from byoc_dory.soc.siracusa.neureka_tiles import block_of, pack_block, packed_we
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
-from byoc_dory.tileloop.values import Place
+from byoc_dory.tileloop.values import Entry, Place
 
 __all__ = ["NeurekaEmitter", "constants_of"]
 
@@ -46,6 +46,7 @@ class NeurekaEmitter:
         "cluster_dma.h",
         "cluster_kernels.h",  # conversions at the borders of a region
         "siracusa_neureka_driver.h",
+        "siracusa_neureka_keep.h",
         "siracusa_neureka_relu.h",
     )
 
@@ -62,7 +63,7 @@ class NeurekaEmitter:
             wait_all="cluster_dma_wait_all()",
             finish="siracusa_neureka_wait_for({})",
             fallible=False,
-            after=_relu(program, writer),
+            after=_after(program, writer),
             declarations=_about(layer, kinds),
         )
         what = "" if self.core.weight_memory else "weights, "
@@ -130,18 +131,27 @@ def _by_kind(y: TileAxis, number: Callable[[int], int]) -> str:
     return text
 
 
-def _relu(program: TileProgram, writer: TileWriter) -> str:
-    """Return the statements by which the cores clip a tile's result at 0; empty without ReLU."""
+def _after(program: TileProgram, writer: TileWriter) -> str:
+    """Return the statements by which the cores complete a tile's result; empty if they do not."""
     fields = program.compute.fields
-    own = {name: entry for name, entry in fields.items() if name.startswith("relu.")}
-    if not own:
-        return ""
-    values: dict[str, Expr] = {"data": f"cluster_l1({writer.value(Place('out'), offset=True)})"}
-    values |= {name.removeprefix("relu."): text for name, text in writer.fields(own).items()}
-    return (
-        f"const siracusa_neureka_relu_t relu = {{\n{initialiser(values)}}};\n"
-        "cluster_run(siracusa_neureka_relu, &relu);\n"
-    )
+    for kernel, place in (("relu", "data"), ("keep", "to")):
+        own = {name: entry for name, entry in fields.items() if name.startswith(f"{kernel}.")}
+        if not own:
+            continue
+        values: dict[str, Expr] = {place: _pointer(Place("out"), writer)}
+        for name, entry in own.items():
+            field = name.removeprefix(f"{kernel}.")
+            values[field] = _pointer(entry, writer) if field == "from" else writer.entry(entry)
+        return (
+            f"const siracusa_neureka_{kernel}_t {kernel} = {{\n{initialiser(values)}}};\n"
+            f"cluster_run(siracusa_neureka_{kernel}, &{kernel});\n"
+        )
+    return ""
+
+
+def _pointer(place: Entry, writer: TileWriter) -> str:
+    assert not isinstance(place, str | tuple), place
+    return f"cluster_l1({writer.value(place, offset=True)})"
 
 
 def _about(layer: Weighted, kinds: tuple[JobKind, ...]) -> str:

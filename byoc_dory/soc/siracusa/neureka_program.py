@@ -17,7 +17,7 @@ from byoc_dory.soc.siracusa.neureka_tiles import (
     channel_bytes,
     the_factors,
 )
-from byoc_dory.soc.siracusa.neureka_view import view_of
+from byoc_dory.soc.siracusa.neureka_view import keeps_some, view_of
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
@@ -52,7 +52,7 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
 def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
     row, most = layer.ox * layer.K, max(span.out_size for span in y.spans)
     step = view_of(layer).row_step
-    if step > 1:
+    if step > 1 and not keeps_some(layer):
         block = BlockOf.of_rows(y.out_size, row, row, step * row)
         buffer = step * most * row
         return result_of(plan, y.out_start * row, block, layer.oy * row, buffer, title="result")
@@ -63,7 +63,7 @@ def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Opera
         per_y=layer.ox,
         row_bytes=layer.K,
         pitch=k.step,
-        buffer=most * layer.ox * k.step,
+        buffer=most * layer.ox * k.step * (5 if keeps_some(layer) else 1),
         transposed=False,
     )
 
@@ -109,15 +109,36 @@ def _fields(
     return {
         "weights": weights,
         "input": Place("in"),
-        "output": Place("out"),
+        "output": Place("out") + _kept_bytes(layer, y),
         "factors": Place("weights"),
         "rows": y.out_size,
         "inputs": y.in_size,
         "top": y.pad,
         "outputs": k.out_size,
         "pitch": layer.K if out.resident else k.step,
-        **(_relu(layer, y, k, out) if the_factors(layer).relu else {}),
+        **_after(layer, y, k, out),
     }
+
+
+def _kept_bytes(layer: Weighted, y: TileAxis) -> int:
+    """Return the bytes of the pixels that are kept, before those of all pixels; else 0."""
+    most = max(span.out_size for span in y.spans)
+    return most * layer.ox * layer.K if keeps_some(layer) else 0
+
+
+def _after(layer: Weighted, y: TileAxis, k: TileAxis, out: Operand) -> dict[str, Entry]:
+    """Return what the cores do with a tile's result: the fields of a kernel, or none."""
+    relu = the_factors(layer).relu
+    if keeps_some(layer):
+        return {
+            "keep.from": Place("out") + _kept_bytes(layer, y),
+            "keep.rows": y.out_size,
+            "keep.columns": layer.ox,
+            "keep.bytes": layer.K,
+            "keep.from_row": view_of(layer).columns * layer.K,
+            "keep.relu": int(relu),
+        }
+    return _relu(layer, y, k, out) if relu else {}
 
 
 def _relu(layer: Weighted, y: TileAxis, k: TileAxis, out: Operand) -> dict[str, Entry]:

@@ -49,7 +49,7 @@ def registers_of(
     mode, halo = plan.mode, core.window(plan.mode) - 1
     view = view_of(layer)
     pixel, row = view.pixel, view.row
-    out_row = pitch * layer.ox
+    out_row = pitch * view.columns
     if not job.own_rows:
         row, out_row = pixel * job.columns, pitch * job.columns
     left = view.left

@@ -11,7 +11,7 @@ from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_factors import factors_of
 from byoc_dory.soc.siracusa.neureka_packing import packed_bytes, smallest_bits
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of
-from byoc_dory.soc.siracusa.neureka_view import in_pairs, view_of
+from byoc_dory.soc.siracusa.neureka_view import in_pairs, keeps_some, view_of
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
@@ -43,14 +43,14 @@ def filter_is_3x3_or_1x1(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
 
 
 def stride_is_one_or_executed_as_one(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
-    """The stride is 1; of a 1x1 filter any; of 3x3, not depthwise, also 2 on an even width.
+    """The stride is 1; of a 1x1 filter any; of 3x3 also 2.
 
-    With stride 2 the padding on the left is at most 1.
+    Unless depthwise, stride 2 needs an even width and at most 1 column of padding on the left.
     """
     assert isinstance(layer, Weighted), layer  # checked before
     if layer.stride == (1, 1) or (layer.fy, layer.fx) == (1, 1):
         return ACCEPTED
-    if in_pairs(layer) and layer.pad[1] <= 1:
+    if keeps_some(layer) or (in_pairs(layer) and layer.pad[1] <= 1):
         return ACCEPTED
     return Refused(
         f"the stride is {layer.stride[0]}x{layer.stride[1]} with a filter of {layer.fy}x{layer.fx}"
@@ -67,7 +67,8 @@ def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     top, left, bottom, right = layer.pad
     most = 0 if layer.fy == 1 else core.max_padding
     assert isinstance(layer, Weighted), layer  # checked before
-    ends = ((bottom, layer.oy), (view_of(layer).right, layer.ox))
+    view = view_of(layer)
+    ends = ((bottom, layer.oy), (view.right, view.columns))
     at_ends = all(pad <= 1 or size <= core.block for pad, size in ends)
     if max(layer.pad) <= most and at_ends:
         return ACCEPTED

@@ -145,9 +145,11 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
     """Return a tile's use of L1: ranges of rows, and of output channels unless depthwise.
 
     A layer whose rows are dropped has room for all of them, and all channels, so that rows are
-    contiguous; it is stored to L2.
+    contiguous; it is stored to L2.  Where columns are dropped, too, all pixels are behind those
+    that are kept.
     """
-    drops = view_of(layer).row_step > 1
+    view = view_of(layer)
+    drops = view.row_step > 1
     depthwise = mode_of(layer) == Mode.DEPTHWISE3X3
     factors = the_factors(layer)
     each = 0 if core.weight_memory else channel_bytes(layer, core)
@@ -166,6 +168,6 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
             in_l1=True,
         ),
         fixed=FixedBytes(slack=3 * ALIGNMENT),
-        sums=1 if drops else 0,
+        sums=view.row_step * view.column_step - (view.column_step == 1),
         may_stay=not drops,
     )

@@ -3,7 +3,8 @@
 Strides of 1x1 are strides of addresses.  A 3x3 layer with stride 2 is executed on pairs of pixels:
 two neighbours are one pixel with twice the channels, and the filter covers the pairs before, at and
 after an output's, with zeros where the layer has no weight.  This halves the columns.  Rows are all
-computed, and every other one is dropped when the result is stored.
+computed, and every other one is dropped when the result is stored.  Depthwise, which has no sums
+over channels, computes all pixels; the cores copy those that are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from byoc_dory.layers import Array, Convolution, Weighted
 
-__all__ = ["View", "in_pairs", "view_of"]
+__all__ = ["View", "in_pairs", "keeps_some", "view_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,8 @@ class View:
         pixel, row: bytes from pixel to pixel of the input, and from row to row.
         left, right: columns of padding.
         row_step: rows computed for each row that is kept.
+        column_step: columns computed for each column that is kept.
+        columns: columns computed.
     """
 
     channels: int
@@ -36,7 +39,15 @@ class View:
     row: int
     left: int
     right: int
+    columns: int
     row_step: int = 1
+    column_step: int = 1
+
+
+def keeps_some(layer: Weighted) -> bool:
+    """Whether a depthwise layer computes pixels that are dropped."""
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    return depthwise and layer.fy == 3 and layer.stride == (2, 2)
 
 
 def in_pairs(layer: Weighted) -> bool:
@@ -49,10 +60,14 @@ def in_pairs(layer: Weighted) -> bool:
 def view_of(layer: Weighted) -> View:
     """Return what the engine executes for a layer that the rules accept."""
     weight, row = layer.weight.astype(np.int64), layer.C * layer.ix
+    if keeps_some(layer):
+        left, columns = layer.pad[1], 2 * layer.ox - 1
+        right = max(0, columns + 2 - left - layer.ix)
+        return View(layer.C, weight, layer.C, row, left, right, columns, 2, 2)
     if not in_pairs(layer):
         sy, sx = layer.stride
         left, right = layer.pad[1], layer.pad[3]
-        return View(layer.C, weight, layer.C * sx, row * sy, left, right)
+        return View(layer.C, weight, layer.C * sx, row * sy, left, right, layer.ox)
     left, channels = layer.pad[1], layer.C
     paired = np.zeros((layer.K, 2 * channels, 3, 3), np.int64)
     for pair in (-1, 0, 1):
@@ -62,4 +77,4 @@ def view_of(layer: Weighted) -> View:
                 place = slice(half * channels, (half + 1) * channels)
                 paired[:, place, :, pair + 1] = weight[:, :, :, column]
     right = layer.ox + 1 - layer.ix // 2
-    return View(2 * channels, paired, 2 * channels, row, 1, right, row_step=2)
+    return View(2 * channels, paired, 2 * channels, row, 1, right, layer.ox, row_step=2)
