@@ -228,7 +228,7 @@ class _Budget:
 
     def _plan(self, objective: Objective | None, heuristics: tuple[Objective, ...]) -> LayerPlan:
         """Return the plan of the layer with L1 to itself; without an objective, the fastest."""
-        if self.options.schedule == "overlapped":
+        if self.options.overlapping:
             return self._overlapped(objective, heuristics)
         if objective is None:
             found = quickest(self.problem, self._cycles_of_tile, heuristics, self.options)

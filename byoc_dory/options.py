@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from byoc_dory.errors import TargetError
 
 __all__ = ["ScheduleKind", "TilingOptions", "check_count"]
 
-ScheduleKind: TypeAlias = Literal["published", "overlapped"]
+ScheduleKind: TypeAlias = Literal["published", "decoupled", "overlapped"]
 """``published``: layer by layer, single-buffered, blocking, as the HTVM paper's figures imply.
 
-``overlapped``: transfers overlap with computation, and tensors stay in L1 between layers.
+``decoupled``: transfers overlap with computation; each layer is tiled alone, and memory is
+allocated for the tiles chosen. Every layer reads its inputs from L2 and leaves its result there.
+
+``overlapped``: transfers overlap with computation, and tensors stay in L1 between layers: tiles,
+buffers and memory are chosen together.
 """
 
 
@@ -52,6 +56,11 @@ class TilingOptions:
     unroll: int = 1
 
     @property
+    def overlapping(self) -> bool:
+        """Whether transfers overlap with computation."""
+        return self.schedule != "published"
+
+    @property
     def tiles_for(self) -> str:
         """Name of the objective, or the schedule's own if none was given."""
         if self.objective is not None:
@@ -62,7 +71,7 @@ class TilingOptions:
         for what, value, known in (
             ("solver", self.solver, ("milp", "exhaustive")),
             ("loop order", self.loop_order, ("yxk", "kyx")),
-            ("schedule", self.schedule, ("published", "overlapped")),
+            ("schedule", self.schedule, get_args(ScheduleKind)),
         ):
             if value not in known:
                 raise TargetError(

@@ -34,9 +34,9 @@ def plan_region(
 ) -> RegionPlan:
     """Return the plan of each layer of a region.
 
-    Under the published schedule every layer has L1 to itself, single-buffered.  Under the
-    overlapped one, tiles, double buffers and the tensors that stay in L1 between layers are chosen
-    together.
+    Under the published schedule every layer has L1 to itself, single-buffered; under the decoupled
+    one double-buffered.  Under the overlapped one, tiles, double buffers and the tensors that stay
+    in L1 between layers are chosen together.
 
     Args:
         region: its layers, and the tensors that leave it.
@@ -58,7 +58,9 @@ def plan_region(
         for layer in region.layers
     }
     tilers = [_tiler(layer, homes[layer.name], soc, options) for layer in region.layers]
-    leaving = [tensor.name for tensor in region.outputs]
+    leaving = list(stored)
+    if options.schedule == "overlapped":
+        leaving = [tensor.name for tensor in region.outputs]
     return plan_jointly(region.layers, tilers, stored, leaving, region.name)
 
 
@@ -170,7 +172,7 @@ def _problem(
     if len(accelerator.expand(layer, soc)) == 1:
         plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
         plans = [plan]
-        if options.schedule == "overlapped":
+        if options.overlapping:
             plans.append(replace(plan, buffers=2))
             if problem.inputs_once:
                 plans.append(replace(plan, buffers=2, input_buffers=1))

@@ -124,8 +124,9 @@ policy = click.option(
 )
 schedule = click.option(
     "--schedule",
-    type=click.Choice(["published", "overlapped"]),
-    help="Layer by layer as published, or transfers beside the cores (the default).",
+    type=click.Choice(["published", "decoupled", "overlapped"]),
+    help="Layer by layer as published; transfers beside the cores, each layer tiled alone; or "
+    "tiles and memory chosen together (the default).",
 )
 platform = click.option(
     "--platform",

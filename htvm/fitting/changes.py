@@ -50,9 +50,7 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
     """Yield other schedules, other targets, and fewer channels where most bytes are."""
     options = compiled.options
     if compiled.target.accelerators:
-        other: ScheduleKind = (
-            "published" if options.tiling.schedule == "overlapped" else "overlapped"
-        )
+        other: ScheduleKind = "published" if options.tiling.overlapping else "overlapped"
         tiling = replace(options.tiling, schedule=other)
         yield _planned(
             f"use the {other} schedule (--schedule {other})",

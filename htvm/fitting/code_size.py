@@ -46,7 +46,7 @@ _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
 # floating-point routines.
 _START, _CALL, _VALUE, _DRIVERS, _REALS = 160, 45, 6, 550, 2_600
 # Read-only data that layers pass to drivers, which are not in the program's list of constants.
-_DESCRIPTORS = {"overlapped": 32, "published": 85}
+_DESCRIPTORS = {"overlapped": 32, "decoupled": 32, "published": 85}
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+|[-+*/<>=&|^%!?:]+|\[|\(|;")

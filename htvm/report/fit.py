@@ -139,7 +139,7 @@ class Fit:
     Attributes:
         network: name of the model.
         target: name of the target.
-        schedule: ``"overlapped"``, ``"published"``, or empty without accelerators.
+        schedule: as in `byoc_dory.options.ScheduleKind`, or empty without accelerators.
         levels: one per memory.
         layers: one per layer on an accelerator, in execution order.
         refused: layers that an accelerator would take if it had more memory, and which run

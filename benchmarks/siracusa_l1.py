@@ -1,0 +1,215 @@
+"""Networks on Siracusa with less L1: joint against decoupled planning.
+
+*Decoupled* is what Deeploy's public tools do: each layer gets the quickest tile that L1 has room for,
+with double buffers, and memory is allocated for the tiles chosen; every result goes to L2. *Joint*
+chooses the tiles of all layers together with the results that stay in L1 between them, in one
+integer program over their lifetimes.  Both are executed here; neither spills, because what has no
+place in L1 is no choice.  The gap is the proven distance of the predicted cycles from the best
+joint plan among the candidate tiles, and 0 if the plan is optimal.
+
+Deeploy's tools are published to fail on ResNet-8 with 4 kB.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import htvm
+from benchmarks.artefact import Artefact, main, write
+from benchmarks.siracusa import TARGETS, TITLES
+from byoc_dory.errors import TilingError
+from byoc_dory.options import ScheduleKind, TilingOptions
+from htvm import zoo
+from htvm.inputs import seeded_inputs
+from htvm.progress import Progress
+from htvm.report.table import Column, Table, text
+
+__all__ = ["run"]
+
+NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
+BUDGETS = (None, 128, 64, 32, 16, 8, 4)
+"""KiB of L1; None is all of it."""
+
+TABLE = (
+    Column("network"),
+    Column("target"),
+    Column("L1, KiB", number=True),
+    Column("decoupled, cycles", number=True),
+    Column("joint, cycles", number=True),
+    Column("joint / decoupled", number=True),
+    Column("gap", number=True),
+    Column("decoupled, L2 B", number=True),
+    Column("joint, L2 B", number=True),
+    Column("decoupled, L1 B", number=True),
+    Column("joint, L1 B", number=True),
+)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A network planned in one way, and executed.
+
+    Attributes:
+        cycles: of a run.
+        l1: largest use of L1 in bytes.
+        l2: bytes of the arena in L2.
+        gap: proven distance from the optimum, as a share of the predicted cycles.
+    """
+
+    cycles: int
+    l1: int
+    l2: int
+    gap: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A network on a target with a budget; None where no tile of a layer fits."""
+
+    network: str
+    target: str
+    kib: int | None
+    decoupled: Planned | None
+    joint: Planned | None
+    error: str = ""
+
+
+def planned(network: str, target: str, kib: int | None, schedule: ScheduleKind) -> Planned:
+    """Plan, build and run a network.
+
+    Raises:
+        TilingError: no tile of a layer fits the budget.
+    """
+    model = zoo.build(network)
+    budget = None if kib is None else kib * 1024
+    tiling = TilingOptions(l1_budget=budget, schedule=schedule)
+    module = htvm.build(model, target=target, tiling=tiling)
+    result = module.run(*seeded_inputs(model.inputs))
+    assert result.cycles is not None
+    plans = [code.plan for code in module.compiled.regions.values()]
+    cycles = sum(plan.cycles for plan in plans)
+    gap = 1 - sum(plan.bound for plan in plans) / cycles if cycles else 0.0
+    return Planned(
+        cycles=result.cycles,
+        l1=max((plan.l1_peak for plan in plans), default=0),
+        l2=module.l2_peak,
+        gap=gap,
+    )
+
+
+def measure(network: str, target: str, kib: int | None) -> Point:
+    """Return both ways of planning, where there are any."""
+    point = Point(network, target, kib, None, None)
+    try:
+        decoupled = planned(network, target, kib, "decoupled")
+        joint = planned(network, target, kib, "overlapped")
+        return replace(point, decoupled=decoupled, joint=joint)
+    except TilingError as error:
+        return replace(point, error=str(error))
+
+
+def run(folder: Path, progress: Progress | None = None) -> Artefact:
+    """Draw the cycles of networks on Siracusa over the size of L1, planned in two ways."""
+    assert {"decoupled", "overlapped"} <= set(get_args(ScheduleKind))
+    progress = progress or Progress()
+    points = []
+    for network in NETWORKS:
+        for target in TARGETS:
+            with progress.stage(f"{network} on {target}"):
+                points += [measure(network, target, kib) for kib in BUDGETS]
+    failed = [point for point in points if point.joint is None]
+    artefact = Artefact(
+        "siracusa_l1",
+        "Siracusa: less L1, and joint against decoupled planning",
+        "\n\n".join(
+            [
+                str(__doc__).strip(),
+                _summary(points, failed),
+                text(Table(TABLE, tuple(_row(each) for each in points if each.joint))),
+                *(f"* {each.network}, {each.kib} KiB: {each.error}" for each in failed),
+            ]
+        ),
+        [_record(each) for each in points],
+        {"siracusa_l1": _figure(points)},
+    )
+    write(artefact, folder)
+    return artefact
+
+
+def _summary(points: list[Point], failed: list[Point]) -> str:
+    ratios = [_ratio(each) for each in points if each.joint is not None]
+    worse = sum(ratio > 1.0 for ratio in ratios)
+    return (
+        f"{len(failed)} of {len(points)} cases cannot be built. Joint plans take "
+        f"{min(ratios):.2f} to {max(ratios):.2f} of the cycles of decoupled ones; "
+        f"{worse} of {len(ratios)} are slower when executed."
+    )
+
+
+def _ratio(point: Point) -> float:
+    assert point.joint is not None and point.decoupled is not None
+    return point.joint.cycles / point.decoupled.cycles
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    joint, decoupled = point.joint, point.decoupled
+    assert joint is not None and decoupled is not None
+    return (
+        point.network,
+        TITLES[point.target],
+        "all" if point.kib is None else str(point.kib),
+        f"{decoupled.cycles:,}",
+        f"{joint.cycles:,}",
+        f"{_ratio(point):.3f}",
+        f"{100 * joint.gap:.1f} %",
+        f"{decoupled.l2:,}",
+        f"{joint.l2:,}",
+        f"{decoupled.l1:,}",
+        f"{joint.l1:,}",
+    )
+
+
+def _record(point: Point) -> dict[str, Any]:
+    return {
+        "network": point.network,
+        "target": point.target,
+        "kib": point.kib,
+        "decoupled": None if point.decoupled is None else vars(point.decoupled),
+        "joint": None if point.joint is None else vars(point.joint),
+        "error": point.error,
+    }
+
+
+def _figure(points: list[Point]) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    axes = figure.subplots(len(TARGETS), len(NETWORKS), squeeze=False)
+    for row, target in enumerate(TARGETS):
+        for column, network in enumerate(NETWORKS):
+            axis = axes[row][column]
+            mine = [
+                each
+                for each in points
+                if (each.network, each.target) == (network, target) and each.joint is not None
+            ]
+            kib = [each.kib or 244 for each in mine]
+            for name, values in (
+                ("decoupled", [each.decoupled.cycles for each in mine if each.decoupled]),
+                ("joint", [each.joint.cycles for each in mine if each.joint]),
+            ):
+                axis.plot(kib, [value / 1e6 for value in values], marker="o", label=name)
+            axis.set_xscale("log", base=2)
+            axis.set_ylim(bottom=0)
+            axis.set_title(f"{network}, {TITLES[target]}", fontsize=9)
+            axis.set_xlabel("KiB of L1")
+            axis.set_ylabel("million cycles")
+    axes[0][0].legend()
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
