@@ -15,6 +15,7 @@ import tvm
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.dot4 import INTRINSICS
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     body = _explain_rounding(body)
     body = re.sub(r"\bbool\b", "_Bool", body)
     foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|double|half)\b", body) or re.search(
-        r"\b(?!(?:for|if|while|sizeof|return)\b)\w+(?=\()", body
+        rf"\b(?!(?:{_KNOWN})\b)\w+(?=\()", body
     )
     if foreign is not None:
         raise UnsupportedError(
@@ -124,6 +125,9 @@ def body_of(func: PrimFunc, symbol: str) -> str:
         )
     return body
 
+
+_KNOWN = "|".join(("for", "if", "while", "sizeof", "return", *INTRINSICS))
+"""What may stand before a parenthesis: keywords, and functions of the runtime's headers."""
 
 _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)
 """Rounding by adding the number that `onnx_quantize` adds, and subtracting it again."""

@@ -22,6 +22,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import About, define
 from htvm.aot.constants import ConstantPool, distinct
+from htvm.aot.dot4 import INTRINSICS, call_clip
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.float_product import spell_float_products
@@ -100,7 +101,12 @@ class CpuCode:
 
 
 def compile_cpu(
-    module: IRModule, prefix: str, *, kernels: Kernels = "scheduled", cores: Cores | None = None
+    module: IRModule,
+    prefix: str,
+    *,
+    kernels: Kernels = "scheduled",
+    cores: Cores | None = None,
+    simd: bool = False,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -113,26 +119,34 @@ def compile_cpu(
             buffers.
         cores: cores that share scheduled kernels; by default, kernels run on the host core with
             operands in place.
+        simd: whether scheduled kernels use the intrinsics of ``htvm_simd.h``, because the host core
+            has SIMD instructions.  Kernels that several cores share do not.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
         UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
-    check_ranges(module)
-    fused = fuse(module, rewrite=kernels == "scheduled")
-    return _Compiler(fused, prefix, kernels, cores).run()
+    intervals = check_ranges(module)
+    # Proofs of what cores share need loads of elements, not addresses passed to functions.
+    simd = simd and kernels == "scheduled" and cores is None
+    fused = fuse(module, rewrite=kernels == "scheduled", intervals=intervals if simd else None)
+    return _Compiler(fused, prefix, kernels, cores, simd).run()
 
 
 class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
-    def __init__(self, fused: Fused, prefix: str, kernels: Kernels, cores: Cores | None) -> None:
+    def __init__(
+        self, fused: Fused, prefix: str, kernels: Kernels, cores: Cores | None, simd: bool
+    ) -> None:
         self.fused = fused
         self.prefix = prefix
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
+        self.simd = simd
         self.pool = ConstantPool()
         self.kernels: dict[str, CpuKernel] = {}
+        self.scheduled: dict[str, Scheduled] = {}
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
         self.taken: set[str] = set()
@@ -228,21 +242,28 @@ class _Compiler:
         callee, args = call.args[0], list(call.args[1])
         group = self.fused.groups[callee.name_hint]
         base = _base_name(group)
+        func = self.fused.module[callee]
+        if callee.name_hint not in self.scheduled:
+            constants = [at for at, arg in enumerate(args) if isinstance(arg, GenericConst)]
+            self.scheduled[callee.name_hint] = self._schedule(func, group, constants)
+        scheduled = self.scheduled[callee.name_hint]
         inputs = []
         roles = self._roles(group, args)
-        for arg, role in zip(args, roles, strict=True):
+        for at, (arg, role) in enumerate(zip(args, roles, strict=True)):
             if isinstance(arg, GenericConst):
                 where = f"{role} of {', '.join(group.layers)}"
                 name = self._fresh(f"{base}_{role}")
-                inputs.append(self.pool.add(name, arg.value.numpy(), where))
+                value = arg.value.numpy()
+                if scheduled.packing is not None and at == scheduled.packing.parameter:
+                    value = scheduled.packing.apply(value)
+                inputs.append(self.pool.add(name, value, where))
             else:
                 inputs.append(self._tensor(arg))
         wish = f"{base}ded" if base.endswith("_pad") else group.layers[-1]
         outputs = self._values(var, wish)
-        func = self.fused.module[callee]
         if callee.name_hint not in self.kernels:
             names = distinct([*roles, *["out"] * len(outputs)])
-            kernel = self._compile(func, base, group, names, len(outputs))
+            kernel = self._compile(scheduled, func, base, group, names, len(outputs))
             self.kernels[callee.name_hint] = kernel
         symbol = self.kernels[callee.name_hint].symbol
         self.calls.append(ModelCall(symbol, tuple(inputs), outputs, _macs(func)))
@@ -258,16 +279,24 @@ class _Compiler:
             next(roles) if isinstance(arg, GenericConst) else f"in{next(tensors)}" for arg in args
         )
 
+    def _schedule(self, func: PrimFunc, group: FusedGroup, constants: list[int]) -> Scheduled:
+        if self.mode != "scheduled":
+            return Scheduled(func, "not scheduled")
+        scheduled = schedule(func, group.operators, simd=self.simd, constants=constants)
+        spelled = spell_float_products(scheduled.func)
+        spelled = name_wide_operands(call_clip(spelled) if self.simd else spelled)
+        return replace(scheduled, func=spelled)
+
     def _compile(
-        self, func: PrimFunc, base: str, group: FusedGroup, names: list[str], outputs: int
+        self,
+        scheduled: Scheduled,
+        func: PrimFunc,
+        base: str,
+        group: FusedGroup,
+        names: list[str],
+        outputs: int,
     ) -> CpuKernel:
         symbol = self._fresh(f"{self.prefix}_{base}")
-        if self.mode == "scheduled":
-            scheduled = schedule(func, group.operators)
-            spelled = spell_float_products(scheduled.func)
-            scheduled = replace(scheduled, func=name_wide_operands(spelled))
-        else:
-            scheduled = Scheduled(func, "not scheduled")
         lowered = lower(scheduled.func, symbol, names, outputs, unroll=self.mode == "default")
         first, last = (_shape_text(func.params[index]) for index in (0, len(names) - 1))
         about = About(group.layers, group.operators, (f"{first} -> {last}", scheduled.note))
@@ -286,9 +315,14 @@ class _Compiler:
             group.layers,
             group.operators,
             note,
-            () if shared is None else (HEADER,),
+            _headers(found) if shared is None else (HEADER,),
             found,
         )
+
+
+def _headers(kernel: Definition) -> tuple[str, ...]:
+    used = [header for name, header in INTRINSICS.items() if f"{name}(" in kernel.body]
+    return tuple(dict.fromkeys(used))
 
 
 def _shape_text(buffer: Any) -> str:

@@ -25,7 +25,16 @@ from patterns.primitive import extents, shape_of
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["name_wide_operands", "short_add", "short_requantize", "widening_add"]
+__all__ = [
+    "name_wide_operands",
+    "scaled_requantize",
+    "short_add",
+    "short_requantize",
+    "widening_add",
+]
+
+SCALE_SUMS, SCALE_SHIFT = 2**29, 28
+"""``htvm_scale`` takes sums below the one, and divides by powers of two up to the other."""
 
 
 def name_wide_operands(func: PrimFunc) -> PrimFunc:
@@ -155,6 +164,38 @@ def short_requantize(
     result = te.compute(extents(shape), element, name="requantized")
     func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
     return func, [acc, _doubled(multiplier), relax.const(-shift - 1, "int32")]
+
+
+def scaled_requantize(
+    acc: relax.Expr, magnitude: int, multiplier: np.ndarray, shift: np.ndarray, axis: int
+) -> tuple[PrimFunc, list[relax.Expr]] | None:
+    """Return TFLite's requantization for factors below 1/2 as a call of ``htvm_scale``.
+
+    Args:
+        acc: int32 tensor.
+        magnitude: largest absolute value of its elements.
+        multiplier, shift, axis: as for `short_requantize`.
+
+    Returns:
+        As for `short_requantize`; ``None`` also if ``htvm_scale`` might overflow.
+    """
+    if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
+        return None
+    if magnitude >= SCALE_SUMS or shift.min() < -SCALE_SHIFT:
+        return None
+    shape, channels = shape_of(acc), int(shift.size)
+
+    def element(*index: Any) -> Any:
+        channel = index[axis] if channels > 1 else 0
+        scaled = tirx.Cast("uint32", factor(channel)), tirx.Cast("uint32", drop(channel))
+        return tirx.call_extern("int32", "htvm_scale", value(*index), *scaled)
+
+    value = te.placeholder(extents(shape), "int32", "acc")
+    factor = te.placeholder(extents((channels,)), "int32", "multiplier")
+    drop = te.placeholder(extents((channels,)), "int32", "shift")
+    result = te.compute(extents(shape), element, name="requantized")
+    func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
+    return func, [acc, _doubled(multiplier), relax.const(1 - shift, "int32")]
 
 
 def widening_add(shape: tuple[int, ...]) -> PrimFunc:

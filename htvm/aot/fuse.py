@@ -18,8 +18,14 @@ from tvm.ir import GenericConst
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from htvm.aot.fixed_point import short_add, short_requantize, widening_add
+from htvm.aot.fixed_point import (
+    scaled_requantize,
+    short_add,
+    short_requantize,
+    widening_add,
+)
 from htvm.aot.float_product import short_float_product
+from htvm.aot.ranges import Interval
 from patterns.names import name_of, with_name
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.primitive import kind_of, parameters_of, shape_of
@@ -68,7 +74,9 @@ class Fused:
     groups: dict[str, FusedGroup]
 
 
-def fuse(module: IRModule, *, rewrite: bool) -> Fused:
+def fuse(
+    module: IRModule, *, rewrite: bool, intervals: Mapping[Var, Interval] | None = None
+) -> Fused:
     """Legalize and fuse the operators outside of regions.
 
     Args:
@@ -76,11 +84,13 @@ def fuse(module: IRModule, *, rewrite: bool) -> Fused:
         rewrite: whether to make the padding of convolutions a separate operator, so that the padded
             tensor lives as briefly as possible and the convolution has no borders, and to write
             requantizations in a shorter form.
+        intervals: known intervals of the variables, if the short forms may call the intrinsics of
+            ``htvm_scaling.h``, which need bounds.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
-    module = _rebuild(module, _named(module, rewrite))
+    module = _rebuild(module, _named(module, rewrite, intervals))
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
@@ -95,8 +105,8 @@ def fuse(module: IRModule, *, rewrite: bool) -> Fused:
 # ------------------------------------------------------------------------------ names
 
 
-def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, str], Expr]) -> IRModule:
-    """Rewrite ``main``: ``emit(builder, call, old name)`` binds the replacement for a call."""
+def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, Var], Expr]) -> IRModule:
+    """Rewrite ``main``: ``emit(builder, call, old variable)`` binds the replacement of a call."""
     main = module["main"]
     blocks = main.body.blocks
     # No block: the results are inputs.
@@ -114,7 +124,7 @@ def _rebuild(module: IRModule, emit: Callable[[BlockBuilder, Call, str], Expr]) 
             for binding in (binding for block in blocks for binding in block.bindings):
                 value = _substitute(binding.value, mapping)
                 if isinstance(value, relax.Call):
-                    value = emit(builder, value, str(binding.var.name))
+                    value = emit(builder, value, binding.var)
                 elif not isinstance(value, relax.Var):
                     value = builder.emit(value)
                 mapping[binding.var] = value
@@ -136,27 +146,32 @@ def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
     return expr
 
 
-def _named(module: IRModule, rewrite: bool) -> Callable[[BlockBuilder, Call, str], Expr]:
+def _named(
+    module: IRModule, rewrite: bool, intervals: Mapping[Var, Interval] | None
+) -> Callable[[BlockBuilder, Call, Var], Expr]:
     """Name each variable after layer and operator, which legalization preserves."""
     numbers = count()
     widened: dict[Var, Expr] = {}
+    bounds: dict[Var, int] = {}
 
     def label(layer: str, operator: str) -> str:
         return _SEPARATOR.join((layer, operator, str(next(numbers))))
 
-    def emit(builder: BlockBuilder, call: Call, name: str) -> Expr:
+    def emit(builder: BlockBuilder, call: Call, old: Var) -> Expr:
         operator = str(getattr(call.op, "name", "call")).rsplit(".", 1)[-1]
-        layer = name_of(call) or name
+        layer = name_of(call) or str(old.name)
         if operator == "conv2d":
             operator = _kind_of_convolution(call)
             if rewrite and any(int(size) for size in call.attrs.padding):
                 padded = builder.emit(_padding(call, layer), label(layer, "pad"))
                 call = _without_padding(call, padded, layer)
         elif rewrite:
-            call = _short_form(builder, module, call)
+            call = _short_form(builder, module, call, bounds)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         var = builder.emit(call, label(layer, operator))
+        if intervals is not None and old in intervals:
+            bounds[var] = intervals[old].magnitude
         if operator == "astype" and str(call.args[0].ty.dtype.dtype) == "int8":
             widened[var] = call.args[0]
         return var
@@ -183,11 +198,24 @@ def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: 
     return with_name(relax.call_tir(callee, operands, relax.TensorType(shape, "int32")), layer)
 
 
-def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
-    """Return the same call, of a PrimFunc with fewer instructions if there is one."""
+def _short_form(
+    builder: BlockBuilder, module: IRModule, call: Call, bounds: Mapping[Var, int]
+) -> Call:
+    """Return the same call, of a PrimFunc with fewer instructions if there is one.
+
+    Args:
+        builder: receives the PrimFunc.
+        module: with the PrimFuncs that are called now.
+        call: of a PrimFunc, or of an operator.
+        bounds: largest absolute values of variables; empty for cores without SIMD.
+    """
     kind = kind_of(module, call)
     write = _SHORT_FORMS.get(kind or "")
-    short = None if write is None else write(module, call)
+    short = None
+    if kind == "tflite_requantize":
+        short = _scaled_sum(module, call, bounds)
+    if short is None and write is not None:
+        short = write(module, call)
     if short is None:
         return call
     func, args = short
@@ -198,6 +226,15 @@ def _short_form(builder: BlockBuilder, module: IRModule, call: Call) -> Call:
 
 
 _Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
+
+
+def _scaled_sum(module: IRModule, call: Call, bounds: Mapping[Var, int]) -> _Short:
+    acc, *constants = call.args[1]
+    if acc not in bounds or not all(isinstance(arg, GenericConst) for arg in constants):
+        return None
+    multiplier, shift = (arg.value.numpy() for arg in constants)
+    axis = int(str(parameters_of(module, call)["axis"]))
+    return scaled_requantize(acc, bounds[acc], multiplier, shift, axis)
 
 
 def _short_fixed_point(module: IRModule, call: Call) -> _Short:
@@ -252,7 +289,8 @@ def _without_padding(call: Call, padded: Expr, layer: str) -> Call:
 def _own_copies(module: IRModule) -> IRModule:
     """Give every call of a PrimFunc its own copy, which tells its layer and operator."""
 
-    def emit(builder: BlockBuilder, call: Call, name: str) -> Expr:
+    def emit(builder: BlockBuilder, call: Call, old: Var) -> Expr:
+        name = str(old.name)
         callee = call.args[0] if call.op == _CALL_TIR else None
         if callee is not None and _SEPARATOR in name:
             layer, operator, _ = name.split(_SEPARATOR)

@@ -20,6 +20,7 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
 
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.dot4 import call_dot4
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -105,14 +106,17 @@ def lower(
     func = func.with_attr("tirx.noalias", True)
     module = tvm.IRModule({symbol: func})
     with tvm.transform.PassContext(opt_level=3):
-        module = tvm.transform.Sequential(_passes(unroll))(module)
+        module = tvm.transform.Sequential(_to_flat_buffers())(module)
+        module = tvm.IRModule({symbol: call_dot4(module[symbol])})
+        module = tvm.transform.Sequential(_to_intrinsics(unroll))(module)
     lowered = module[symbol]
     body = _define_shift_left(_name_loops(lowered.body))
     return _with_pointers(lowered, body, list(names), outputs)
 
 
-def _passes(unroll: bool) -> list[Any]:
-    """TVM's default pipeline for CPU targets, without passes for other targets or its runtime."""
+# Both are parts of TVM's default pipeline for CPU targets, without passes for other targets or its
+# runtime.
+def _to_flat_buffers() -> list[Any]:
     block, plain = s_tir.transform, tirx.transform
     return [
         block.CanonicalizeLoop(),
@@ -124,6 +128,12 @@ def _passes(unroll: bool) -> list[Any]:
         block.StmtSimplify(),
         block.LowerOpaqueBlock(),
         plain.FlattenBuffer(),
+    ]
+
+
+def _to_intrinsics(unroll: bool) -> list[Any]:
+    block, plain = s_tir.transform, tirx.transform
+    return [
         plain.NarrowDataType(32),
         block.LoopPartition(),
         plain.StorageRewrite(),

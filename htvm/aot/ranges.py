@@ -24,38 +24,46 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-__all__ = ["check_ranges"]
+__all__ = ["Interval", "check_ranges"]
 
 _INT32 = (-(2**31), 2**31 - 1)
 
 
 @dataclass(frozen=True, eq=False)
-class _Interval:
+class Interval:
     """Smallest and largest value: int64 arrays that broadcast over the tensor (per channel)."""
 
     low: Any
     high: Any
 
+    @property
+    def magnitude(self) -> int:
+        """The largest absolute value."""
+        return max(-int(np.min(self.low)), int(np.max(self.high)))
+
 
 # Where a product with a float32 scale could exceed it, it saturates.
-_FLOAT_PRODUCT = _Interval(np.int64(-(2**30)), np.int64(2**30))
+_FLOAT_PRODUCT = Interval(np.int64(-(2**30)), np.int64(2**30))
 
 
-def _type_interval(dtype: str) -> _Interval:
+def _type_interval(dtype: str) -> Interval:
     limits = np.iinfo(dtype)
-    return _Interval(np.int64(limits.min), np.int64(limits.max))
+    return Interval(np.int64(limits.min), np.int64(limits.max))
 
 
 _NARROW = ("int8", "uint8", "int16")
 
 
-def check_ranges(module: IRModule) -> None:
+def check_ranges(module: IRModule) -> dict[Var, Interval]:
     """Refuse a module in which an int32 value may exceed the range of int32.
+
+    Returns:
+        The intervals of the variables of ``main`` for which one is known.
 
     Raises:
         UnsupportedError: the message names the layer and the bound.
     """
-    known: dict[Var, _Interval] = {}
+    known: dict[Var, Interval] = {}
     for block in module["main"].body.blocks:
         for binding in block.bindings:
             interval = _of(module, binding.value, known)
@@ -69,9 +77,10 @@ def check_ranges(module: IRModule) -> None:
                     hint="smaller weights, biases or requantization factors are needed",
                 )
             known[binding.var] = interval
+    return known
 
 
-def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Interval | None:
+def _of(module: IRModule, value: Expr, known: Mapping[Var, Interval]) -> Interval | None:
     """Return the interval of a binding's value; ``None`` if unknown."""
     if not isinstance(value, relax.Call):
         return known.get(value) if isinstance(value, relax.Var) else None
@@ -88,7 +97,7 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
         clip = parameters_of(module, value)["clip"]
         assert isinstance(clip, tuple)
         low, high = clip
-        return _Interval(np.int64(low), np.int64(high))
+        return Interval(np.int64(low), np.int64(high))
     if operator == "relax.call_tir":
         return _type_interval("int32")
     if operator == "relax.clip":
@@ -102,10 +111,10 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, _Interval]) -> _Inter
     return None if None in parts else rule(*parts)
 
 
-def _argument(arg: Expr, known: Mapping[Var, _Interval]) -> _Interval | None:
+def _argument(arg: Expr, known: Mapping[Var, Interval]) -> Interval | None:
     if isinstance(arg, GenericConst):
         data = arg.value.numpy().astype("int64")
-        return _Interval(data, data)
+        return Interval(data, data)
     if isinstance(arg, relax.Var):
         dtype = dtype_of(arg)
         if dtype in _NARROW:
@@ -114,7 +123,7 @@ def _argument(arg: Expr, known: Mapping[Var, _Interval]) -> _Interval | None:
     return None
 
 
-def _sums(call: Any) -> _Interval | None:
+def _sums(call: Any) -> Interval | None:
     """Return the interval of sums of products of inputs with known weights, per output channel."""
     data = _type_interval(dtype_of(call.args[0]))
     low, high = data.low, data.high
@@ -122,7 +131,7 @@ def _sums(call: Any) -> _Interval | None:
         other = _type_interval(dtype_of(call.args[1]))
         terms = int(call.args[1].ty.shape[-2]) if call.op.name == "relax.matmul" else 0
         corners = [a * b * terms for a in (low, high) for b in (other.low, other.high)]
-        return _Interval(min(corners), max(corners)) if terms else None
+        return Interval(min(corners), max(corners)) if terms else None
     weight = call.args[1].value.numpy().astype("int64")
     shape: tuple[int, ...] = (-1,)
     if call.op.name == "relax.matmul":
@@ -133,32 +142,32 @@ def _sums(call: Any) -> _Interval | None:
     axes = tuple(axis for axis in range(weight.ndim) if axis != channel)
     positive = np.where(weight > 0, weight, 0).sum(axes).reshape(shape)
     negative = np.where(weight < 0, weight, 0).sum(axes).reshape(shape)
-    return _Interval(positive * low + negative * high, positive * high + negative * low)
+    return Interval(positive * low + negative * high, positive * high + negative * low)
 
 
-def _scaled(acc: Any, multiplier: Any, shift: Any) -> _Interval | None:
+def _scaled(acc: Any, multiplier: Any, shift: Any) -> Interval | None:
     """Return the interval after TFLite's requantization, which only grows if it shifts left."""
     if acc is None or multiplier is None or shift is None:
         return None
     largest = np.maximum(np.abs(np.min(acc.low)), np.abs(np.max(acc.high)))
     bound = np.minimum(largest << np.int64(max(0, int(np.max(shift.high)))), 2**31 - 1)
-    return _Interval(-bound, bound)
+    return Interval(-bound, bound)
 
 
-def _clipped(call: Any, interval: _Interval | None) -> _Interval:
+def _clipped(call: Any, interval: Interval | None) -> Interval:
     """Return the interval after a clip, which holds whatever came before."""
     low, high = (np.int64(int(arg.value)) for arg in call.args[1:3])
     if interval is None:
-        return _Interval(low, high)
-    return _Interval(np.clip(interval.low, low, high), np.clip(interval.high, low, high))
+        return Interval(low, high)
+    return Interval(np.clip(interval.low, low, high), np.clip(interval.high, low, high))
 
 
-def _corners(operation: Callable[[Any, Any], Any]) -> Callable[[_Interval, _Interval], _Interval]:
+def _corners(operation: Callable[[Any, Any], Any]) -> Callable[[Interval, Interval], Interval]:
     """Return the interval function of an operation that is monotonic in each operand."""
 
-    def rule(a: _Interval, b: _Interval) -> _Interval:
+    def rule(a: Interval, b: Interval) -> Interval:
         corners = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
-        return _Interval(
+        return Interval(
             np.minimum.reduce(np.broadcast_arrays(*corners)),
             np.maximum.reduce(np.broadcast_arrays(*corners)),
         )
@@ -166,7 +175,7 @@ def _corners(operation: Callable[[Any, Any], Any]) -> Callable[[_Interval, _Inte
     return rule
 
 
-_RULES: dict[str, Callable[..., _Interval | None]] = {
+_RULES: dict[str, Callable[..., Interval | None]] = {
     "relax.nn.conv2d": _sums,
     "relax.matmul": _sums,
     "relax.add": _corners(np.add),

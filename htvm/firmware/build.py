@@ -18,7 +18,7 @@ from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.program import Program
 from htvm.firmware import host, rv32
 from htvm.firmware.builds import kept_build
-from htvm.firmware.paths import driver_folders
+from htvm.firmware.paths import driver_folders, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
     check_l2,
@@ -95,13 +95,13 @@ def build_rv32(
 
     def make(folder: Path, sources: list[Path]) -> None:
         own = {
-            path: _object(path, compiler, (*flags[path.name], *extra), machine.isa)
+            path: _object(path, compiler, (*flags[path.name], *extra), soc, machine.isa)
             for path in sources
             if path.name in flags
         }
         rv32.build_firmware(
             [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
-            driver_folders(soc),
+            [*driver_folders(soc), *simd_folders(soc)],
             machine,
             folder,
             compiler,
@@ -140,12 +140,11 @@ def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
     return {f"{program.name}_cpu.c": RV32_CFLAGS}
 
 
-def _object(path: Path, compiler: Compiler, flags: Sequence[str], isa: str) -> Path:
+def _object(path: Path, compiler: Compiler, flags: Sequence[str], soc: Soc, isa: str) -> Path:
     # Applied to an object file, zig would also drop everything that nobody calls.
     flags = [*flags, "-c", "-Wl,--no-gc-sections"]
-    return compiler.compile_rv32(
-        [path], path.with_suffix(".o"), rv32.include_folders(), None, flags, isa
-    )
+    folders = (*rv32.include_folders(), *simd_folders(soc))
+    return compiler.compile_rv32([path], path.with_suffix(".o"), folders, None, flags, isa)
 
 
 def build_host(

@@ -14,7 +14,7 @@ from pathlib import Path
 from byoc_dory.errors import ExportError, ToolchainError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
-from htvm.firmware.paths import driver_folders, runtime_c, soc_folder
+from htvm.firmware.paths import driver_folders, runtime_c, simd_folders, soc_folder
 from htvm.firmware.toolchain import Compiler
 
 __all__ = [
@@ -57,7 +57,8 @@ def model_sources(soc: Soc) -> tuple[Path, ...]:
 def include_folders(soc: Soc) -> tuple[Path, ...]:
     """Return the include folders of HAL, SoC and host platform (except that of ``htvm_soc.h``)."""
     root = runtime_c()
-    return (root / "platform" / "host", root / "include", *driver_folders(soc))
+    own = (*driver_folders(soc), *simd_folders(soc))
+    return (root / "platform" / "host", root / "include", *own)
 
 
 def sanitizing(compiler: Compiler) -> Compiler:

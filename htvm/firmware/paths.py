@@ -14,7 +14,14 @@ from pathlib import Path
 from byoc_dory.errors import SimulationError, TargetError, ToolchainError
 from byoc_dory.soc.base import Soc
 
-__all__ = ["cache_root", "driver_folders", "runtime_c", "soc_folder", "work_folder"]
+__all__ = [
+    "cache_root",
+    "driver_folders",
+    "runtime_c",
+    "simd_folders",
+    "soc_folder",
+    "work_folder",
+]
 
 
 def runtime_c() -> Path:
@@ -68,6 +75,11 @@ def driver_folders(soc: Soc) -> tuple[Path, ...]:
         ToolchainError: the installation is incomplete.
     """
     return (soc_folder(soc), *(runtime_c() / name for name in soc.libraries))
+
+
+def simd_folders(soc: Soc) -> tuple[Path, ...]:
+    """Return the include folders of generated code for hosts with SIMD; none for other hosts."""
+    return (runtime_c() / "simd",) if soc.host.corev else ()
 
 
 def cache_root() -> Path:

@@ -33,7 +33,7 @@ from htvm.firmware.host import driver_sources
 from htvm.firmware.host import model_sources as device_sources
 from htvm.firmware.isa import compiled_isa, march
 from htvm.firmware.linking import linker_script
-from htvm.firmware.paths import runtime_c, soc_folder
+from htvm.firmware.paths import runtime_c, simd_folders, soc_folder
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import rv32_flags
 
@@ -59,6 +59,7 @@ class Layout:
         rv32_includes: include folders of the firmware.
         port: sources of the skeleton of a board's port.
         folders: folders copied in addition to the SoC's own, including headers.
+        model_includes: include folders of the model's own code besides HAL and driver.
     """
 
     driver: tuple[str, ...]
@@ -68,6 +69,7 @@ class Layout:
     rv32_includes: tuple[str, ...]
     port: tuple[str, ...]
     folders: tuple[str, ...]
+    model_includes: tuple[str, ...]
 
 
 def runtime_layout(soc: Soc) -> Layout:
@@ -82,6 +84,7 @@ def runtime_layout(soc: Soc) -> Layout:
             for path in paths
         )
 
+    own_includes = tuple(name for name in names(simd_folders(soc)) if name not in soc.libraries)
     return Layout(
         driver=names(driver_sources(soc)),
         devices=names(device_sources(soc)),
@@ -92,7 +95,9 @@ def runtime_layout(soc: Soc) -> Layout:
         folders=(
             *("include", "soc/common", "platform/host", "platform/rv32", "platform/port"),
             *soc.libraries,
+            *own_includes,
         ),
+        model_includes=own_includes,
     )
 
 
@@ -168,10 +173,10 @@ def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
     }
 
 
-def _driver_includes(soc: Soc, layout: Layout) -> list[str]:
-    """Return the include folders of the drivers; none for a SoC without."""
+def _own_includes(soc: Soc, layout: Layout) -> list[str]:
+    """Return the include folders of driver and model besides that of the HAL."""
     folders = [f"soc/{soc.driver}", *soc.libraries] if layout.driver else []
-    return [f"runtime/{folder}" for folder in folders]
+    return [f"runtime/{name}" for name in (*folders, *layout.model_includes)]
 
 
 def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
@@ -194,7 +199,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         name=program.name,
         origin=origin_lines(program.origin),
         host_title=soc.host.name,
-        driver_include="".join(f" -I{folder}" for folder in _driver_includes(soc, layout)),
+        driver_include="".join(f" -I{folder}" for folder in _own_includes(soc, layout)),
         model_sources=[name for name in sources if name not in kernels],
         kernel_sources=kernels,
         kernel_flags=" ".join(kernel_flags),
@@ -226,7 +231,7 @@ def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -
         NAME=program.name.upper(),
         library_sources=[*(s for s in sources if s != golden), *placed(layout.driver)],
         golden=golden,
-        includes=["model", "runtime/include", *_driver_includes(soc, layout)],
+        includes=["model", "runtime/include", *_own_includes(soc, layout)],
         device_sources=placed(layout.devices),
         host_sources=placed(layout.host),
     )

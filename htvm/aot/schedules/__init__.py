@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from htvm.aot.schedules.blocks import Scheduled
+from htvm.aot.schedules.dot4 import schedule_conv2d_dot4, schedule_dense_dot4
 from htvm.aot.schedules.generic import schedule_any
 from htvm.aot.schedules.matrix import schedule_conv2d, schedule_dense, schedule_depthwise
 from htvm.aot.schedules.pad import schedule_pad
@@ -22,15 +23,32 @@ _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
     "pad": schedule_pad,
 }
 
+_DOT4: dict[str, Callable[[PrimFunc, Collection[int]], Scheduled | None]] = {
+    "conv2d": schedule_conv2d_dot4,
+    "matmul": schedule_dense_dot4,
+}
 
-def schedule(func: PrimFunc, operators: Sequence[str]) -> Scheduled:
+
+def schedule(
+    func: PrimFunc,
+    operators: Sequence[str],
+    *,
+    simd: bool = False,
+    constants: Collection[int] = (),
+) -> Scheduled:
     """Schedule a fused PrimFunc.
 
     Args:
         func: function with the blocks that legalization and fusion made.
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
+        simd: whether the core has SIMD instructions (`htvm.aot.dot4`).
+        constants: indices of the parameters that are constants, whose layout can be changed.
     """
     for operator in operators:
+        if simd and operator in _DOT4:
+            special = _DOT4[operator](func, constants)
+            if special is not None:
+                return special
         if operator in _SPECIAL:
             special = _SPECIAL[operator](func)
             if special is not None:

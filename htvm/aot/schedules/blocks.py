@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import s_tir
 from tvm.ir import TensorLoad
 from tvm.s_tir.schedule import ScheduleError
@@ -12,19 +13,56 @@ from tvm.s_tir.schedule import ScheduleError
 from htvm.aot.lower import NAME, UNROLL
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from tvm.tirx import PrimFunc
 
-__all__ = ["Scheduled", "extent", "inline_all", "is_reduction", "loops_of", "name_loop", "start"]
+__all__ = [
+    "Scheduled",
+    "WeightWords",
+    "extent",
+    "inline_all",
+    "is_reduction",
+    "loops_of",
+    "name_loop",
+    "start",
+]
 
 _REDUCE = 2  # tirx.IterVar.CommReduce
 
 
+@dataclass(frozen=True)
+class WeightWords:
+    """Weights (..., C, K) packed as [K / channels][..., C / 4][channels][4].
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+        channels: output channels whose words are interleaved.
+    """
+
+    parameter: int
+    channels: int
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights, whose shape is that of the scheduled parameter."""
+        *taps, c, k = weight.shape
+        split = weight.reshape(*taps, c // 4, 4, k // self.channels, self.channels)
+        n = len(taps)
+        return np.ascontiguousarray(split.transpose(n + 2, *range(n), n, n + 3, n + 1))
+
+
 @dataclass(frozen=True, eq=False)
 class Scheduled:
-    """A scheduled PrimFunc, with a short description for readers of the C code."""
+    """A scheduled PrimFunc.
+
+    Attributes:
+        func: the PrimFunc.
+        note: short description for readers of the C code.
+        packing: how its weights, a constant, must be packed; ``None``: as they are.
+    """
 
     func: PrimFunc
     note: str
+    packing: WeightWords | None = None
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:

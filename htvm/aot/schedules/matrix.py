@@ -8,6 +8,7 @@ already side by side.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from htvm.aot.schedules.blocks import (
@@ -26,7 +27,19 @@ if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["BLOCKS", "block_shape", "schedule_conv2d", "schedule_dense", "schedule_depthwise"]
+__all__ = [
+    "BLOCKS",
+    "anchor",
+    "block_shape",
+    "divisor",
+    "flatten",
+    "is_nchw",
+    "is_pointwise",
+    "name_block",
+    "schedule_conv2d",
+    "schedule_dense",
+    "schedule_depthwise",
+]
 
 BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
     (4, 3): (2.90, 2),
@@ -58,23 +71,26 @@ estimated); more unrolling would run out of registers.
 """
 
 
-def block_shape(pixels: int, channels: int) -> tuple[int, int]:
+def block_shape(
+    pixels: int, channels: int, blocks: Mapping[tuple[int, int], tuple[float, int]] = BLOCKS
+) -> tuple[int, int]:
     """Return the register block with the fewest cycles for an output of these sizes."""
 
     def cost(shape: tuple[int, int]) -> tuple[float, int]:
         px, kt = shape
         computed = -(-pixels // px) * px * -(-channels // kt) * kt
-        return BLOCKS[shape][0] * computed, -px * kt
+        return blocks[shape][0] * computed, -px * kt
 
-    fitting = [shape for shape in BLOCKS if shape[0] <= pixels and shape[1] <= channels]
+    fitting = [shape for shape in blocks if shape[0] <= pixels and shape[1] <= channels]
     return min(fitting, key=cost)
 
 
-def _divisor(number: int, limit: int) -> int:
+def divisor(number: int, limit: int) -> int:
+    """Return the largest divisor of a number up to a limit."""
     return max(d for d in range(1, limit + 1) if number % d == 0)
 
 
-def _anchor(sch: s_tir.Schedule, loops: int, output_loops: int) -> tuple[Any, Any] | None:
+def anchor(sch: s_tir.Schedule, loops: int, output_loops: int) -> tuple[Any, Any] | None:
     """Return (sum, output) if the function has just these two blocks, with this many loops."""
     blocks = blocks_of(sch)
     if len(blocks) != 2 or not is_reduction(sch, blocks[0]) or is_reduction(sch, blocks[1]):
@@ -84,18 +100,19 @@ def _anchor(sch: s_tir.Schedule, loops: int, output_loops: int) -> tuple[Any, An
     return blocks[0], blocks[1]
 
 
-def _is_nchw(sch: s_tir.Schedule, block: Any) -> bool:
+def is_nchw(sch: s_tir.Schedule, block: Any) -> bool:
+    """Whether a convolution has channels before rows and columns."""
     return "nchw" in str(sch.get(block).name_hint)
 
 
-def _is_pointwise(sch: s_tir.Schedule, conv: Any, func: PrimFunc) -> bool:
+def is_pointwise(sch: s_tir.Schedule, conv: Any, func: PrimFunc) -> bool:
     """Whether an NHWC convolution is a product of matrices: 1x1, with each pixel used once."""
     _, y, x, _, ry, rx, _ = (extent(sch, loop) for loop in loops_of(sch, conv))
     _, iy, ix, _ = (int(size) for size in func.params[0].ty.shape)
     return (ry, rx) == (1, 1) and (iy, ix) == (y, x)
 
 
-def _flatten(sch: s_tir.Schedule, conv: Any, out: Any) -> tuple[Any, Any]:
+def flatten(sch: s_tir.Schedule, conv: Any, out: Any) -> tuple[Any, Any]:
     """Merge rows and columns of pixels into one axis, so that a block may span two rows."""
     width = extent(sch, loops_of(sch, out)[2])
     sch.transform_layout(conv, ("write", 0), lambda n, y, x, k: (y * width + x, k))
@@ -108,13 +125,13 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
     """Schedule a convolution without padding, NHWC or NCHW; ``None`` for any other function."""
     sch = start(func)
     inline_all(sch)
-    blocks = _anchor(sch, 7, 4)
+    blocks = anchor(sch, 7, 4)
     if blocks is None:
         return None
     conv, out = blocks
-    nchw = _is_nchw(sch, conv)
-    if not nchw and _is_pointwise(sch, conv, func):
-        return _schedule_product(sch, *_flatten(sch, conv, out), "pixels")
+    nchw = is_nchw(sch, conv)
+    if not nchw and is_pointwise(sch, conv, func):
+        return _schedule_product(sch, *flatten(sch, conv, out), "pixels")
     _, *axes = loops_of(sch, out)
     k, y, x = axes if nchw else (axes[2], axes[0], axes[1])
     px, kt = block_shape(extent(sch, x), extent(sch, k))
@@ -129,10 +146,10 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
         outer, inner, unroll = taps[:2], taps[2], extent(sch, taps[2])
     else:
         outer, inner = taps[:1], sch.fuse(taps[1], taps[2])
-        unroll = _divisor(extent(sch, inner), BLOCKS[px, kt][1])
+        unroll = divisor(extent(sch, inner), BLOCKS[px, kt][1])
     sch.reorder(*outer, inner, xj, kj)
     zero = sch.decompose_reduction(conv, outer[0])
-    _name_block(sch, zero, out, (xi, ki), (xj, kj))
+    name_block(sch, zero, out, (xi, ki), (xj, kj))
     for loop, name in ((y, "y"), (xb, "xb"), (kb, "kb"), (outer[-1], "fy")):
         name_loop(sch, loop, name)
     name_loop(sch, inner, "f", unroll)
@@ -140,7 +157,7 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
     return Scheduled(overlap_tiles(sch.mod["main"]), note)
 
 
-def _name_block(
+def name_block(
     sch: s_tir.Schedule, zero: Any, out: Any, inner: tuple[Any, ...], update: tuple[Any, ...]
 ) -> None:
     """Name and unroll the loops of a register block in all three places."""
@@ -160,11 +177,11 @@ def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
     """
     sch = start(func)
     inline_all(sch)
-    blocks = _anchor(sch, 7, 4)
+    blocks = anchor(sch, 7, 4)
     if blocks is None:
         return None
     conv, out = blocks
-    nchw = _is_nchw(sch, conv)
+    nchw = is_nchw(sch, conv)
     _, *axes = loops_of(sch, out)
     c, y, x = axes if nchw else (axes[2], axes[0], axes[1])
     px = _pixels(extent(sch, x))
@@ -196,7 +213,7 @@ def schedule_dense(func: PrimFunc) -> Scheduled | None:
     """Schedule a matrix product with constant weights (C, K); ``None`` for any other function."""
     sch = start(func)
     inline_all(sch)
-    blocks = _anchor(sch, 3, 2)
+    blocks = anchor(sch, 3, 2)
     if blocks is None:
         return None
     return _schedule_product(sch, *blocks, "rows")
@@ -211,10 +228,10 @@ def _schedule_product(sch: s_tir.Schedule, product: Any, out: Any, what: str) ->
     sch.reorder(rb, kb, ri, ki)
     sch.compute_at(product, kb, preserve_unit_loops=True)
     *_, rj, kj, c = loops_of(sch, product)
-    unroll = _divisor(extent(sch, c), BLOCKS[px, kt][1])
+    unroll = divisor(extent(sch, c), BLOCKS[px, kt][1])
     sch.reorder(c, rj, kj)
     zero = sch.decompose_reduction(product, c)
-    _name_block(sch, zero, out, (ri, ki), (rj, kj))
+    name_block(sch, zero, out, (ri, ki), (rj, kj))
     for loop, name in ((rb, "rb"), (kb, "kb")):
         name_loop(sch, loop, name)
     name_loop(sch, c, "c", unroll)

@@ -1,0 +1,114 @@
+"""Calls of intrinsics, on host cores with SIMD.
+
+A schedule marks a loop over four neighbouring elements (`DOT4`); after lowering to flat buffers it
+is replaced by a call of ``htvm_dot4`` (``runtime_c/simd/htvm_simd.h``), which is one instruction on
+such a core and plain C elsewhere.  TVM's own way, ``Schedule.tensorize``, crashes in the pinned
+version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tvm
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import TensorLoad
+from tvm.tirx.stmt import BufferStore, For
+
+from byoc_dory.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["DOT4", "INTRINSICS", "call_clip", "call_dot4"]
+
+DOT4 = "htvm_dot4"
+"""Annotation of a loop over four products of int8 elements that lie side by side in both operands,
+from a multiple of four on."""
+
+INTRINSICS = {
+    "htvm_dot4": "htvm_simd.h",
+    "htvm_load4": "htvm_simd.h",
+    "htvm_scale": "htvm_scaling.h",
+    "htvm_clip": "htvm_scaling.h",
+}
+"""Functions that generated kernels call, and the headers that define them."""
+
+
+def call_dot4(func: PrimFunc) -> PrimFunc:
+    """Replace marked loops over flat buffers by calls.
+
+    Raises:
+        UnsupportedError: a marked loop is no sum of four products of neighbours.
+    """
+
+    def visit(loop: Any) -> Any:
+        if DOT4 not in (loop.annotations or {}):
+            return loop
+        call = _call(loop)
+        if call is None:
+            raise UnsupportedError(
+                "a loop marked for htvm_dot4 is no sum of four products of neighbouring elements",
+                where=f"kernel '{(func.attrs or {}).get('global_symbol', '')}'",
+            )
+        return call
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+
+
+def call_clip(func: PrimFunc) -> PrimFunc:
+    """Replace casts of limited numbers to int8, ``int8(max(min(x, 127), -128))``, by calls."""
+
+    def visit(cast: Any) -> Any:
+        limited = cast.value
+        if str(cast.ty.dtype) != "int8" or str(limited.ty.dtype) != "int32":
+            return cast
+        if not isinstance(limited, tirx.Max) or not isinstance(limited.a, tirx.Min):
+            return cast
+        limits = (limited.b, limited.a.b)
+        if not all(isinstance(limit, tirx.IntImm) for limit in limits):
+            return cast
+        return tirx.Cast("int8", tirx.call_extern("int32", "htvm_clip", limited.a.a, *limits))
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Cast, visit)))
+
+
+def _call(loop: Any) -> Any | None:
+    """Return the store that a loop ``for b in range(4): acc += x[i + b] * w[j + b]`` becomes."""
+    store = loop.body
+    if int(loop.extent) != 4 or not isinstance(store, BufferStore):
+        return None
+    total = store.value
+    if not isinstance(total, tirx.Add) or not isinstance(total.b, tirx.Mul):
+        return None
+    operands = [_operand(factor, loop.loop_var) for factor in (total.b.a, total.b.b)]
+    if None in operands or str(total.ty.dtype) != "int32":
+        return None
+    value = tirx.call_extern("int32", "htvm_dot4", *operands, total.a)
+    return BufferStore(store.buffer, value, store.indices)
+
+
+def _operand(factor: Any, variable: Any) -> Any | None:
+    """Return the load of the four elements of an operand."""
+    if not isinstance(factor, tirx.Cast) or not isinstance(factor.value, TensorLoad):
+        return None
+    load = factor.value
+    if str(load.ty.dtype) != "int8" or len(load.indices) != 1:
+        return None
+    (index,) = load.indices
+    first, second = (_at(index, variable, number) for number in (0, 1))
+    analyzer = sym.Analyzer()
+    if not analyzer.can_prove_equal(second - first, 1):
+        return None
+    address = tirx.address_of(load.source[analyzer.simplify(first)])
+    return tirx.call_extern("uint32", "htvm_load4", address)
+
+
+def _at(index: Any, variable: Any, number: int) -> Any:
+    value = tirx.const(number, str(variable.ty.dtype))
+
+    def replace(var: Any) -> Any:
+        return value if var.same_as(variable) else var
+
+    return tvm_ffi.structural_map(index, (tvm.ir.Var, replace))

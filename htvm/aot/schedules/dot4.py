@@ -1,0 +1,164 @@
+"""Convolutions and products for host cores with SIMD: four products in one instruction.
+
+The sum runs over words of four elements: channels of a pixel, which HWC has side by side; the
+weights of a word are packed alike.  A register block of ``px`` pixels and ``kt`` output channels
+needs ``px + kt`` loads for ``px * kt`` dot products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from htvm.aot.dot4 import DOT4
+from htvm.aot.schedules.blocks import (
+    Scheduled,
+    WeightWords,
+    extent,
+    inline_all,
+    loops_of,
+    name_loop,
+    start,
+)
+from htvm.aot.schedules.matrix import (
+    anchor,
+    block_shape,
+    divisor,
+    flatten,
+    is_nchw,
+    is_pointwise,
+    name_block,
+)
+from htvm.aot.schedules.tiles import overlap_tiles
+
+if TYPE_CHECKING:
+    from tvm import s_tir
+    from tvm.tirx import PrimFunc
+
+__all__ = ["DOT4_BLOCKS", "schedule_conv2d_dot4", "schedule_dense_dot4"]
+
+DOT4_BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
+    (4, 4): (0.44, 1),
+    (3, 4): (0.47, 2),
+    (4, 3): (0.47, 2),
+    (3, 3): (0.50, 2),
+    (2, 4): (0.52, 2),
+    (4, 2): (0.52, 2),
+    (1, 8): (0.60, 2),
+    (2, 2): (0.60, 2),
+    (1, 4): (0.70, 2),
+    (4, 1): (0.70, 2),
+    (1, 2): (0.90, 2),
+    (2, 1): (0.90, 2),
+    (1, 1): (1.30, 2),
+}
+"""(pixels, channels) of a register block -> cycles per MAC, and steps of the sum to unroll."""
+
+
+def _pack(
+    sch: s_tir.Schedule, block: Any, func: PrimFunc, kt: int, constants: Collection[int]
+) -> WeightWords | None:
+    """Pack the weights of a product of int8 tensors; ``None`` if they are not known."""
+    data, weight = (region.source for region in sch.get(block).reads)
+    if {str(data.ty.dtype), str(weight.ty.dtype)} != {"int8"}:
+        return None
+    places = [at for at, buffer in enumerate(func.params) if buffer.same_as(weight)]
+    if len(places) != 1 or places[0] not in constants or not any(map(data.same_as, func.params)):
+        return None
+    channels = kt if int(weight.ty.shape[-1]) % kt == 0 else 1
+
+    def packed(*index: Any) -> Any:
+        *taps, c, k = index
+        return (k // channels, *taps, c // 4, k % channels, c % 4)
+
+    sch.transform_layout(block, ("read", 1), packed)
+    return WeightWords(places[0], channels)
+
+
+def schedule_conv2d_dot4(func: PrimFunc, constants: Collection[int]) -> Scheduled | None:
+    """Schedule a convolution without padding of int8, NHWC, whose channels are words.
+
+    Args:
+        func: any function.
+        constants: its parameters that are constants.
+
+    Returns:
+        ``None`` for any other function.
+    """
+    sch = start(func)
+    inline_all(sch)
+    blocks = anchor(sch, 7, 4)
+    if blocks is None or is_nchw(sch, blocks[0]):
+        return None
+    conv, out = blocks
+    if extent(sch, loops_of(sch, conv)[-1]) % 4:
+        return None
+    if is_pointwise(sch, conv, func):
+        return _product(sch, *flatten(sch, conv, out), func, constants, "pixels")
+    _, y, x, k = loops_of(sch, out)
+    px, kt = block_shape(extent(sch, x), extent(sch, k), DOT4_BLOCKS)
+    packing = _pack(sch, conv, func, kt, constants)
+    if packing is None:
+        return None
+    xb, xi = sch.split(x, [None, px])
+    kb, ki = sch.split(k, [None, kt])
+    sch.reorder(y, xb, kb, xi, ki)
+    sch.compute_at(conv, kb, preserve_unit_loops=True)
+    (_, _, xj, kj), (ry, rx, rc) = loops_of(sch, conv)[-7:-3], loops_of(sch, conv)[-3:]
+    words, byte = sch.split(rc, [None, 4])
+    f = sch.fuse(rx, words)
+    sch.reorder(ry, f, xj, kj, byte)
+    zero = sch.decompose_reduction(conv, ry)
+    name_block(sch, zero, out, (xi, ki), (xj, kj))
+    sch.reorder(ki, xi)
+    for loop, name in ((y, "y"), (xb, "xb"), (kb, "kb"), (ry, "fy")):
+        name_loop(sch, loop, name)
+    name_loop(sch, f, "f", divisor(extent(sch, f), DOT4_BLOCKS[px, kt][1]))
+    sch.annotate(byte, DOT4, 1)
+    note = f"register block of {px} pixels x {kt} channels, four products at once"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, packing)
+
+
+def schedule_dense_dot4(func: PrimFunc, constants: Collection[int]) -> Scheduled | None:
+    """Schedule a product of int8 rows of words with constant weights (C, K).
+
+    Arguments and result are those of `schedule_conv2d_dot4`.
+    """
+    sch = start(func)
+    inline_all(sch)
+    blocks = anchor(sch, 3, 2)
+    if blocks is None or extent(sch, loops_of(sch, blocks[0])[-1]) % 4:
+        return None
+    return _product(sch, *blocks, func, constants, "rows")
+
+
+def _product(
+    sch: s_tir.Schedule,
+    product: Any,
+    out: Any,
+    func: PrimFunc,
+    constants: Collection[int],
+    what: str,
+) -> Scheduled | None:
+    """Block a product of matrices [rows, C] x [C, K] for registers."""
+    rows, k = loops_of(sch, out)
+    px, kt = block_shape(extent(sch, rows), extent(sch, k), DOT4_BLOCKS)
+    packing = _pack(sch, product, func, kt, constants)
+    if packing is None:
+        return None
+    rb, ri = sch.split(rows, [None, px])
+    kb, ki = sch.split(k, [None, kt])
+    sch.reorder(rb, kb, ri, ki)
+    sch.compute_at(product, kb, preserve_unit_loops=True)
+    *_, rj, kj, c = loops_of(sch, product)
+    word, byte = sch.split(c, [None, 4])
+    sch.reorder(word, rj, kj, byte)
+    zero = sch.decompose_reduction(product, word)
+    name_block(sch, zero, out, (ri, ki), (rj, kj))
+    sch.reorder(ki, ri)
+    for loop, name in ((rb, "rb"), (kb, "kb")):
+        name_loop(sch, loop, name)
+    name_loop(sch, word, "c", divisor(extent(sch, word), DOT4_BLOCKS[px, kt][1]))
+    sch.annotate(byte, DOT4, 1)
+    note = f"register block of {px} {what} x {kt} channels, four products at once"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, packing)

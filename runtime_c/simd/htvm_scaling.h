@@ -1,0 +1,56 @@
+/* Scaling of int32 sums to int8, for kernels that the compiler generates.
+ *
+ * As with htvm_simd.h, these are few instructions on a core with the CORE-V extensions, and plain C
+ * with the same results elsewhere.
+ */
+#ifndef HTVM_SCALING_H
+#define HTVM_SCALING_H
+
+#include <stdint.h>
+
+#include "htvm_simd.h"
+
+/* Returns (a + b) / 2^shift, rounded to the nearest, halves up.  1 <= shift <= 30, and neither sum nor
+ * rounding may overflow. */
+HTVM_INLINE int32_t htvm_add_round(int32_t a, int32_t b, uint32_t shift)
+{
+#if HTVM_SIMD
+    __asm__("cv.addRNr %0, %1, %2" : "+r"(a) : "r"(b), "r"(shift));
+    return a;
+#else
+    return (a + b + (int32_t)(1u << (shift - 1u))) >> shift;
+#endif
+}
+
+/* Returns TFLite's requantization of a sum by doubled / 2^32 / 2^(shift - 1): the product is rounded
+ * to the nearest, halves up; the division rounds halves away from zero.  `doubled` is twice the Q31
+ * multiplier.  |sum| < 2^29, and 2 <= shift <= 29.
+ *
+ * With q = floor(sum * doubled / 2^31), the first result is (q + 1) >> 1, and the second is
+ * (q + 1 + 2^(shift - 1) - (2 if q is negative, else 0)) >> shift.  That is right for q = -1, too,
+ * where the first result is 0: both ways give 0. */
+HTVM_INLINE int32_t htvm_scale(int32_t sum, uint32_t doubled, uint32_t shift)
+{
+    const int32_t q = (int32_t)(((int64_t)(sum * 2) * (int64_t)doubled) >> 32);
+    return htvm_add_round(q, (q >> 31) | 1, shift);
+}
+
+/* Returns the number limited to low..high; -128 <= low <= high <= 127.  Ranges of whole bytes are
+ * the cheapest. */
+HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
+{
+#if HTVM_SIMD
+    if (high == 127 && (low == -128 || low == 0)) {
+        int32_t clipped;
+        if (low == 0) {
+            __asm__("cv.clipu %0, %1, 8" : "=r"(clipped) : "r"(value));
+        } else {
+            __asm__("cv.clip %0, %1, 8" : "=r"(clipped) : "r"(value));
+        }
+        return clipped;
+    }
+#endif
+    return htvm_min(htvm_max(value, low), high);
+}
+
+#endif
