@@ -161,7 +161,13 @@ def compile_model(
         generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
     with progress.stage("compiling CPU kernels", (6, _STAGES)):
         cores = cores_of(resolved, options.tiling.l1_budget)
-        cpu = compile_cpu(generated.module, source.name, kernels=options.cpu_kernels, cores=cores)
+        cpu = compile_cpu(
+            generated.module,
+            source.name,
+            kernels=options.cpu_kernels,
+            cores=cores,
+            simd=soc.host.corev,
+        )
     with progress.stage("assembling", (7, _STAGES)):
         program = assemble(
             Assembly(

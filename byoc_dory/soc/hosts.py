@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from byoc_dory.soc.cores import Host, HostCost
 
-__all__ = ["CV32E40P"]
+__all__ = ["CV32E40P", "CV32E40P_SIMD"]
 
 CV32E40P = Host(
     name="RV32IMC host (CV32E40P timing)",
@@ -28,3 +30,10 @@ CV32E40P = Host(
     ),
 )
 """A core with 32-bit integer instructions; its timing is that of the RTL of the CV32E40P."""
+
+CV32E40P_SIMD = replace(
+    CV32E40P,
+    name="RV32IMC host with CORE-V SIMD (CV32E40P timing)",
+    corev=True,
+)
+"""The same core with its PULP extensions (SIMD, multiply-accumulate, post-increment and others)."""

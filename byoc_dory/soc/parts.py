@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.soc.cores import Host
+
 __all__ = ["Dma", "Memory", "Power", "SimControl", "TargetSpec", "round_up"]
 
 
@@ -134,8 +136,10 @@ class TargetSpec:
         name: name of the target, e.g. "diana.digital".
         accelerators: names of accelerators, in order of preference.
         policy: name of the default policy that chooses between them (see `htvm.policy`).
+        host: the host core; None for the SoC's own.
     """
 
     name: str
     accelerators: tuple[str, ...]
     policy: str = "bitwidth"
+    host: Host | None = None

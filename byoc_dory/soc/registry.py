@@ -7,6 +7,7 @@ the distribution; :data:`BUILT_IN` repeats them for a source tree that was never
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -109,7 +110,8 @@ def resolve(name: str, *, l2_bytes: int | None = None) -> Target:
         for spec in soc.targets:
             known.append(spec.name)
             if spec.name == name:
-                sized = soc if l2_bytes is None else soc.resized("L2", l2_bytes)
+                hosted = soc if spec.host is None else replace(soc, host=spec.host)
+                sized = hosted if l2_bytes is None else hosted.resized("L2", l2_bytes)
                 return Target(
                     name=name,
                     soc=sized,

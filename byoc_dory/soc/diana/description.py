@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from byoc_dory.soc.base import (
     Dma,
+    Host,
     Memory,
     Power,
     SimControl,
@@ -17,7 +18,7 @@ from byoc_dory.soc.base import (
 )
 from byoc_dory.soc.diana.analog import AnalogAccelerator
 from byoc_dory.soc.diana.digital import DigitalAccelerator
-from byoc_dory.soc.hosts import CV32E40P
+from byoc_dory.soc.hosts import CV32E40P, CV32E40P_SIMD
 
 __all__ = ["soc"]
 
@@ -39,6 +40,10 @@ ODIMO = "public code: ODiMO's average powers of DIANA"
 # published: RV32IMCF + XpulpV2 (paper III-C).  assumed: the simulated host runs RV32IMC with the
 # timing of CV32E40P, the successor of the chip's core family, without its SIMD.
 HOST = CV32E40P
+
+# The targets "diana.simd" and so on.  published: the chip's core has these operations, in the older
+# XpulpV2 encoding; the simulated one has CORE-V's, which its RTL decodes.
+SIMD_HOST = CV32E40P_SIMD
 
 DMA = Dma(
     name="DMA",
@@ -135,6 +140,18 @@ ANALOG = AnalogAccelerator(
     seed_register=0x0C,
 )
 
+
+def _targets(name: str, host: Host | None) -> tuple[TargetSpec, ...]:
+    """Return the targets with a host; None for the SoC's own."""
+    return (
+        TargetSpec(name, ("digital", "analog"), host=host),
+        TargetSpec(f"{name}.digital", ("digital",), host=host),
+        TargetSpec(f"{name}.analog", ("analog",), host=host),
+        TargetSpec(f"{name}.mixed", ("digital", "analog"), policy="mixed", host=host),
+        TargetSpec(f"{name}.cpu", (), host=host),
+    )
+
+
 DIANA = Soc(
     name="diana",
     title="DIANA",
@@ -150,13 +167,7 @@ DIANA = Soc(
     ),
     dma=DMA,
     accelerators=(DIGITAL, ANALOG),
-    targets=(
-        TargetSpec("diana", ("digital", "analog")),
-        TargetSpec("diana.digital", ("digital",)),
-        TargetSpec("diana.analog", ("analog",)),
-        TargetSpec("diana.mixed", ("digital", "analog"), policy="mixed"),
-        TargetSpec("diana.cpu", ()),
-    ),
+    targets=(*_targets("diana", None), *_targets("diana.simd", SIMD_HOST)),
     driver="diana",
     # public code: the average powers that ODiMO uses for DIANA's cores, at 260 MHz.  They apply
     # while the core works on a layer; for the host alone nothing is public.
