@@ -266,7 +266,8 @@ class _Compiler:
             kernel = self._compile(scheduled, func, base, group, names, len(outputs))
             self.kernels[callee.name_hint] = kernel
         symbol = self.kernels[callee.name_hint].symbol
-        self.calls.append(ModelCall(symbol, tuple(inputs), outputs, _macs(func)))
+        macs = _macs(func) if group.macs is None else group.macs
+        self.calls.append(ModelCall(symbol, tuple(inputs), outputs, macs))
 
     def _roles(self, group: FusedGroup, args: list[Any]) -> list[str]:
         """Return C names of a kernel's inputs and constants."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import tvm
@@ -26,6 +27,7 @@ from htvm.aot.fixed_point import (
 )
 from htvm.aot.float_product import short_float_product
 from htvm.aot.ranges import Interval
+from htvm.aot.words import in_words
 from patterns.names import name_of, with_name
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.primitive import kind_of, parameters_of, shape_of
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Fused", "FusedGroup", "fuse"]
 
 _SEPARATOR = "__of__"
-_LAYER, _OPERATOR, _ROLES = "htvm.layer", "htvm.operator", "htvm.roles"
+_LAYER, _OPERATOR, _ROLES, _MACS = "htvm.layer", "htvm.operator", "htvm.roles", "htvm.macs"
 _CALL_TIR = tvm.ir.Op.get("relax.call_tir")
 _ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its producer; must not
 
@@ -53,11 +55,13 @@ class FusedGroup:
         operators: names of the operators, in execution order: ``"conv2d"``, ``"add"``,
             ``"tflite_requantize"`` ...
         roles: roles of its constants (``"weight"``, ``"bias"`` ...), in the order of parameters.
+        macs: its multiply-accumulates, where the PrimFunc has more; ``None``: those that it has.
     """
 
     layers: tuple[str, ...]
     operators: tuple[str, ...]
     roles: tuple[str, ...] = ()
+    macs: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +94,12 @@ def fuse(
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
-    module = _rebuild(module, _named(module, rewrite, intervals))
+    macs: dict[str, int] = {}
+    module = _rebuild(module, _named(module, rewrite, intervals, macs))
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
-        module = relax.transform.AnnotateTIROpPattern()(_own_copies(module))
+        module = relax.transform.AnnotateTIROpPattern()(_own_copies(module, macs))
         module = relax.transform.FuseOps()(module)
         groups = _describe_groups(module)
         module = relax.transform.FuseTIR()(module)
@@ -147,12 +152,19 @@ def _substitute(expr: Expr, mapping: Mapping[Var, Expr]) -> Expr:
 
 
 def _named(
-    module: IRModule, rewrite: bool, intervals: Mapping[Var, Interval] | None
+    module: IRModule,
+    rewrite: bool,
+    intervals: Mapping[Var, Interval] | None,
+    macs: dict[str, int],
 ) -> Callable[[BlockBuilder, Call, Var], Expr]:
-    """Name each variable after layer and operator, which legalization preserves."""
+    """Name each variable after layer and operator, which legalization preserves.
+
+    ``macs`` receives the multiply-accumulates of convolutions that get further channels.
+    """
     numbers = count()
     widened: dict[Var, Expr] = {}
     bounds: dict[Var, int] = {}
+    pads: dict[Var, Call] = {}
 
     def label(layer: str, operator: str) -> str:
         return _SEPARATOR.join((layer, operator, str(next(numbers))))
@@ -160,18 +172,31 @@ def _named(
     def emit(builder: BlockBuilder, call: Call, old: Var) -> Expr:
         operator = str(getattr(call.op, "name", "call")).rsplit(".", 1)[-1]
         layer = name_of(call) or str(old.name)
+        words = None
         if operator == "conv2d":
             operator = _kind_of_convolution(call)
             if rewrite and any(int(size) for size in call.attrs.padding):
-                padded = builder.emit(_padding(call, layer), label(layer, "pad"))
-                call = _without_padding(call, padded, layer)
+                padding = _padding(call, layer)
+                padded = builder.emit(padding, label(layer, "pad"))
+                pads[padded] = padding
+                call = _without_padding(call, padded, call.args[1], layer)
+            words = in_words(call, pads.get(call.args[0]), layer) if intervals is not None else None
+            if words is not None:
+                # What it pads is no longer padded before, if nobody else reads that.
+                padded = builder.emit(words.padding, label(words.layer, "pad"))
+                call = _without_padding(call, padded, words.weight, layer)
         elif rewrite:
             call = _short_form(builder, module, call, bounds)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
-        var = builder.emit(call, label(layer, operator))
+        labelled = label(layer, operator)
+        var = builder.emit(call, labelled)
+        if words is not None:
+            macs[labelled] = words.channels * prod(shape_of(words.weight)[:2]) * prod(shape_of(var))
         if intervals is not None and old in intervals:
             bounds[var] = intervals[old].magnitude
+        if operator == "pad":
+            pads[var] = call
         if operator == "astype" and str(call.args[0].ty.dtype.dtype) == "int8":
             widened[var] = call.args[0]
         return var
@@ -277,16 +302,16 @@ def _padding(call: Call, layer: str) -> Call:
     return with_name(R.nn.pad(call.args[0], widths, "constant", 0), layer)
 
 
-def _without_padding(call: Call, padded: Expr, layer: str) -> Call:
+def _without_padding(call: Call, padded: Expr, weight: Expr, layer: str) -> Call:
     names = ("strides", "dilation", "groups", "data_layout", "kernel_layout", "out_dtype")
     attrs = {name: getattr(call.attrs, name) for name in names}
-    return with_name(R.nn.conv2d(padded, call.args[1], padding=0, **attrs), layer)
+    return with_name(R.nn.conv2d(padded, weight, padding=0, **attrs), layer)
 
 
 # ------------------------------------------------------------------------------ fusion
 
 
-def _own_copies(module: IRModule) -> IRModule:
+def _own_copies(module: IRModule, macs: Mapping[str, int]) -> IRModule:
     """Give every call of a PrimFunc its own copy, which tells its layer and operator."""
 
     def emit(builder: BlockBuilder, call: Call, old: Var) -> Expr:
@@ -299,6 +324,8 @@ def _own_copies(module: IRModule) -> IRModule:
             roles = _roles(func, operator, call.args[1])
             func = func.with_attr(_LAYER, layer).with_attr(_OPERATOR, kind)
             func = func.with_attr(_ROLES, roles)
+            if name in macs:
+                func = func.with_attr(_MACS, macs[name])
             if kind == "pad":
                 func = func.with_attr("op_pattern", _OPAQUE)
             copy = builder.add_func(func, f"{layer}_{kind}")
@@ -338,7 +365,8 @@ def _describe_groups(module: IRModule) -> dict[str, FusedGroup]:
         layers = tuple(dict.fromkeys(str(part.attrs[_LAYER]) for part in named))
         operators = tuple(str(part.attrs[_OPERATOR]) for part in named)
         parts = tuple(str(role) for part in named for role in part.attrs[_ROLES])
-        groups[var.name_hint] = FusedGroup(layers, operators, parts)
+        macs = [int(part.attrs[_MACS]) for part in named if _MACS in part.attrs]
+        groups[var.name_hint] = FusedGroup(layers, operators, parts, sum(macs) if macs else None)
     return groups
 
 
