@@ -22,7 +22,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import About, define
 from htvm.aot.constants import ConstantPool, distinct
-from htvm.aot.dot4 import INTRINSICS, call_clip
+from htvm.aot.dot4 import INTRINSICS, SIMD, call_clip
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.float_product import spell_float_products
@@ -285,8 +285,9 @@ class _Compiler:
             return Scheduled(func, "not scheduled")
         scheduled = schedule(func, group.operators, simd=self.simd, constants=constants)
         spelled = spell_float_products(scheduled.func)
-        spelled = name_wide_operands(call_clip(spelled) if self.simd else spelled)
-        return replace(scheduled, func=spelled)
+        if self.simd:
+            spelled = call_clip(spelled).with_attr(SIMD, True)
+        return replace(scheduled, func=name_wide_operands(spelled))
 
     def _compile(
         self,

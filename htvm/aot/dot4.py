@@ -21,15 +21,19 @@ from byoc_dory.errors import UnsupportedError
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["DOT4", "INTRINSICS", "call_clip", "call_dot4"]
+__all__ = ["DOT4", "INTRINSICS", "SIMD", "call_clip", "call_dot4", "call_mac"]
 
 DOT4 = "htvm_dot4"
 """Annotation of a loop over four products of int8 elements that lie side by side in both operands,
 from a multiple of four on."""
 
+SIMD = "htvm.simd"
+"""Attribute of a PrimFunc that may call intrinsics."""
+
 INTRINSICS = {
     "htvm_dot4": "htvm_simd.h",
     "htvm_load4": "htvm_simd.h",
+    "htvm_mac": "htvm_scaling.h",
     "htvm_scale": "htvm_scaling.h",
     "htvm_clip": "htvm_scaling.h",
 }
@@ -55,6 +59,27 @@ def call_dot4(func: PrimFunc) -> PrimFunc:
         return call
 
     return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+
+
+def call_mac(func: PrimFunc) -> PrimFunc:
+    """Replace what is left of int32 sums of products, ``acc += x * w``, by calls."""
+
+    def visit(store: Any) -> Any:
+        total = store.value
+        if not isinstance(total, tirx.Add) or str(total.ty.dtype) != "int32":
+            return store
+        loaded = total.a
+        same = (
+            isinstance(loaded, TensorLoad)
+            and loaded.source.same_as(store.buffer)
+            and tvm_ffi.structural_equal(loaded.indices, store.indices)
+        )
+        if not same or not isinstance(total.b, tirx.Mul):
+            return store
+        value = tirx.call_extern("int32", "htvm_mac", total.b.a, total.b.b, loaded)
+        return BufferStore(store.buffer, value, store.indices)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (BufferStore, visit)))
 
 
 def call_clip(func: PrimFunc) -> PrimFunc:

@@ -211,7 +211,7 @@ def widening_add(shape: tuple[int, ...]) -> PrimFunc:
 
 
 def short_add(
-    a: relax.Expr, b: relax.Expr, add: TfliteAdd
+    a: relax.Expr, b: relax.Expr, add: TfliteAdd, *, simd: bool = False
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
     """Return TFLite's sum of two int8 tensors, in half the instructions of its definition.
 
@@ -220,6 +220,7 @@ def short_add(
     Args:
         a, b: int8 tensors of the same shape.
         add: the sum's operator.
+        simd: whether products are calls of ``htvm_scale``.
 
     Returns:
         As for `short_requantize`; ``None`` if one of the factors is 1 or more.
@@ -233,6 +234,11 @@ def short_add(
     def scaled(value: Any, index: int) -> Any:
         if multipliers[index] == 1 << 30 and shifts[index] == 0 and index < 2:
             return value >> 1  # exactly half of a multiple of 2**20
+        if simd and -SCALE_SHIFT <= shifts[index] < 0:
+            # Operands are below 2**28, and factors of both at most 1/2.
+            drop = tirx.const(1 - shifts[index], "uint32")
+            doubled = tirx.Cast("uint32", factor(index))
+            return tirx.call_extern("int32", "htvm_scale", value, doubled, drop)
         product = _high_product(value, factor(index))
         return _rounded(product, -shifts[index] - 1) if shifts[index] < 0 else product
 

@@ -186,7 +186,7 @@ def _named(
                 padded = builder.emit(words.padding, label(words.layer, "pad"))
                 call = _without_padding(call, padded, words.weight, layer)
         elif rewrite:
-            call = _short_form(builder, module, call, bounds)
+            call = _short_form(builder, module, call, bounds, intervals is not None)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         labelled = label(layer, operator)
@@ -224,7 +224,7 @@ def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: 
 
 
 def _short_form(
-    builder: BlockBuilder, module: IRModule, call: Call, bounds: Mapping[Var, int]
+    builder: BlockBuilder, module: IRModule, call: Call, bounds: Mapping[Var, int], simd: bool
 ) -> Call:
     """Return the same call, of a PrimFunc with fewer instructions if there is one.
 
@@ -233,12 +233,15 @@ def _short_form(
         module: with the PrimFuncs that are called now.
         call: of a PrimFunc, or of an operator.
         bounds: largest absolute values of variables; empty for cores without SIMD.
+        simd: whether it may call intrinsics.
     """
     kind = kind_of(module, call)
     write = _SHORT_FORMS.get(kind or "")
     short = None
     if kind == "tflite_requantize":
         short = _scaled_sum(module, call, bounds)
+    if kind == TfliteAdd.tag and simd:
+        short = _short_sum(module, call, simd=True)
     if short is None and write is not None:
         short = write(module, call)
     if short is None:
@@ -271,11 +274,11 @@ def _short_fixed_point(module: IRModule, call: Call) -> _Short:
     return short_requantize(acc, multiplier, shift, int(str(axis)))
 
 
-def _short_sum(module: IRModule, call: Call) -> _Short:
+def _short_sum(module: IRModule, call: Call, *, simd: bool = False) -> _Short:
     add = read_primitive(TfliteAdd, parameters_of(module, call), call)
     assert isinstance(add, TfliteAdd)
     first, second, *_ = call.args[1]
-    return short_add(first, second, add)
+    return short_add(first, second, add, simd=simd)
 
 
 def _short_float(module: IRModule, call: Call) -> _Short:

@@ -20,7 +20,7 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.dot4 import call_dot4
+from htvm.aot.dot4 import SIMD, call_dot4, call_mac
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -107,7 +107,8 @@ def lower(
     module = tvm.IRModule({symbol: func})
     with tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(_to_flat_buffers())(module)
-        module = tvm.IRModule({symbol: call_dot4(module[symbol])})
+        if SIMD in func.attrs:
+            module = tvm.IRModule({symbol: call_mac(call_dot4(module[symbol]))})
         module = tvm.transform.Sequential(_to_intrinsics(unroll))(module)
     lowered = module[symbol]
     body = _define_shift_left(_name_loops(lowered.body))

@@ -14,7 +14,7 @@ from typing import Literal
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.base import Soc
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.aot.flags import RV32_CFLAGS
+from htvm.aot.flags import kernel_flags
 from htvm.aot.program import Program
 from htvm.firmware import host, rv32
 from htvm.firmware.builds import kept_build
@@ -90,7 +90,7 @@ def build_rv32(
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
     files = {**model_sources(program), "main.c": main}
 
-    flags = _kernel_flags(program)
+    flags = _kernel_flags(program, soc)
     extra = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
@@ -133,11 +133,11 @@ def build_rv32(
     )
 
 
-def _kernel_flags(program: Program) -> dict[str, tuple[str, ...]]:
+def _kernel_flags(program: Program, soc: Soc) -> dict[str, tuple[str, ...]]:
     """Return the files that are compiled with flags of their own for this core."""
     if not program.cpu_source:
         return {}
-    return {f"{program.name}_cpu.c": RV32_CFLAGS}
+    return {f"{program.name}_cpu.c": kernel_flags(simd=soc.host.corev)}
 
 
 def _object(path: Path, compiler: Compiler, flags: Sequence[str], soc: Soc, isa: str) -> Path:

@@ -26,6 +26,7 @@ from htvm.aot.entry import (
     render,
     template_fields,
 )
+from htvm.aot.flags import kernel_flags
 from htvm.aot.program import Program
 from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
@@ -184,11 +185,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         return [f"runtime/{name}" for name in names]
 
     kernels = [name for name in sources if name == f"model/{program.name}_cpu.c"]
-    kernel_flags: tuple[str, ...] = ()
-    if kernels:
-        from htvm.aot.flags import RV32_CFLAGS
-
-        kernel_flags = RV32_CFLAGS
+    own_flags = kernel_flags(simd=soc.host.corev) if kernels else ()
     isa = compiled_isa(soc.host)
     flags = rv32_flags(isa)
     split = flags.index("-std=c11")
@@ -202,7 +199,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
         driver_include="".join(f" -I{folder}" for folder in _own_includes(soc, layout)),
         model_sources=[name for name in sources if name not in kernels],
         kernel_sources=kernels,
-        kernel_flags=" ".join(kernel_flags),
+        kernel_flags=" ".join(own_flags),
         driver_sources=placed(layout.driver),
         device_sources=placed(layout.devices),
         host_sources=placed(layout.host),

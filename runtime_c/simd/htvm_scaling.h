@@ -10,6 +10,17 @@
 
 #include "htvm_simd.h"
 
+/* Returns sum + a * b; wraps around. */
+HTVM_INLINE int32_t htvm_mac(int32_t a, int32_t b, int32_t sum)
+{
+#if HTVM_SIMD && defined(__riscv_xcvmac)
+    __asm__("cv.mac %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+#else
+    return (int32_t)((uint32_t)sum + (uint32_t)a * (uint32_t)b);
+#endif
+}
+
 /* Returns (a + b) / 2^shift, rounded to the nearest, halves up.  1 <= shift <= 30, and neither sum nor
  * rounding may overflow. */
 HTVM_INLINE int32_t htvm_add_round(int32_t a, int32_t b, uint32_t shift)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from htvm.aot.schedules.bias import start_with_bias
 from htvm.aot.schedules.blocks import Scheduled
 from htvm.aot.schedules.dot4 import schedule_conv2d_dot4, schedule_dense_dot4
 from htvm.aot.schedules.generic import schedule_any
@@ -45,12 +47,11 @@ def schedule(
         constants: indices of the parameters that are constants, whose layout can be changed.
     """
     for operator in operators:
+        special = None
         if simd and operator in _DOT4:
             special = _DOT4[operator](func, constants)
-            if special is not None:
-                return special
-        if operator in _SPECIAL:
+        if special is None and operator in _SPECIAL:
             special = _SPECIAL[operator](func)
-            if special is not None:
-                return special
-    return schedule_any(func)
+        if special is not None:
+            return replace(special, func=start_with_bias(special.func)) if simd else special
+    return schedule_any(func, unroll=4 if simd else 1)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["DOT4_BLOCKS", "schedule_conv2d_dot4", "schedule_dense_dot4"]
 
 DOT4_BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
-    (4, 4): (0.44, 1),
+    (4, 4): (0.44, 4),
     (3, 4): (0.47, 2),
     (4, 3): (0.47, 2),
     (3, 3): (0.50, 2),

@@ -9,9 +9,11 @@ from tvm.s_tir.schedule import ScheduleError
 from htvm.aot.schedules.blocks import (
     Scheduled,
     blocks_of,
+    extent,
     inline_all,
     is_reduction,
     loops_of,
+    name_loop,
     start,
 )
 
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["schedule_any"]
 
 
-def schedule_any(func: PrimFunc) -> Scheduled:
-    """Inline element-wise blocks, and compute each sum where its value is used."""
+def schedule_any(func: PrimFunc, *, unroll: int = 1) -> Scheduled:
+    """Inline element-wise blocks, and compute each sum where its value is used.
+
+    Args:
+        func: any function.
+        unroll: iterations of an element-wise operator's innermost loop to unroll, if they divide it.
+    """
     sch = start(func)
     inline_all(sch)
     for block in blocks_of(sch)[:-1]:
@@ -32,6 +39,10 @@ def schedule_any(func: PrimFunc) -> Scheduled:
     for block in blocks_of(sch):
         if is_reduction(sch, block):
             sch.decompose_reduction(block, _first_reduction_loop(sch, block))
+    (first, *others) = blocks_of(sch)
+    if unroll > 1 and not others and not is_reduction(sch, first):
+        inner = loops_of(sch, first)[-1]
+        name_loop(sch, inner, "i", unroll if extent(sch, inner) % unroll == 0 else 1)
     return Scheduled(sch.mod["main"], "element-wise operators inlined")
 
 

@@ -1,0 +1,89 @@
+"""Sums that start with the bias instead of 0, which saves an addition per output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+from tvm.s_tir import SBlock
+from tvm.tirx.stmt import BufferStore
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["start_with_bias"]
+
+
+def start_with_bias(func: PrimFunc) -> PrimFunc:
+    """Move ``acc[.., k] + bias[k]`` from a function's last block to where ``acc`` is set to 0.
+
+    Only for functions in which each element of ``acc`` is read by one such addition and written by
+    sums that wrap around; all others are returned unchanged.
+    """
+    found: list[tuple[Any, Any, int]] = []  # accumulator, bias, axis of its index
+
+    def collect(total: Any) -> None:
+        if isinstance(total.a, TensorLoad) and isinstance(total.b, TensorLoad):
+            acc, bias = total.a, total.b
+            if str(total.ty.dtype) == "int32" and len(bias.indices) == 1:
+                for axis, index in enumerate(acc.indices):
+                    if index.same_as(bias.indices[0]):
+                        found.append((acc.source, bias.source, axis))
+
+    tvm_ffi.structural_walk(func.body, (tirx.Add, collect))
+    if len(found) != 1:
+        return func
+    acc, bias, axis = found[0]
+    starts, loads = _uses(func, acc)
+    if starts != 1 or loads != 2:  # those of the sum and of the addition
+        return func
+
+    def begin(block: Any) -> Any:
+        store = block.body
+        if not _is_start(store, acc):
+            return block
+        value = bias[store.indices[axis]]
+        return SBlock(
+            block.iter_vars,
+            block.reads,
+            block.writes,
+            block.name_hint,
+            BufferStore(store.buffer, value, store.indices),
+            block.init,
+            block.alloc_buffers,
+            block.match_buffers,
+            block.annotations,
+        )
+
+    def drop(total: Any) -> Any:
+        added = isinstance(total.b, TensorLoad) and total.b.source.same_as(bias)
+        same = isinstance(total.a, TensorLoad) and total.a.source.same_as(acc)
+        return total.a if added and same else total
+
+    body = tvm_ffi.structural_map(func.body, (tirx.Add, drop))
+    return func.with_body(tvm_ffi.structural_map(body, (SBlock, begin)))
+
+
+def _is_start(store: Any, acc: Any) -> bool:
+    if not isinstance(store, BufferStore) or not store.buffer.same_as(acc):
+        return False
+    return isinstance(store.value, tirx.IntImm) and int(store.value) == 0
+
+
+def _uses(func: PrimFunc, acc: Any) -> tuple[int, int]:
+    """Return how many statements set ``acc`` to 0, and how many load it."""
+    starts = loads = 0
+
+    def count_start(store: Any) -> None:
+        nonlocal starts
+        starts += _is_start(store, acc)
+
+    def count_load(load: Any) -> None:
+        nonlocal loads
+        loads += load.source.same_as(acc)
+
+    tvm_ffi.structural_walk(func.body, (BufferStore, count_start))
+    tvm_ffi.structural_walk(func.body, (TensorLoad, count_load))
+    return starts, loads
