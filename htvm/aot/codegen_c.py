@@ -15,7 +15,7 @@ import tvm
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.dot4 import INTRINSICS
+from htvm.aot.intrinsics import INTRINSICS
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
 if TYPE_CHECKING:

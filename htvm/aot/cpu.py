@@ -22,11 +22,12 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import About, define
 from htvm.aot.constants import ConstantPool, distinct
-from htvm.aot.dot4 import INTRINSICS, SIMD, call_clip
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.float_product import spell_float_products
 from htvm.aot.fuse import Fused, FusedGroup, fuse
+from htvm.aot.intrinsics import HEADER as HEADER_OF_INTRINSICS
+from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
 from htvm.aot.lower import lower
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
@@ -323,8 +324,7 @@ class _Compiler:
 
 
 def _headers(kernel: Definition) -> tuple[str, ...]:
-    used = [header for name, header in INTRINSICS.items() if f"{name}(" in kernel.body]
-    return tuple(dict.fromkeys(used))
+    return (HEADER_OF_INTRINSICS,) if any(f"{name}(" in kernel.body for name in INTRINSICS) else ()
 
 
 def _shape_text(buffer: Any) -> str:

@@ -89,7 +89,7 @@ def fuse(
             tensor lives as briefly as possible and the convolution has no borders, and to write
             requantizations in a shorter form.
         intervals: known intervals of the variables, if the short forms may call the intrinsics of
-            ``htvm_scaling.h``, which need bounds.
+            ``htvm_intrinsics.h``, which need bounds.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.

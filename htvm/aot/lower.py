@@ -20,7 +20,7 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.dot4 import SIMD, call_dot4, call_mac
+from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InWords", "in_words"]
 
-_LEAST_USES = 8
+_LEAST_USES = 6
 """How often an input element must be used: writing one costs as much as a few products save."""
 
 
@@ -52,8 +52,8 @@ def in_words(conv: Call, padding: Call | None, layer: str) -> InWords | None:
         layer: name of its layer.
 
     Returns:
-        ``None`` if the channels are words already, if the convolution is no ordinary one of int8
-        in NHWC, or if it would not pay.
+        ``None`` if channels or rows of the filter are words already, if the convolution is no
+        ordinary one of int8 in NHWC, or if it would not pay.
     """
     data, weight = conv.args
     attrs = conv.attrs
@@ -66,6 +66,8 @@ def in_words(conv: Call, padding: Call | None, layer: str) -> InWords | None:
     uses = fy * fx * k / (int(attrs.strides[0]) * int(attrs.strides[1]))
     if channels % 4 == 0 or uses < _LEAST_USES:
         return None
+    if channels == 1 or channels * fx % 4 == 0:
+        return None  # three of four products would be wasted; rows of the filter are words
     source, widths, value = data, [0] * 8, 0
     if padding is not None:
         source, value = padding.args[0], int(padding.attrs.pad_value)

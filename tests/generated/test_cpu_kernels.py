@@ -15,6 +15,9 @@ DEFAULT = ("convolution_shift", "convolution_tflite", "dense", "sums", "softmaxe
 SHARED = ("convolution_tflite", "convolutions_rare", "dense", "pools", "movement", "softmaxes")
 """Groups whose kernels for several cores are kept."""
 
+SIMD = ("convolution_tflite", "convolution_shift", "convolutions_rare", "dense", "sums")
+"""Groups whose kernels for a core with SIMD are kept."""
+
 
 def text_of(code: CpuCode) -> str:
     """All kernels, and the constants their calls pass as comments."""
@@ -42,3 +45,10 @@ def test_kernels_that_cores_share(group: str, update_golden: bool) -> None:
     code = compile_cpu(module_of(*GROUPS[group]), "net", cores=Cores(8, 4_096, 1_024))
     assert any(kernel.headers for kernel in code.kernels)
     check_golden(f"cpu_shared/{group}.c", text_of(code), update_golden)
+
+
+@pytest.mark.parametrize("group", SIMD)
+def test_kernels_with_intrinsics(group: str, update_golden: bool) -> None:
+    code = compile_cpu(module_of(*GROUPS[group]), "net", simd=True)
+    assert any("htvm_intrinsics.h" in kernel.headers for kernel in code.kernels)
+    check_golden(f"cpu_simd/{group}.c", text_of(code), update_golden)

@@ -43,7 +43,7 @@ def schedule(
     Args:
         func: function with the blocks that legalization and fusion made.
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
-        simd: whether the core has SIMD instructions (`htvm.aot.dot4`).
+        simd: whether the core has SIMD instructions (`htvm.aot.intrinsics`).
         constants: indices of the parameters that are constants, whose layout can be changed.
     """
     for operator in operators:

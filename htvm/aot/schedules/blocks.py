@@ -32,7 +32,9 @@ _REDUCE = 2  # tirx.IterVar.CommReduce
 
 @dataclass(frozen=True)
 class WeightWords:
-    """Weights (..., C, K) packed as [K / channels][..., C / 4][channels][4].
+    """Weights (fy, run, K) packed as [K / channels][fy][run / 4][channels][4].
+
+    The run has the elements of a filter's row, (fx, C), or of a row of a matrix, where fy is 1.
 
     Attributes:
         parameter: the PrimFunc's parameter with the weights.
@@ -43,11 +45,10 @@ class WeightWords:
     channels: int
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed weights, whose shape is that of the scheduled parameter."""
-        *taps, c, k = weight.shape
-        split = weight.reshape(*taps, c // 4, 4, k // self.channels, self.channels)
-        n = len(taps)
-        return np.ascontiguousarray(split.transpose(n + 2, *range(n), n, n + 3, n + 1))
+        """Return the packed weights."""
+        fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
+        split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
+        return np.ascontiguousarray(split.transpose(3, 0, 1, 4, 2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from htvm.aot.dot4 import DOT4
+from htvm.aot.intrinsics import DOT4
 from htvm.aot.schedules.blocks import (
     Scheduled,
     WeightWords,
@@ -67,9 +67,12 @@ def _pack(
         return None
     channels = kt if int(weight.ty.shape[-1]) % kt == 0 else 1
 
+    size = int(weight.ty.shape[-2])
+
     def packed(*index: Any) -> Any:
         *taps, c, k = index
-        return (k // channels, *taps, c // 4, k % channels, c % 4)
+        run = taps.pop() * size + c if taps else c
+        return (k // channels, *taps, run // 4, k % channels, run % 4)
 
     sch.transform_layout(block, ("read", 1), packed)
     return WeightWords(places[0], channels)
@@ -91,7 +94,8 @@ def schedule_conv2d_dot4(func: PrimFunc, constants: Collection[int]) -> Schedule
     if blocks is None or is_nchw(sch, blocks[0]):
         return None
     conv, out = blocks
-    if extent(sch, loops_of(sch, conv)[-1]) % 4:
+    taps, channels = (extent(sch, loop) for loop in loops_of(sch, conv)[-2:])
+    if taps * channels % 4:
         return None
     if is_pointwise(sch, conv, func):
         return _product(sch, *flatten(sch, conv, out), func, constants, "pixels")
@@ -105,8 +109,8 @@ def schedule_conv2d_dot4(func: PrimFunc, constants: Collection[int]) -> Schedule
     sch.reorder(y, xb, kb, xi, ki)
     sch.compute_at(conv, kb, preserve_unit_loops=True)
     (_, _, xj, kj), (ry, rx, rc) = loops_of(sch, conv)[-7:-3], loops_of(sch, conv)[-3:]
-    words, byte = sch.split(rc, [None, 4])
-    f = sch.fuse(rx, words)
+    # The channels of neighbouring taps are neighbours, too.
+    f, byte = sch.split(sch.fuse(rx, rc), [None, 4])
     sch.reorder(ry, f, xj, kj, byte)
     zero = sch.decompose_reduction(conv, ry)
     name_block(sch, zero, out, (xi, ki), (xj, kj))

@@ -29,7 +29,8 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1) -> Scheduled:
 
     Args:
         func: any function.
-        unroll: iterations of an element-wise operator's innermost loop to unroll, if they divide it.
+        unroll: iterations of an element-wise operator's innermost loop to unroll, if they divide
+            it.
     """
     sch = start(func)
     inline_all(sch)
@@ -40,7 +41,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1) -> Scheduled:
         if is_reduction(sch, block):
             sch.decompose_reduction(block, _first_reduction_loop(sch, block))
     (first, *others) = blocks_of(sch)
-    if unroll > 1 and not others and not is_reduction(sch, first):
+    if unroll > 1 and not others and not is_reduction(sch, first) and loops_of(sch, first):
         inner = loops_of(sch, first)[-1]
         name_loop(sch, inner, "i", unroll if extent(sch, inner) % unroll == 0 else 1)
     return Scheduled(sch.mod["main"], "element-wise operators inlined")

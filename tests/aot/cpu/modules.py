@@ -9,6 +9,8 @@ import numpy as np
 from tvm import relax
 
 from byoc_dory.layers import MulShift, Shift, TfliteRequant
+from patterns.ops.convolution import Window, conv2d_of
+from tests.reference import cpu_kernels as reference
 
 
 @dataclass
@@ -56,7 +58,7 @@ def module(shapes: dict[str, tuple[int, ...]], write) -> Any:
     return bb.finalize()
 
 
-def requantized(acc, requant, clip, reference):
+def requantized(acc, requant, clip, reference=reference):
     """``acc`` (channels last) through a requantization, by the reference."""
     if isinstance(requant, Shift):
         return reference.requantize_shift(acc, requant.shift, clip)
@@ -65,3 +67,28 @@ def requantized(acc, requant, clip, reference):
         return reference.requantize_mul_shift(acc, *parts, clip)
     multiplier, shift = (np.array(p, "int64") for p in (requant.multiplier, requant.shift))
     return reference.requantize_tflite(acc, multiplier, shift, requant.output_zero_point, clip)
+
+
+def conv_case(y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", dilation=1):
+    rng = np.random.default_rng([y, x, c, k, *filter])
+    weight = int8(rng, k, c // groups, *filter)
+    bias = bias_of(rng, k)
+    taps = int(np.prod(weight.shape[1:]))
+    spread = max(1, round(np.log2(taps * 5000 / 64)))
+    requant = {
+        "tflite": lambda: tflite(rng, k, 3 - spread),
+        "shift": lambda: Shift(spread),
+        "mul_shift": lambda: mul_shift(rng, k),
+    }[scheme]()
+    clip = (0, 127) if scheme == "shift" else (-128, 127)
+    data = int8(rng, y, x, c)
+    acc = reference.conv2d(data, weight, bias, stride, padding, 0, groups, dilation)
+    expected = requantized(acc, requant, clip, reference)
+    if layout == "NCHW":
+        data, expected = data.transpose(2, 0, 1), expected.transpose(2, 0, 1)
+    shape = (1, *data.shape)
+    window = Window(stride, padding, (dilation, dilation), groups, layout)
+    op = conv2d_of(weight, bias, window, requant, clip)
+    name = "conv2d_0" if groups == 1 else "depthwise_0"
+    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], name))
+    return Case(built, {"x": data.reshape(shape)}, expected)

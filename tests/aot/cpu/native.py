@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from htvm.aot.cpu import CpuCode
+from htvm.aot.cpu import CpuCode, compile_cpu
 from htvm.aot.steps import Alias
+from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
@@ -30,9 +31,26 @@ class Guarded:
         assert (self.bytes[:GUARD] == 0xA5).all() and (self.bytes[-GUARD:] == 0xA5).all()
 
 
+MODES = ("scheduled", "default", "simd")
+"""Ways to compile kernels: for a scalar core, unscheduled, and for a core with SIMD."""
+
+
+def compiled(module, prefix: str, mode: str) -> CpuCode:
+    """The kernels of a module in one of the modes."""
+    if mode == "simd":
+        return compile_cpu(module, prefix, simd=True)
+    return compile_cpu(module, prefix, kernels=mode)
+
+
 def source_of(*codes: CpuCode) -> str:
-    return "#include <stdint.h>\n" + "\n".join(
-        f"{kernel.prototype};\n{kernel.source}" for code in codes for kernel in code.kernels
+    headers = dict.fromkeys(h for code in codes for kernel in code.kernels for h in kernel.headers)
+    included = "".join(f'#include "{header}"\n' for header in headers)
+    return (
+        "#include <stdint.h>\n"
+        + included
+        + "\n".join(
+            f"{kernel.prototype};\n{kernel.source}" for code in codes for kernel in code.kernels
+        )
     )
 
 
@@ -64,7 +82,7 @@ def library(codes, folder: Path, compiler: Compiler) -> ctypes.CDLL:
     path = folder / f"kernels{len(list(folder.iterdir()))}.c"
     path.write_text(source_of(*codes), encoding="utf-8")
     library = path.with_suffix(".so")
-    out = compiler.compile_host([path], library, flags=STRICT, shared=True)
+    out = compiler.compile_host([path], library, [runtime_c() / "simd"], STRICT, shared=True)
     return ctypes.CDLL(str(out))
 
 

@@ -24,6 +24,7 @@ from tests.aot.cpu import native
 from tests.aot.cpu.modules import (
     Case,
     bias_of,
+    conv_case,
     int8,
     module,
     mul_shift,
@@ -32,13 +33,13 @@ from tests.aot.cpu.modules import (
 )
 from tests.reference import cpu_kernels as reference
 
-MODES = ("scheduled", "default")
+MODES = native.MODES
 
 
 def check_all(cases: dict[str, Case], mode: str, folder, compiler) -> None:
     """All cases in one library: starting a compiler takes longer than compiling."""
     codes = {
-        label: compile_cpu(case.module, f"net{number}", kernels=mode)
+        label: native.compiled(case.module, f"net{number}", mode)
         for number, (label, case) in enumerate(cases.items())
     }
     loaded = native.library(codes.values(), folder, compiler)
@@ -55,31 +56,6 @@ def check(case: Case, mode: str, folder, compiler) -> None:
 def check_defined(case: Case, mode: str, folder, compiler) -> None:
     """The same, and nothing on the way is undefined behaviour."""
     native.in_child(lambda: check(case, mode, folder, native.trapping(compiler)))
-
-
-def conv_case(y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", dilation=1):
-    rng = np.random.default_rng([y, x, c, k, *filter])
-    weight = int8(rng, k, c // groups, *filter)
-    bias = bias_of(rng, k)
-    taps = int(np.prod(weight.shape[1:]))
-    spread = max(1, round(np.log2(taps * 5000 / 64)))
-    requant = {
-        "tflite": lambda: tflite(rng, k, 3 - spread),
-        "shift": lambda: Shift(spread),
-        "mul_shift": lambda: mul_shift(rng, k),
-    }[scheme]()
-    clip = (0, 127) if scheme == "shift" else (-128, 127)
-    data = int8(rng, y, x, c)
-    acc = reference.conv2d(data, weight, bias, stride, padding, 0, groups, dilation)
-    expected = requantized(acc, requant, clip, reference)
-    if layout == "NCHW":
-        data, expected = data.transpose(2, 0, 1), expected.transpose(2, 0, 1)
-    shape = (1, *data.shape)
-    window = Window(stride, padding, (dilation, dilation), groups, layout)
-    op = conv2d_of(weight, bias, window, requant, clip)
-    name = "conv2d_0" if groups == 1 else "depthwise_0"
-    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], name))
-    return Case(built, {"x": data.reshape(shape)}, expected)
 
 
 CONVOLUTIONS = {
@@ -284,7 +260,7 @@ def test_softmax_is_within_a_step_of_the_real_one(mode, tmp_path, compiler):
     built = module(
         {"x": data.shape}, lambda bb, v: TfliteSoftmax.of_scale(1 / 16).write(bb, [v], "softmax_0")
     )
-    code = compile_cpu(built, "net", kernels=mode)
+    code = native.compiled(built, "net", mode)
     (result,) = native.run(code, native.library([code], tmp_path, compiler), {"x": data})
     expected = reference.softmax_real(data, 1 / 16)
     assert np.abs(result.astype(int) - expected).max() <= 1

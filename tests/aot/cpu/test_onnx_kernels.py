@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from byoc_dory.layers import OnnxRequant
-from htvm.aot.cpu import compile_cpu
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.onnxruntime.average import OnnxAverage
@@ -76,7 +75,7 @@ CASES = {
 def test_kernels(mode, tmp_path, compiler) -> None:
     modules = {label: make() for label, make in CASES.items()}
     codes = {
-        label: compile_cpu(module, f"net{number}", kernels=mode)
+        label: native.compiled(module, f"net{number}", mode)
         for number, (label, module) in enumerate(modules.items())
     }
 
@@ -101,7 +100,7 @@ def test_quantize(scale, mode, tmp_path, compiler) -> None:
     module = module_of(
         [(1, 240)], lambda bb, x: OnnxQuantize(scale, -3).write(bb, [x], "quantize_0"), "float32"
     )
-    code = compile_cpu(module, "net", kernels=mode)
+    code = native.compiled(module, "net", mode)
     ends = [np.nan, np.inf, -np.inf, 1e9, -1e9, 63, 66, 0]
     x = np.concatenate([np.arange(-116, 116) / 2 * scale, ends]).astype(np.float32)[None]
 

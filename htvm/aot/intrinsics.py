@@ -1,9 +1,9 @@
 """Calls of intrinsics, on host cores with SIMD.
 
 A schedule marks a loop over four neighbouring elements (`DOT4`); after lowering to flat buffers it
-is replaced by a call of ``htvm_dot4`` (``runtime_c/simd/htvm_simd.h``), which is one instruction on
-such a core and plain C elsewhere.  TVM's own way, ``Schedule.tensorize``, crashes in the pinned
-version.
+is replaced by a call of ``htvm_dot4``, which is one instruction on such a core and plain C
+elsewhere.  TVM's own way, ``Schedule.tensorize``, crashes in the pinned version.  Other sums of
+products, and limits to int8, are replaced likewise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from byoc_dory.errors import UnsupportedError
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["DOT4", "INTRINSICS", "SIMD", "call_clip", "call_dot4", "call_mac"]
+__all__ = [
+    "DOT4",
+    "HEADER",
+    "INTRINSICS",
+    "SIMD",
+    "call_clip",
+    "call_dot4",
+    "call_mac",
+]
 
 DOT4 = "htvm_dot4"
 """Annotation of a loop over four products of int8 elements that lie side by side in both operands,
@@ -30,14 +38,18 @@ from a multiple of four on."""
 SIMD = "htvm.simd"
 """Attribute of a PrimFunc that may call intrinsics."""
 
-INTRINSICS = {
-    "htvm_dot4": "htvm_simd.h",
-    "htvm_load4": "htvm_simd.h",
-    "htvm_mac": "htvm_scaling.h",
-    "htvm_scale": "htvm_scaling.h",
-    "htvm_clip": "htvm_scaling.h",
-}
-"""Functions that generated kernels call, and the headers that define them."""
+HEADER = "htvm_intrinsics.h"
+"""Header that kernels with intrinsics include (in ``runtime_c/simd``)."""
+
+INTRINSICS = (
+    "htvm_dot4",
+    "htvm_load4",
+    "htvm_load4_any",
+    "htvm_mac",
+    "htvm_scale",
+    "htvm_clip",
+)
+"""Functions of the header that generated kernels call."""
 
 
 def call_dot4(func: PrimFunc) -> PrimFunc:
@@ -127,7 +139,8 @@ def _operand(factor: Any, variable: Any) -> Any | None:
     if not analyzer.can_prove_equal(second - first, 1):
         return None
     address = tirx.address_of(load.source[analyzer.simplify(first)])
-    return tirx.call_extern("uint32", "htvm_load4", address)
+    aligned = analyzer.can_prove_equal(tirx.floormod(first, 4), 0)
+    return tirx.call_extern("uint32", "htvm_load4" if aligned else "htvm_load4_any", address)
 
 
 def _at(index: Any, variable: Any, number: int) -> Any:

@@ -1,14 +1,26 @@
-/* Scaling of int32 sums to int8, for kernels that the compiler generates.
+/* Operations that generated kernels call: on words of four elements (htvm_simd.h), and on sums.
  *
- * As with htvm_simd.h, these are few instructions on a core with the CORE-V extensions, and plain C
+ * These are few instructions on a core with the CORE-V extensions, and plain C
  * with the same results elsewhere.
  */
-#ifndef HTVM_SCALING_H
-#define HTVM_SCALING_H
+#ifndef HTVM_INTRINSICS_H
+#define HTVM_INTRINSICS_H
 
 #include <stdint.h>
 
 #include "htvm_simd.h"
+
+/* Returns the four elements at any address; if that is not word-aligned, it takes a cycle more. */
+HTVM_INLINE uint32_t htvm_load4_any(const int8_t *at)
+{
+#if HTVM_SIMD
+    uint32_t word;
+    __asm__("lw %0, %1" : "=r"(word) : "m"(*(const int8_t(*)[4])at));
+    return word;
+#else
+    return htvm_load4(at);
+#endif
+}
 
 /* Returns sum + a * b; wraps around. */
 HTVM_INLINE int32_t htvm_mac(int32_t a, int32_t b, int32_t sum)

@@ -1,0 +1,112 @@
+/* constant: conv_bias[10], int32: bias of conv, int32 10 */
+/* constant: conv_weight[720], int8: weight of conv, int8 10x3x6x1x4 */
+/* constant: pointwise_bias[4], int32: bias of pointwise, int32 4 */
+/* constant: pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
+
+/*
+ * conv: pad
+ * int8 1x5x6x8 -> int8 1x7x8x8
+ * borders filled, rows copied
+ */
+void net_conv_pad(const int8_t *restrict in0, int8_t *restrict out) {
+  for (int32_t i = 0; i < 64; ++i) {
+    out[i] = (int8_t)0;
+  }
+  for (int32_t y = 0; y < 5; ++y) {
+    int32_t t1 = (y * 64);
+    for (int32_t i_1 = 0; i_1 < 8; ++i_1) {
+      out[((t1 + i_1) + 64)] = (int8_t)0;
+    }
+    for (int32_t i_2 = 0; i_2 < 48; ++i_2) {
+      out[((t1 + i_2) + 72)] = in0[((y * 48) + i_2)];
+    }
+    for (int32_t i_3 = 0; i_3 < 8; ++i_3) {
+      out[((t1 + i_3) + 120)] = (int8_t)0;
+    }
+  }
+  for (int32_t i_4 = 0; i_4 < 64; ++i_4) {
+    out[(i_4 + 384)] = (int8_t)0;
+  }
+}
+
+/*
+ * conv: conv2d + add + right_shift + clip + astype
+ * int8 1x7x8x8 -> int8 1x5x6x10
+ * register block of 3 pixels x 4 channels, four products at once
+ */
+void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
+  int32_t acc[12];
+  for (int32_t y = 0; y < 5; ++y) {
+    for (int32_t xb = 0; xb < 2; ++xb) {
+      for (int32_t kb = 0; kb < 3; ++kb) {
+        int32_t v0 = kb * 4;
+        int32_t t2 = ((v0) < (6) ? (v0) : (6));
+        #pragma GCC unroll 3
+        for (int32_t k = 0; k < 3; ++k) {
+          #pragma GCC unroll 4
+          for (int32_t l = 0; l < 4; ++l) {
+            acc[((k * 4) + l)] = bias[(t2 + l)];
+          }
+        }
+        for (int32_t fy = 0; fy < 3; ++fy) {
+          #pragma GCC unroll 2
+          for (int32_t f = 0; f < 6; ++f) {
+            #pragma GCC unroll 3
+            for (int32_t px = 0; px < 3; ++px) {
+              #pragma GCC unroll 4
+              for (int32_t ki = 0; ki < 4; ++ki) {
+                int32_t t1 = (f * 4);
+                int32_t t3 = ((px * 4) + ki);
+                acc[t3] = htvm_dot4(htvm_load4((&(in0[(((((y * 64) + (fy * 64)) + (xb * 24)) + (px * 8)) + t1)]))), htvm_load4((&(weight[((((t2 * 72) + (ki * 72)) + (fy * 24)) + t1)]))), acc[t3]);
+              }
+            }
+          }
+        }
+        #pragma GCC unroll 4
+        for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+          #pragma GCC unroll 3
+          for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
+            out[(((((y * 60) + (xb * 30)) + (px_1 * 10)) + t2) + ki_1)] = ((int8_t)htvm_clip((acc[((px_1 * 4) + ki_1)] >> 9), 0, 127));
+          }
+        }
+      }
+    }
+  }
+}
+
+/*
+ * pointwise: conv2d + add + right_shift + clip + astype
+ * int8 1x5x6x10 -> int8 1x5x6x4
+ * register block of 3 pixels x 4 channels
+ */
+void net_pointwise(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
+  int32_t acc[12];
+  for (int32_t rb = 0; rb < 10; ++rb) {
+    #pragma GCC unroll 3
+    for (int32_t i = 0; i < 3; ++i) {
+      #pragma GCC unroll 4
+      for (int32_t j = 0; j < 4; ++j) {
+        acc[((i * 4) + j)] = bias[j];
+      }
+    }
+    #pragma GCC unroll 2
+    for (int32_t c = 0; c < 10; ++c) {
+      #pragma GCC unroll 3
+      for (int32_t px = 0; px < 3; ++px) {
+        #pragma GCC unroll 4
+        for (int32_t ki = 0; ki < 4; ++ki) {
+          int32_t t2 = ((px * 4) + ki);
+          acc[t2] = htvm_mac(((int32_t)in0[(((rb * 30) + (px * 10)) + c)]), ((int32_t)weight[((c * 4) + ki)]), acc[t2]);
+        }
+      }
+    }
+    #pragma GCC unroll 3
+    for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
+      #pragma GCC unroll 4
+      for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+        int32_t t1 = (px_1 * 4);
+        out[(((rb * 12) + t1) + ki_1)] = ((int8_t)htvm_clip((acc[(t1 + ki_1)] >> 9), -128, 127));
+      }
+    }
+  }
+}

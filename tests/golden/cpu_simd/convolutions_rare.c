@@ -1,0 +1,177 @@
+/* constant: depthwise_bias[8], int32: bias of depthwise, int32 8 */
+/* constant: depthwise_weight[72], int8: weight of depthwise, int8 3x3x8x1 */
+/* constant: dilated_bias[4], int32: bias of dilated, int32 4 */
+/* constant: dilated_weight[288], int8: weight of dilated, int8 3x3x8x4 */
+/* constant: first_bias[4], int32: bias of first, int32 4x1x1 */
+/* constant: first_multiplier[4], int32: multiplier of first, int32 4 */
+/* constant: first_shift[4], int32: shift of first, int32 4 */
+/* constant: first_weight[288], int8: weight of first, int8 4x8x3x3 */
+/* constant: grouped_bias[6], int32: bias of grouped, int32 6 */
+/* constant: grouped_weight[216], int8: weight of grouped, int8 3x3x4x6 */
+
+/*
+ * depthwise: pad
+ * int8 1x5x6x8 -> int8 1x6x7x8
+ * borders filled, rows copied
+ */
+void net_depthwise_pad(const int8_t *restrict in0, int8_t *restrict out) {
+  for (int32_t y = 0; y < 5; ++y) {
+    int32_t t1 = (y * 56);
+    for (int32_t i = 0; i < 48; ++i) {
+      out[(t1 + i)] = in0[((y * 48) + i)];
+    }
+    for (int32_t i_1 = 0; i_1 < 8; ++i_1) {
+      out[((t1 + i_1) + 48)] = (int8_t)0;
+    }
+  }
+  for (int32_t i_2 = 0; i_2 < 56; ++i_2) {
+    out[(i_2 + 280)] = (int8_t)0;
+  }
+}
+
+/*
+ * depthwise: depthwise + add + right_shift + clip + astype
+ * int8 1x6x7x8 -> int8 1x2x3x8
+ * 3 pixels of a channel at a time
+ */
+void net_depthwise(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
+  int32_t acc[3];
+  for (int32_t y = 0; y < 2; ++y) {
+    for (int32_t c = 0; c < 8; ++c) {
+      #pragma GCC unroll 3
+      for (int32_t px = 0; px < 3; ++px) {
+        acc[px] = bias[c];
+      }
+      #pragma GCC unroll 3
+      for (int32_t fy = 0; fy < 3; ++fy) {
+        #pragma GCC unroll 3
+        for (int32_t fx = 0; fx < 3; ++fx) {
+          #pragma GCC unroll 3
+          for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
+            int32_t t1 = (fx * 8);
+            acc[px_1] = htvm_mac(((int32_t)in0[(((((y * 112) + (fy * 56)) + (px_1 * 16)) + t1) + c)]), ((int32_t)weight[(((fy * 24) + t1) + c)]), acc[px_1]);
+          }
+        }
+      }
+      #pragma GCC unroll 3
+      for (int32_t px_2 = 0; px_2 < 3; ++px_2) {
+        out[(((y * 24) + (px_2 * 8)) + c)] = ((int8_t)htvm_clip((acc[px_2] >> 8), -128, 127));
+      }
+    }
+  }
+}
+
+/*
+ * grouped: depthwise + add + right_shift + clip + astype
+ * int8 1x5x6x8 -> int8 1x3x4x6
+ * element-wise operators inlined
+ */
+void net_grouped(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
+  int32_t acc;
+  for (int32_t i1 = 0; i1 < 3; ++i1) {
+    for (int32_t i2 = 0; i2 < 4; ++i2) {
+      for (int32_t i3 = 0; i3 < 6; ++i3) {
+        acc = 0;
+        for (int32_t ax4 = 0; ax4 < 3; ++ax4) {
+          for (int32_t ax5 = 0; ax5 < 3; ++ax5) {
+            for (int32_t ax6 = 0; ax6 < 4; ++ax6) {
+              acc = htvm_mac(((int32_t)in0[((((((i1 * 48) + (ax4 * 48)) + (i2 * 8)) + (ax5 * 8)) + ((i3 / 3) * 4)) + ax6)]), ((int32_t)weight[((((ax4 * 72) + (ax5 * 24)) + (ax6 * 6)) + i3)]), acc);
+            }
+          }
+        }
+        out[(((i1 * 24) + (i2 * 6)) + i3)] = ((int8_t)htvm_clip(((acc + bias[i3]) >> 8), -128, 127));
+      }
+    }
+  }
+}
+
+/*
+ * dilated: dilated_conv2d + add + right_shift + clip + astype
+ * int8 1x5x6x8 -> int8 1x1x2x4
+ * element-wise operators inlined
+ */
+void net_dilated(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
+  int32_t acc;
+  for (int32_t i2 = 0; i2 < 2; ++i2) {
+    for (int32_t i3 = 0; i3 < 4; ++i3) {
+      acc = 0;
+      for (int32_t ax4 = 0; ax4 < 3; ++ax4) {
+        for (int32_t ax5 = 0; ax5 < 3; ++ax5) {
+          for (int32_t ax6 = 0; ax6 < 8; ++ax6) {
+            int32_t t1 = (ax4 * 96);
+            acc = htvm_mac(((int32_t)in0[(((t1 + (ax5 * 16)) + (i2 * 8)) + ax6)]), ((int32_t)weight[(((t1 + (ax5 * 32)) + (ax6 * 4)) + i3)]), acc);
+          }
+        }
+      }
+      out[((i2 * 4) + i3)] = ((int8_t)htvm_clip(((acc + bias[i3]) >> 8), -128, 127));
+    }
+  }
+}
+
+/*
+ * first: pad
+ * int8 1x8x5x6 -> int8 1x8x7x8
+ * borders filled, rows copied
+ */
+void net_first_pad(const int8_t *restrict in0, int8_t *restrict out) {
+  for (int32_t y = 0; y < 8; ++y) {
+    int32_t t1 = (y * 56);
+    for (int32_t i = 0; i < 8; ++i) {
+      out[(t1 + i)] = (int8_t)0;
+    }
+    for (int32_t x = 0; x < 5; ++x) {
+      int32_t t2 = (t1 + (x * 8));
+      out[(t2 + 8)] = (int8_t)0;
+      for (int32_t i_1 = 0; i_1 < 6; ++i_1) {
+        out[((t2 + i_1) + 9)] = in0[(((y * 30) + (x * 6)) + i_1)];
+      }
+      out[(t2 + 15)] = (int8_t)0;
+    }
+    for (int32_t i_2 = 0; i_2 < 8; ++i_2) {
+      out[((t1 + i_2) + 48)] = (int8_t)0;
+    }
+  }
+}
+
+/*
+ * first: conv2d + add + tflite_requantize + add + clip + astype
+ * int8 1x8x7x8 -> int8 1x4x5x6
+ * register block of 3 pixels x 4 channels
+ */
+void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict multiplier, const int32_t *restrict shift, int8_t *restrict out) {
+  int32_t conv2d_nchw[12];
+  for (int32_t y = 0; y < 5; ++y) {
+    for (int32_t xb = 0; xb < 2; ++xb) {
+      #pragma GCC unroll 3
+      for (int32_t k = 0; k < 3; ++k) {
+        #pragma GCC unroll 4
+        for (int32_t l = 0; l < 4; ++l) {
+          conv2d_nchw[((l * 3) + k)] = 0;
+        }
+      }
+      int32_t t1 = (xb * 3);
+      for (int32_t ax4 = 0; ax4 < 8; ++ax4) {
+        for (int32_t fy = 0; fy < 3; ++fy) {
+          #pragma GCC unroll 3
+          for (int32_t f = 0; f < 3; ++f) {
+            #pragma GCC unroll 3
+            for (int32_t px = 0; px < 3; ++px) {
+              #pragma GCC unroll 4
+              for (int32_t ki = 0; ki < 4; ++ki) {
+                int32_t t2 = ((ki * 3) + px);
+                conv2d_nchw[t2] = htvm_mac(((int32_t)in0[((((((ax4 * 56) + (y * 8)) + (fy * 8)) + t1) + px) + f)]), ((int32_t)weight[((((ki * 72) + (ax4 * 9)) + (fy * 3)) + f)]), conv2d_nchw[t2]);
+              }
+            }
+          }
+        }
+      }
+      #pragma GCC unroll 3
+      for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
+        #pragma GCC unroll 4
+        for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+          out[((((ki_1 * 30) + (y * 6)) + t1) + px_1)] = ((int8_t)htvm_clip((htvm_scale((conv2d_nchw[((ki_1 * 3) + px_1)] + bias[ki_1]), ((uint32_t)multiplier[ki_1]), ((uint32_t)shift[ki_1])) + 3), -128, 127));
+        }
+      }
+    }
+  }
+}

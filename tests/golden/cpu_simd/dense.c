@@ -1,0 +1,147 @@
+/* constant: dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
+/* constant: dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
+/* constant: dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
+/* constant: dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
+/* constant: dense_tflite_weight[120], int8: weight of dense_tflite, int8 10x1x3x1x4 */
+/* constant: rows_constant_0[10], int32: constant_0 of rows, int32 10 */
+/* constant: rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
+/* constant: rows_weight[120], int8: weight of rows, int8 5x1x3x2x4 */
+
+/*
+ * dense_tflite: matmul + add + tflite_requantize + add + clip + astype
+ * int8 1x12 -> int8 1x10
+ * register block of 1 rows x 4 channels, four products at once
+ */
+void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict multiplier, const int32_t *restrict shift, int8_t *restrict out) {
+  int32_t acc[4];
+  for (int32_t kb = 0; kb < 3; ++kb) {
+    int32_t v0 = kb * 4;
+    int32_t t2 = ((v0) < (6) ? (v0) : (6));
+    #pragma GCC unroll 4
+    for (int32_t j = 0; j < 4; ++j) {
+      acc[j] = bias[(t2 + j)];
+    }
+    for (int32_t c = 0; c < 3; ++c) {
+      #pragma GCC unroll 4
+      for (int32_t ki = 0; ki < 4; ++ki) {
+        int32_t t1 = (c * 4);
+        acc[ki] = htvm_dot4(htvm_load4((&(in0[t1]))), htvm_load4((&(weight[(((t2 * 12) + (ki * 12)) + t1)]))), acc[ki]);
+      }
+    }
+    #pragma GCC unroll 4
+    for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+      out[(t2 + ki_1)] = ((int8_t)htvm_clip((htvm_scale(acc[ki_1], ((uint32_t)multiplier[0]), ((uint32_t)shift[0])) + 3), -128, 127));
+    }
+  }
+}
+
+/*
+ * dense_onnx: matmul + add
+ * int8 1x12 -> int32 1x10
+ * register block of 1 rows x 4 channels, four products at once
+ */
+void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
+  int32_t acc[4];
+  for (int32_t kb = 0; kb < 3; ++kb) {
+    int32_t v0 = kb * 4;
+    int32_t t2 = ((v0) < (6) ? (v0) : (6));
+    #pragma GCC unroll 4
+    for (int32_t j = 0; j < 4; ++j) {
+      acc[j] = bias[(t2 + j)];
+    }
+    for (int32_t c = 0; c < 3; ++c) {
+      #pragma GCC unroll 4
+      for (int32_t ki = 0; ki < 4; ++ki) {
+        int32_t t1 = (c * 4);
+        acc[ki] = htvm_dot4(htvm_load4((&(in0[t1]))), htvm_load4((&(weight[(((t2 * 12) + (ki * 12)) + t1)]))), acc[ki]);
+      }
+    }
+    #pragma GCC unroll 4
+    for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+      out[(t2 + ki_1)] = acc[ki_1];
+    }
+  }
+}
+
+/*
+ * dense_onnx: onnx_requantize + add + clip + astype
+ * int32 1x10 -> int8 1x10
+ * element-wise operators inlined
+ */
+void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out) {
+  int64_t product;
+  int32_t nudged;
+  int32_t rounded;
+  int32_t tie;
+  int64_t distance;
+  int64_t size;
+  int64_t outside;
+  for (int32_t i = 0; i < 10; ++i) {
+    product = (((int64_t)in0[i]) * ((int64_t)factors[0]));
+    nudged = (((int32_t)(product >> (int64_t)32)) + factors[2]);
+    rounded = (nudged >> factors[1]);
+    if ((nudged & (((int32_t)(((uint32_t)1) << ((uint32_t)factors[1]))) - 1)) <= factors[3]) {
+      tie = ((((int32_t)(product >> (int64_t)32)) >> (factors[1] - 1)) | 1);
+      distance = (product - ((int64_t)(((uint64_t)((int64_t)tie)) << ((uint64_t)(((int64_t)factors[1]) + (int64_t)31)))));
+      int64_t condval;
+      if ((int64_t)0 <= ((int64_t)tie)) {
+        condval = ((int64_t)tie);
+      } else {
+        condval = ((int64_t)0 - ((int64_t)tie));
+      }
+      size = condval;
+      int64_t condval_1;
+      if ((int64_t)0 <= distance) {
+        condval_1 = distance;
+      } else {
+        condval_1 = ((int64_t)0 - distance);
+      }
+      outside = condval_1;
+      int64_t v0 = outside - (int64_t)1;
+      int64_t v1 = (int64_t)0;
+      outside = (((v0) > (v1) ? (v0) : (v1)) >> (((int64_t)factors[1]) + (int64_t)7));
+      rounded = ((tie >> 1) + ((int32_t)((int64_t)0 < distance)));
+      if ((outside < size) && (outside < (outside ^ size))) {
+        rounded = ((tie >> 1) + ((tie >> 1) & 1));
+      }
+    }
+    out[i] = ((int8_t)htvm_clip((rounded + 7), -128, 127));
+  }
+}
+
+/*
+ * rows: matmul + add + multiply + add + right_shift + clip + astype
+ * int8 4x12 -> int8 4x10
+ * register block of 4 rows x 2 channels, four products at once
+ */
+void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict constant_0, const int32_t *restrict constant_0_1, int8_t *restrict out) {
+  int32_t acc[8];
+  for (int32_t kb = 0; kb < 5; ++kb) {
+    int32_t t1 = (kb * 2);
+    #pragma GCC unroll 4
+    for (int32_t i = 0; i < 4; ++i) {
+      #pragma GCC unroll 2
+      for (int32_t j = 0; j < 2; ++j) {
+        acc[((i * 2) + j)] = bias[(t1 + j)];
+      }
+    }
+    for (int32_t c = 0; c < 3; ++c) {
+      #pragma GCC unroll 4
+      for (int32_t px = 0; px < 4; ++px) {
+        #pragma GCC unroll 2
+        for (int32_t ki = 0; ki < 2; ++ki) {
+          int32_t t2 = ((px * 2) + ki);
+          acc[t2] = htvm_dot4(htvm_load4((&(in0[((px * 12) + (c * 4))]))), htvm_load4((&(weight[(((kb * 24) + (c * 8)) + (ki * 4))]))), acc[t2]);
+        }
+      }
+    }
+    #pragma GCC unroll 2
+    for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
+      #pragma GCC unroll 4
+      for (int32_t px_1 = 0; px_1 < 4; ++px_1) {
+        int32_t t3 = (t1 + ki_1);
+        out[(((px_1 * 10) + t1) + ki_1)] = ((int8_t)htvm_clip((((acc[((px_1 * 2) + ki_1)] * constant_0[t3]) + 1000) >> constant_0_1[t3]), -128, 127));
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+/* constant: onnx_add_factors[2], int64: factors of onnx_add, int64 2 */
+/* constant: onnx_multiply_factors[1], int64: factors of onnx_multiply, int64 1 */
+/* constant: tflite_add_multiplier[3], int32: multiplier of tflite_add, int32 3 */
+/* constant: tflite_subtract_multiplier[3], int32: multiplier of tflite_subtract, int32 3 */
+
+/*
+ * add, convert: add + right_shift + clip + astype + astype + add + multiply + add + right_shift + clip + astype
+ * int8 1x5x6x8 -> int8 1x5x6x8
+ * element-wise operators inlined
+ */
+void net_add_convert(const int8_t *restrict in0, const int8_t *restrict in1, int8_t *restrict out) {
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      #pragma GCC unroll 4
+      for (int32_t i = 0; i < 8; ++i) {
+        int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
+        out[t1] = ((int8_t)htvm_clip((((((int32_t)((int8_t)htvm_clip(((((int32_t)in0[t1]) + ((int32_t)in1[t1])) >> 1), 0, 127))) * 77) - 629) >> 7), -128, 127));
+      }
+    }
+  }
+}
+
+/*
+ * tflite_add: tflite_add
+ * int8 1x5x6x8 -> int8 1x5x6x8
+ * element-wise operators inlined
+ */
+void net_tflite_add(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict multiplier, int8_t *restrict out) {
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      #pragma GCC unroll 4
+      for (int32_t i = 0; i < 8; ++i) {
+        int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
+        out[t1] = ((int8_t)htvm_clip((htvm_scale((htvm_scale(((((int32_t)in0[t1]) * 1048576) + 134217728), ((uint32_t)multiplier[0]), (uint32_t)6) + (((((int32_t)in1[t1]) * 1048576) - 5242880) >> 1)), ((uint32_t)multiplier[2]), (uint32_t)19) + 127), -128, 127));
+      }
+    }
+  }
+}
+
+/*
+ * onnx_add: onnx_add
+ * int8 1x5x6x8 -> int8 1x5x6x8
+ * element-wise operators inlined
+ */
+void net_onnx_add(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict factors, int8_t *restrict out) {
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      #pragma GCC unroll 4
+      for (int32_t i = 0; i < 8; ++i) {
+        int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
+        int64_t v0 = (((((((int64_t)((int32_t)in0[t1])) - (int64_t)1) * factors[0]) + ((((int64_t)((int32_t)in1[t1])) + (int64_t)9) * factors[1])) + ((((((((int64_t)((int32_t)in0[t1])) - (int64_t)1) * factors[0]) + ((((int64_t)((int32_t)in1[t1])) + (int64_t)9) * factors[1])) + (int64_t)4294967296) >> (int64_t)30) & (int64_t)1)) + (int64_t)4831838207) >> (int64_t)30;
+        int64_t v1 = (int64_t)127;
+        int64_t v2 = (v0) < (v1) ? (v0) : (v1);
+        int64_t v3 = (int64_t)-128;
+        out[t1] = ((int8_t)((v2) > (v3) ? (v2) : (v3)));
+      }
+    }
+  }
+}
+
+/*
+ * onnx_multiply: onnx_binary
+ * int8 1x5x6x8 -> int8 1x5x6x8
+ * element-wise operators inlined
+ */
+void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict factors, int8_t *restrict out) {
+  int32_t wide0;
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      #pragma GCC unroll 4
+      for (int32_t i = 0; i < 8; ++i) {
+        int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
+        wide0 = ((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9));
+        int64_t v0 = (((((int64_t)wide0) * factors[0]) + ((((((int64_t)wide0) * factors[0]) + (int64_t)2147483648) >> (int64_t)29) & (int64_t)1)) + (int64_t)2415919103) >> (int64_t)29;
+        int64_t v1 = (int64_t)127;
+        int64_t v2 = (v0) < (v1) ? (v0) : (v1);
+        int64_t v3 = (int64_t)-128;
+        out[t1] = ((int8_t)((v2) > (v3) ? (v2) : (v3)));
+      }
+    }
+  }
+}
+
+/*
+ * tflite_subtract: tflite_binary
+ * int8 1x5x6x8 -> int8 1x5x6x8
+ * element-wise operators inlined
+ */
+void net_tflite_subtract(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict multiplier, int8_t *restrict out) {
+  int32_t narrow0;
+  int32_t narrow2;
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      #pragma GCC unroll 4
+      for (int32_t i = 0; i < 8; ++i) {
+        int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
+        narrow0 = ((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11));
+        narrow0 = (((narrow0 + (narrow0 >> 31)) + 16) >> 5);
+        narrow2 = ((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)multiplier[1])) + (int64_t)1024) >> (int64_t)11));
+        narrow0 = ((int32_t)((((((int64_t)narrow0) - ((int64_t)narrow2)) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31));
+        out[t1] = ((int8_t)htvm_clip(((((narrow0 + (narrow0 >> 31)) + 131072) >> 18) + 127), -128, 127));
+      }
+    }
+  }
+}
