@@ -15,7 +15,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc, Target
 from byoc_dory.soc.schemes import NumberScheme
 
-__all__ = ["BUILT_IN", "GROUP", "resolve", "scheme_of", "socs", "targets"]
+__all__ = ["BUILT_IN", "GROUP", "cpu_target", "resolve", "scheme_of", "socs", "targets"]
 
 _Kind = TypeVar("_Kind", bound=NumberScheme)
 
@@ -91,6 +91,27 @@ def scheme_of(kind: type[_Kind]) -> _Kind:
             if isinstance(accelerator.scheme, kind):
                 return accelerator.scheme
     raise TargetError(f"no known accelerator has a {kind.__name__}")
+
+
+def cpu_target(name: str) -> str:
+    """Return the target without accelerators of the same SoC and host as a target.
+
+    Raises:
+        TargetError: the name is unknown, or there is no such target.
+    """
+    for soc in map(_load, _references().values()):
+        for spec in soc.targets:
+            if spec.name != name:
+                continue
+            for other in soc.targets:
+                if not other.accelerators and other.host == spec.host:
+                    return other.name
+            raise TargetError(
+                "there is no target without accelerators to compare with",
+                where=f"SoC {soc.name}",
+                hint="its description should have one",
+            )
+    return resolve(name).name
 
 
 def resolve(name: str, *, l2_bytes: int | None = None) -> Target:

@@ -87,7 +87,8 @@ def _other_targets(compiled: Compiled) -> list[str]:
     for name in targets():
         target = resolve(name)
         if target.soc.name == own.soc.name:
-            if [entry.name for entry in target.accelerators] != cores:
+            others = [entry.name for entry in target.accelerators]
+            if target.soc.host == own.soc.host and others != cores:
                 same.append(name)
         elif target.soc.memory("L2").size > limit and target.soc.name not in seen:
             seen.add(target.soc.name)

@@ -79,7 +79,7 @@ def published(macs: int, target: str = "diana.digital") -> tuple[Published, ...]
     name, figures = {
         "diana.analog": (_ANALOG, ANALOG[row]),
         "diana.mixed": (_BOTH, BOTH_PEAK[row]),
-    }.get(target, (DIGITAL, digital))
+    }.get(target.replace(".simd", ""), (DIGITAL, digital))
     return (
         Published(_CPU, *cpu, _SOURCE, remark),
         Published(name, *figures, _SOURCE, remark),

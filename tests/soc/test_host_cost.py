@@ -11,9 +11,10 @@ from byoc_dory.host_cost import cpu_cycles
 from htvm.inputs import seeded_inputs
 
 
-def test_estimates_hold_for_every_kind_of_layer() -> None:
+@pytest.mark.parametrize("target", ["diana.cpu", "diana.simd.cpu"])
+def test_estimates_hold_for_every_kind_of_layer(target: str) -> None:
     """DS-CNN has all kinds that multiply; a layer's kernel may hold more than the layer."""
-    module = htvm.build(htvm.zoo.build("ds_cnn"), "diana.cpu")
+    module = htvm.build(htvm.zoo.build("ds_cnn"), target)
     compiled = module.compiled
     result = module.run(seeded_inputs(compiled.source.inputs))
     measured: dict[str, int] = defaultdict(int)
