@@ -120,16 +120,15 @@ def compile_cpu(
             buffers.
         cores: cores that share scheduled kernels; by default, kernels run on the host core with
             operands in place.
-        simd: whether scheduled kernels use the intrinsics of ``htvm_simd.h``, because the host core
-            has SIMD instructions.  Kernels that several cores share do not.
+        simd: whether scheduled kernels use the intrinsics of ``htvm_intrinsics.h``, because the
+            cores that run them have SIMD instructions.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
         UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
     intervals = check_ranges(module)
-    # Proofs of what cores share need loads of elements, not addresses passed to functions.
-    simd = simd and kernels == "scheduled" and cores is None
+    simd = simd and kernels == "scheduled"
     fused = fuse(module, rewrite=kernels == "scheduled", intervals=intervals if simd else None)
     return _Compiler(fused, prefix, kernels, cores, simd).run()
 
@@ -318,7 +317,7 @@ class _Compiler:
             group.layers,
             group.operators,
             note,
-            _headers(found) if shared is None else (HEADER,),
+            (*(() if shared is None else (HEADER,)), *_headers(found)),
             found,
         )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tvm
 import tvm_ffi
 from tvm import sym, tirx
-from tvm.ir import TensorLoad
+from tvm.ir import StringImm, TensorLoad
 from tvm.tirx.stmt import BufferStore, For
 
 from byoc_dory.errors import UnsupportedError
@@ -29,6 +29,7 @@ __all__ = [
     "call_clip",
     "call_dot4",
     "call_mac",
+    "word_of",
 ]
 
 DOT4 = "htvm_dot4"
@@ -50,6 +51,8 @@ INTRINSICS = (
     "htvm_clip",
 )
 """Functions of the header that generated kernels call."""
+
+_LOADS = ("htvm_load4", "htvm_load4_any")
 
 
 def call_dot4(func: PrimFunc) -> PrimFunc:
@@ -141,6 +144,14 @@ def _operand(factor: Any, variable: Any) -> Any | None:
     address = tirx.address_of(load.source[analyzer.simplify(first)])
     aligned = analyzer.can_prove_equal(tirx.floormod(first, 4), 0)
     return tirx.call_extern("uint32", "htvm_load4" if aligned else "htvm_load4_any", address)
+
+
+def word_of(call: Any) -> Any | None:
+    """Return the load of the first of the four elements that a call loads; ``None`` for others."""
+    name = call.args[0] if call.args else None
+    if not isinstance(name, StringImm) or str(name.value) not in _LOADS:
+        return None
+    return call.args[1].args[0]
 
 
 def _at(index: Any, variable: Any, number: int) -> Any:

@@ -18,6 +18,8 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt
 
+from htvm.aot.intrinsics import word_of
+
 if TYPE_CHECKING:
     from tvm.ir import Expr
     from tvm.tirx.stmt import Stmt
@@ -119,7 +121,14 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
             around = (context.loops, context.known, (*context.guards, *guards))
             found.append(Access(buffer, index, False, *around))
 
-        tvm_ffi.structural_walk(expr, (TensorLoad, load))
+        def call(node: Any) -> None:
+            first = word_of(node)
+            if first is not None:
+                buffer, index = named(_buffer(first.source)), _index(first)
+                around = (context.loops, context.known, guards)
+                found.extend(Access(buffer, index + n, False, *around) for n in (1, 2, 3))
+
+        tvm_ffi.structural_walk(expr, ((TensorLoad, load), (Call, call)))
 
     def visit(stmt: Stmt, context: _Context) -> None:
         if isinstance(stmt, SeqStmt):

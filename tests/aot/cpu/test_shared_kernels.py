@@ -14,7 +14,7 @@ import pytest
 
 from byoc_dory.layers import Shift
 from htvm.aot.cpu import compile_cpu
-from htvm.aot.parallel import Cores
+from htvm.aot.parallel import HEADER, Cores
 from htvm.firmware.paths import runtime_c
 from patterns.ops.dense import Dense
 from patterns.ops.max_pool import MaxPool
@@ -116,18 +116,23 @@ def one_core(tmp_path_factory, compiler):
     }
 
 
-@pytest.mark.parametrize("near", [NEAR, 300, 0])
-def test_the_cores_compute_what_one_does(one_core, near, tmp_path, compiler) -> None:
+@pytest.mark.parametrize(("near", "simd"), [(NEAR, False), (300, False), (0, False), (NEAR, True)])
+def test_the_cores_compute_what_one_does(one_core, near, simd, tmp_path, compiler) -> None:
     codes, shared = {}, 0
     cases = dict(list(kernels().items())[:: 1 if near == NEAR else 5])
     for number, (name, (built, _)) in enumerate(cases.items()):
-        codes[name] = compile_cpu(built, f"net{number}", cores=Cores(8, near, 1024))
-        shared += sum(bool(kernel.headers) for kernel in codes[name].kernels)
+        cores = Cores(8, near, 1024)
+        codes[name] = compile_cpu(built, f"net{number}", cores=cores, simd=simd)
+        shared += sum(HEADER in kernel.headers for kernel in codes[name].kernels)
     assert shared >= 0.9 * sum(len(code.kernels) for code in codes.values())
     source = tmp_path / "kernels.c"
     source.write_text(RUNTIME % NEAR + native.source_of(*codes.values()), encoding="utf-8")
     out = compiler.compile_host(
-        [source], tmp_path / "kernels.so", (runtime_c() / "include",), native.STRICT, shared=True
+        [source],
+        tmp_path / "kernels.so",
+        (runtime_c() / "include", runtime_c() / "simd"),
+        native.STRICT,
+        shared=True,
     )
     loaded = ctypes.CDLL(str(out))
     for count, backwards in ((8, 0), (8, 1), (3, 1), (1, 0)):
