@@ -1,9 +1,10 @@
 """Cycles per MAC of the CPU kernels, per layer and per kind of layer, on the simulated RV32 host.
 
-    python -m benchmarks.cpu_kernels [NETWORK ...] [--scheme tflite|shift] [--default]
+    python -m benchmarks.cpu_kernels [NETWORK ...] [--scheme tflite|shift] [--default] [--simd]
 
 Networks are those of `htvm.zoo`; with ``--scheme tflite`` (the default) their layers are
-requantized as TFLite does, per channel and with zero points, which costs most.
+requantized as TFLite does, per channel and with zero points, which costs most.  ``--simd``: for a
+core with the CORE-V extensions.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from tvm import relax
 
 from byoc_dory.layers import Shift, TfliteRequant
+from byoc_dory.soc.hosts import CV32E40P_SIMD
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
@@ -76,10 +78,10 @@ def _write(bb: Any, op: Op, sources: list[Any], names: NameCounter, rng: Any) ->
     return op.write(bb, [source, *sources[1:]], names.fresh(op.stem))
 
 
-def measure(name: str, scheme: str, kernels: Any) -> None:
+def measure(name: str, scheme: str, kernels: Any, simd: bool) -> None:
     """Compile, run one inference and print."""
     module = tflite_module(name) if scheme == "tflite" else zoo.build(name).module
-    code = compile_cpu(module, name, kernels=kernels)
+    code = compile_cpu(module, name, kernels=kernels, simd=simd)
     main = code.module["main"]
     info = TensorInfo("input", shape_of(main.params[0]), "int8")
     last = (
@@ -100,7 +102,10 @@ def measure(name: str, scheme: str, kernels: Any) -> None:
             constants=code.constants,
         )
     )
-    built = build_rv32(program, resolve("generic.cpu").soc)
+    soc = resolve("generic.cpu").soc
+    if simd:
+        soc = replace(soc, host=replace(CV32E40P_SIMD, stack=soc.host.stack))
+    built = build_rv32(program, soc)
     data = np.random.default_rng(1).integers(-128, 128, info.shape).astype("int8")
     result = run(built, [data])
     notes = {kernel.symbol: kernel.schedule for kernel in code.kernels}
@@ -112,6 +117,7 @@ def measure(name: str, scheme: str, kernels: Any) -> None:
         rate = f"{cycles / step.macs:6.2f}" if step.macs else "      "
         print(f"  {step.symbol:32}{cycles:>12,}{step.macs:>12,} {rate}  {notes[step.symbol]}")
     macs = sum(step.macs for step in program.steps)
+    print(f"{soc.host.name}")
     print(f"{name}, {scheme}, {kernels}: {result.cycles:,} cycles, {macs:,} MAC,", end=" ")
     print(
         f"{result.cycles / macs:.2f} cycles/MAC, code {built.sizes}, L2 arena {program.plan.peak}"
@@ -127,9 +133,11 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", default=NETWORKS)
     parser.add_argument("--scheme", choices=("tflite", "shift"), default="tflite")
     parser.add_argument("--default", action="store_true", help="plain TVM as it comes")
+    parser.add_argument("--simd", action="store_true", help="on a core with CORE-V extensions")
     arguments = parser.parse_args()
     for name in arguments.networks:
-        measure(name, arguments.scheme, "default" if arguments.default else "scheduled")
+        kernels = "default" if arguments.default else "scheduled"
+        measure(name, arguments.scheme, kernels, arguments.simd)
 
 
 if __name__ == "__main__":

@@ -119,8 +119,7 @@ def compare(
 
 def _notes(row: ComparisonRow, target: Target, beside: Sequence[Published]) -> tuple[str, ...]:
     """Return notes without which a target's figures next to published ones would mislead."""
-    host = f"Host: {target.soc.host.name}. "
-    host += _SIMD_NOTE if target.soc.host.corev else _SCALAR_NOTE
+    host = _SIMD_NOTE if target.soc.host.corev else _SCALAR_NOTE
     if row.cycles is None or not target.accelerators or not beside:
         return (host,)
     if beside[-1].configuration != DIGITAL:

@@ -16,6 +16,7 @@ from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel
+    from byoc_dory.soc.base import Host
     from htvm.aot.program import Step
     from htvm.compiled import Compiled, Platform
     from htvm.firmware.sizes import Sizes
@@ -130,6 +131,16 @@ def _operator(compiled: Compiled, step: Step) -> str:
     return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in step.layers))
 
 
+def _host_notes(host: Host) -> tuple[str, ...]:
+    """Return what to know of a host with SIMD: its instructions are not encoded as the chip's."""
+    if not host.corev:
+        return ()
+    return (
+        f"Host: {host.name}. CORE-V is the encoding of the simulated core; chips with older cores "
+        "of the family (RI5CY, XpulpV2) have the same operations in another.",
+    )
+
+
 def report_of(
     compiled: Compiled, platform: Platform, sizes: Sizes, result: RunResult | None
 ) -> Report:
@@ -142,6 +153,7 @@ def report_of(
             network=compiled.source.name,
             target=compiled.target.name,
             platform=platform,
+            notes=_host_notes(compiled.target.soc.host),
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.errors import ExportError, InputError
+from byoc_dory.errors import ExportError, InputError, SimulationError
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import export as export_module
 from htvm.firmware.elf import read_elf
@@ -21,6 +21,8 @@ from htvm.firmware.project import project_files
 from htvm.firmware.socs import machine_of
 from htvm.sim.iss import run_elf
 from tests.aot import tiny
+from tests.aot.cpu.modules import conv_case
+from tests.aot.cpu.on_the_core import program_of, soc_of
 
 DIANA = resolve("diana").soc
 GENERIC = resolve("generic.cpu").soc
@@ -97,6 +99,24 @@ def test_make_rv32_gives_firmware_that_checks_itself(
     result = run_elf(tmp_path / "p" / "build" / "tiny.elf", machine_of(DIANA))
     assert result.output == word + b": tiny\n"
     assert result.exit_code == change
+
+
+def test_a_project_for_a_core_with_simd(tmp_path: Path) -> None:
+    """It has the header of the intrinsics, and the flags; both programs check themselves."""
+    case = conv_case(6, 6, 3, 8, (3, 3), (1, 1), (1, 1, 1, 1), "tflite")
+    program, _ = program_of(case.module, "simd")
+    wanted = case.expected.reshape(program.outputs[0].shape)
+    export(program, soc_of("simd"), tmp_path / "p", ([case.inputs["x"]], [wanted]))
+    assert "htvm_dot4(" in (tmp_path / "p" / "model" / "net_cpu.c").read_text()
+    done = _make(tmp_path / "p", "run", f"CC={ZIG}")
+    assert done.returncode == 0, done.stderr
+    done = _make(tmp_path / "p", "rv32", f"PYTHON={sys.executable}", f"RV32_CC={ZIG}")
+    assert done.returncode == 0, done.stderr
+    result = run_elf(tmp_path / "p" / "build" / "net.elf", machine_of(soc_of("simd")))
+    assert result.output == b"PASS: net\n"
+    # The same program is one of illegal instructions for a scalar core.
+    with pytest.raises(SimulationError):
+        run_elf(tmp_path / "p" / "build" / "net.elf", machine_of(GENERIC))
 
 
 def test_the_files_depend_on_the_program_alone() -> None:

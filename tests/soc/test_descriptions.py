@@ -232,3 +232,17 @@ def test_header_of_a_soc_without_devices() -> None:
     soc: Soc = registry.resolve("generic.cpu").soc
     text = render(soc)
     assert "HTVM_L2_SIZE" in text and "DIANA" not in text and "HTVM_L1" not in text
+
+
+def test_each_target_of_diana_is_offered_with_both_hosts() -> None:
+    names = [name for name in registry.targets() if name.split(".")[0] == "diana"]
+    scalar = [name for name in names if "simd" not in name]
+    assert len(scalar) == 5 and len(names) == 10
+    for name in scalar:
+        plain = registry.resolve(name)
+        simd = registry.resolve(name.replace("diana", "diana.simd"))
+        assert not plain.soc.host.corev and simd.soc.host.corev
+        assert replace(simd.soc, host=plain.soc.host) == plain.soc
+        assert (simd.accelerators, simd.policy) == (plain.accelerators, plain.policy)
+        assert registry.cpu_target(name) == "diana.cpu"
+        assert registry.cpu_target(simd.name) == "diana.simd.cpu"

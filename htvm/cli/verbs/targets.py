@@ -97,6 +97,7 @@ def _list(as_json: bool) -> None:
                 "accelerators": [accelerator.name for accelerator in target.accelerators],
                 "clock_hz": target.soc.clock_hz,
                 "l2_bytes": target.soc.memory("L2").size,
+                "host": target.soc.host.name,
             }
             for target in known
         ]
@@ -108,6 +109,7 @@ def _list(as_json: bool) -> None:
         Column("MHz", number=True),
         Column("L2 bytes", number=True),
         Column("SoC"),
+        Column("host"),
     )
     rows = tuple(
         (
@@ -116,6 +118,7 @@ def _list(as_json: bool) -> None:
             f"{target.soc.clock_hz / 1e6:g}",
             count(target.soc.memory("L2").size),
             target.soc.title,
+            target.soc.host.name,
         )
         for target in known
     )
