@@ -7,7 +7,7 @@ values of the loop variables they depend on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -110,7 +110,7 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
     def expression(expr: Expr, context: _Context) -> None:
         conditions = [(each, _loads(each)) for each in _conditions(expr)]
 
-        def load(node: Any) -> None:
+        def load(node: Any, places: Sequence[int] = (0,)) -> None:
             buffer, index = named(_buffer(node.source)), _index(node)
             # A condition that loads the element itself does not decide whether it is loaded.
             guards = [
@@ -119,14 +119,12 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
                 if not any(tvm_ffi.structural_equal(node, other) for other in loads)
             ]
             around = (context.loops, context.known, (*context.guards, *guards))
-            found.append(Access(buffer, index, False, *around))
+            found.extend(Access(buffer, index + n, False, *around) for n in places)
 
         def call(node: Any) -> None:
             first = word_of(node)
             if first is not None:
-                buffer, index = named(_buffer(first.source)), _index(first)
-                around = (context.loops, context.known, guards)
-                found.extend(Access(buffer, index + n, False, *around) for n in (1, 2, 3))
+                load(first, (1, 2, 3))
 
         tvm_ffi.structural_walk(expr, ((TensorLoad, load), (Call, call)))
 
