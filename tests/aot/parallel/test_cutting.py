@@ -13,6 +13,7 @@ from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, For, ForKind, SeqStmt
 
 from htvm.aot.lower import OVERLAPS, Parameter, PointerFunc
+from htvm.aot.parallel.accesses import accesses_of, elements
 from htvm.aot.parallel.cores import Cores
 from htvm.aot.parallel.phases import cut
 
@@ -287,3 +288,15 @@ def test_what_is_shared_may_run_in_any_order(nests: list[list[Line]]) -> None:
 def test_every_iteration_has_one_core(count: int, cores: int) -> None:
     shares = [begin(count, core + 1, cores) - begin(count, core, cores) for core in range(cores)]
     assert sum(shares) == count and max(shares) - min(shares) <= 1
+
+
+def test_a_word_is_four_elements() -> None:
+    k = Kernel()
+
+    def read(i):
+        word = tirx.call_extern("int32", "htvm_load4", tirx.address_of(k.x[i * 4]))
+        return BufferStore(k.out, word, [i])
+
+    loads = [access for access in accesses_of(loop(SIZE // 4, read)) if not access.store]
+    found = [int(element) for load in loads for element in elements(load, 1)[0].ravel()]
+    assert sorted(found) == list(range(SIZE))
