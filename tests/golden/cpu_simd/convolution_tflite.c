@@ -1,7 +1,7 @@
 /* constant: conv_bias[10], int32: bias of conv, int32 10 */
 /* constant: conv_multiplier[10], int32: multiplier of conv, int32 10 */
 /* constant: conv_shift[10], int32: shift of conv, int32 10 */
-/* constant: conv_weight[720], int8: weight of conv, int8 10x3x6x1x4 */
+/* constant: conv_weight[720], int8: weight of conv, int8 2x3x6x5x4 */
 /* constant: pointwise_bias[4], int32: bias of pointwise, int32 4 */
 /* constant: pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
 
@@ -34,42 +34,40 @@ void net_conv_pad(const int8_t *restrict in0, int8_t *restrict out) {
 /*
  * conv: conv2d + add + tflite_requantize + add + clip + astype
  * int8 1x7x8x8 -> int8 1x5x6x10
- * register block of 3 pixels x 4 channels, four products at once
+ * register block of 3 pixels x 5 channels, four products at once
  */
 void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict multiplier, const int32_t *restrict shift, int8_t *restrict out) {
-  int32_t acc[12];
+  int32_t acc[15];
   for (int32_t y = 0; y < 5; ++y) {
     for (int32_t xb = 0; xb < 2; ++xb) {
-      for (int32_t kb = 0; kb < 3; ++kb) {
-        int32_t v0 = kb * 4;
-        int32_t t2 = ((v0) < (6) ? (v0) : (6));
+      for (int32_t kb = 0; kb < 2; ++kb) {
+        int32_t t1 = (kb * 5);
         #pragma GCC unroll 3
         for (int32_t k = 0; k < 3; ++k) {
-          #pragma GCC unroll 4
-          for (int32_t l = 0; l < 4; ++l) {
-            acc[((k * 4) + l)] = bias[(t2 + l)];
+          #pragma GCC unroll 5
+          for (int32_t l = 0; l < 5; ++l) {
+            acc[((k * 5) + l)] = bias[(t1 + l)];
           }
         }
         for (int32_t fy = 0; fy < 3; ++fy) {
-          #pragma GCC unroll 2
+          #pragma GCC unroll 6
           for (int32_t f = 0; f < 6; ++f) {
             #pragma GCC unroll 3
             for (int32_t px = 0; px < 3; ++px) {
-              #pragma GCC unroll 4
-              for (int32_t ki = 0; ki < 4; ++ki) {
-                int32_t t1 = (f * 4);
-                int32_t t3 = ((px * 4) + ki);
-                acc[t3] = htvm_dot4(htvm_load4((&(in0[(((((y * 64) + (fy * 64)) + (xb * 24)) + (px * 8)) + t1)]))), htvm_load4((&(weight[((((t2 * 72) + (ki * 72)) + (fy * 24)) + t1)]))), acc[t3]);
+              #pragma GCC unroll 5
+              for (int32_t ki = 0; ki < 5; ++ki) {
+                int32_t t2 = ((px * 5) + ki);
+                acc[t2] = htvm_dot4(htvm_load4((&(in0[(((((y * 64) + (fy * 64)) + (xb * 24)) + (px * 8)) + (f * 4))]))), htvm_load4((&(weight[((((kb * 360) + (fy * 120)) + (f * 20)) + (ki * 4))]))), acc[t2]);
               }
             }
           }
         }
-        #pragma GCC unroll 4
-        for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+        #pragma GCC unroll 5
+        for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
           #pragma GCC unroll 3
           for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
-            int32_t t4 = (t2 + ki_1);
-            out[(((((y * 60) + (xb * 30)) + (px_1 * 10)) + t2) + ki_1)] = ((int8_t)htvm_clip((htvm_scale(acc[((px_1 * 4) + ki_1)], ((uint32_t)multiplier[t4]), ((uint32_t)shift[t4])) + 3), 0, 127));
+            int32_t t3 = (t1 + ki_1);
+            out[(((((y * 60) + (xb * 30)) + (px_1 * 10)) + t1) + ki_1)] = ((int8_t)htvm_clip((htvm_scale(acc[((px_1 * 5) + ki_1)], ((uint32_t)multiplier[t3]), ((uint32_t)shift[t3])) + 3), 0, 127));
           }
         }
       }

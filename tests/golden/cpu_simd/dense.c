@@ -5,31 +5,32 @@
 /* constant: dense_tflite_weight[120], int8: weight of dense_tflite, int8 10x1x3x1x4 */
 /* constant: rows_constant_0[10], int32: constant_0 of rows, int32 10 */
 /* constant: rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
-/* constant: rows_weight[120], int8: weight of rows, int8 5x1x3x2x4 */
+/* constant: rows_weight[120], int8: weight of rows, int8 2x1x3x5x4 */
 
 /*
  * dense_tflite: matmul + add + tflite_requantize + add + clip + astype
  * int8 1x12 -> int8 1x10
- * register block of 1 rows x 4 channels, four products at once
+ * register block of 1 rows x 6 channels, four products at once
  */
 void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict multiplier, const int32_t *restrict shift, int8_t *restrict out) {
-  int32_t acc[4];
-  for (int32_t kb = 0; kb < 3; ++kb) {
-    int32_t v0 = kb * 4;
-    int32_t t2 = ((v0) < (6) ? (v0) : (6));
-    #pragma GCC unroll 4
-    for (int32_t j = 0; j < 4; ++j) {
+  int32_t acc[6];
+  for (int32_t kb = 0; kb < 2; ++kb) {
+    int32_t v0 = kb * 6;
+    int32_t t2 = ((v0) < (4) ? (v0) : (4));
+    #pragma GCC unroll 6
+    for (int32_t j = 0; j < 6; ++j) {
       acc[j] = bias[(t2 + j)];
     }
+    #pragma GCC unroll 3
     for (int32_t c = 0; c < 3; ++c) {
-      #pragma GCC unroll 4
-      for (int32_t ki = 0; ki < 4; ++ki) {
+      #pragma GCC unroll 6
+      for (int32_t ki = 0; ki < 6; ++ki) {
         int32_t t1 = (c * 4);
         acc[ki] = htvm_dot4(htvm_load4((&(in0[t1]))), htvm_load4((&(weight[(((t2 * 12) + (ki * 12)) + t1)]))), acc[ki]);
       }
     }
-    #pragma GCC unroll 4
-    for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+    #pragma GCC unroll 6
+    for (int32_t ki_1 = 0; ki_1 < 6; ++ki_1) {
       out[(t2 + ki_1)] = ((int8_t)htvm_clip((htvm_scale(acc[ki_1], ((uint32_t)multiplier[0]), ((uint32_t)shift[0])) + 3), -128, 127));
     }
   }
@@ -38,26 +39,27 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
 /*
  * dense_onnx: matmul + add
  * int8 1x12 -> int32 1x10
- * register block of 1 rows x 4 channels, four products at once
+ * register block of 1 rows x 6 channels, four products at once
  */
 void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
-  int32_t acc[4];
-  for (int32_t kb = 0; kb < 3; ++kb) {
-    int32_t v0 = kb * 4;
-    int32_t t2 = ((v0) < (6) ? (v0) : (6));
-    #pragma GCC unroll 4
-    for (int32_t j = 0; j < 4; ++j) {
+  int32_t acc[6];
+  for (int32_t kb = 0; kb < 2; ++kb) {
+    int32_t v0 = kb * 6;
+    int32_t t2 = ((v0) < (4) ? (v0) : (4));
+    #pragma GCC unroll 6
+    for (int32_t j = 0; j < 6; ++j) {
       acc[j] = bias[(t2 + j)];
     }
+    #pragma GCC unroll 3
     for (int32_t c = 0; c < 3; ++c) {
-      #pragma GCC unroll 4
-      for (int32_t ki = 0; ki < 4; ++ki) {
+      #pragma GCC unroll 6
+      for (int32_t ki = 0; ki < 6; ++ki) {
         int32_t t1 = (c * 4);
         acc[ki] = htvm_dot4(htvm_load4((&(in0[t1]))), htvm_load4((&(weight[(((t2 * 12) + (ki * 12)) + t1)]))), acc[ki]);
       }
     }
-    #pragma GCC unroll 4
-    for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
+    #pragma GCC unroll 6
+    for (int32_t ki_1 = 0; ki_1 < 6; ++ki_1) {
       out[(t2 + ki_1)] = acc[ki_1];
     }
   }
@@ -112,35 +114,38 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
 /*
  * rows: matmul + add + multiply + add + right_shift + clip + astype
  * int8 4x12 -> int8 4x10
- * register block of 4 rows x 2 channels, four products at once
+ * register block of 2 rows x 5 channels, four products at once
  */
 void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict constant_0, const int32_t *restrict constant_0_1, int8_t *restrict out) {
-  int32_t acc[8];
-  for (int32_t kb = 0; kb < 5; ++kb) {
-    int32_t t1 = (kb * 2);
-    #pragma GCC unroll 4
-    for (int32_t i = 0; i < 4; ++i) {
+  int32_t acc[10];
+  for (int32_t rb = 0; rb < 2; ++rb) {
+    for (int32_t kb = 0; kb < 2; ++kb) {
+      int32_t t1 = (kb * 5);
       #pragma GCC unroll 2
-      for (int32_t j = 0; j < 2; ++j) {
-        acc[((i * 2) + j)] = bias[(t1 + j)];
-      }
-    }
-    for (int32_t c = 0; c < 3; ++c) {
-      #pragma GCC unroll 4
-      for (int32_t px = 0; px < 4; ++px) {
-        #pragma GCC unroll 2
-        for (int32_t ki = 0; ki < 2; ++ki) {
-          int32_t t2 = ((px * 2) + ki);
-          acc[t2] = htvm_dot4(htvm_load4((&(in0[((px * 12) + (c * 4))]))), htvm_load4((&(weight[(((kb * 24) + (c * 8)) + (ki * 4))]))), acc[t2]);
+      for (int32_t i = 0; i < 2; ++i) {
+        #pragma GCC unroll 5
+        for (int32_t j = 0; j < 5; ++j) {
+          acc[((i * 5) + j)] = bias[(t1 + j)];
         }
       }
-    }
-    #pragma GCC unroll 2
-    for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
-      #pragma GCC unroll 4
-      for (int32_t px_1 = 0; px_1 < 4; ++px_1) {
-        int32_t t3 = (t1 + ki_1);
-        out[(((px_1 * 10) + t1) + ki_1)] = ((int8_t)htvm_clip((((acc[((px_1 * 2) + ki_1)] * constant_0[t3]) + 1000) >> constant_0_1[t3]), -128, 127));
+      #pragma GCC unroll 3
+      for (int32_t c = 0; c < 3; ++c) {
+        #pragma GCC unroll 2
+        for (int32_t px = 0; px < 2; ++px) {
+          #pragma GCC unroll 5
+          for (int32_t ki = 0; ki < 5; ++ki) {
+            int32_t t2 = ((px * 5) + ki);
+            acc[t2] = htvm_dot4(htvm_load4((&(in0[(((rb * 24) + (px * 12)) + (c * 4))]))), htvm_load4((&(weight[(((kb * 60) + (c * 20)) + (ki * 4))]))), acc[t2]);
+          }
+        }
+      }
+      #pragma GCC unroll 5
+      for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
+        #pragma GCC unroll 2
+        for (int32_t px_1 = 0; px_1 < 2; ++px_1) {
+          int32_t t3 = (t1 + ki_1);
+          out[((((rb * 20) + (px_1 * 10)) + t1) + ki_1)] = ((int8_t)htvm_clip((((acc[((px_1 * 5) + ki_1)] * constant_0[t3]) + 1000) >> constant_0_1[t3]), -128, 127));
+        }
       }
     }
   }
